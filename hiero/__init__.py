@@ -1,0 +1,3 @@
+"""Hierarchical phrase-based translation."""
+
+__version__ = "0.1.0"

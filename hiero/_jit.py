@@ -1,0 +1,99 @@
+"""The one decorator that every kernel wears, and what compiling costs.
+
+Kernels are plain functions over numbers and arrays. ``@kernel`` compiles them once per machine and keeps
+the machine code in a cache directory named after a digest of every source that holds a kernel: numba's own
+cache looks at one file at a time and would keep a kernel whose callee in another file has changed.
+
+With ``NUMBA_DISABLE_JIT=1`` the same functions run as ordinary Python, for coverage and for debugging.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import config, njit
+from numba.core import event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cache_directory() -> str:
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return os.environ["NUMBA_CACHE_DIR"]
+    digest = hashlib.sha256(f"{config.BOUNDSCHECK}".encode())
+    package = Path(__file__).parent
+    for source in sorted(package.rglob("*.py")):
+        code = source.read_bytes()
+        if b"@kernel" in code or b"NamedTuple" in code:
+            digest.update(source.relative_to(package).as_posix().encode() + code)
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for root in (base, Path(tempfile.gettempdir())):
+        directory = root / "hiero" / f"kernels-{digest.hexdigest()[:16]}"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(directory, os.W_OK):
+            return str(directory)
+    return ""
+
+
+CACHE_DIRECTORY = _cache_directory()
+
+
+def kernel(function: F) -> F:
+    """Compile a function over arrays: no GIL, cached on disk, IEEE arithmetic (never fastmath)."""
+    if config.DISABLE_JIT:
+        # Hashes wrap around; numpy scalars, unlike machine code, warn when they do.
+        @functools.wraps(function)
+        def interpreted(*arguments: Any) -> Any:
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                return function(*arguments)
+
+        return interpreted  # type: ignore[return-value]
+    # The directory is read when the function is decorated: set it here, and leave other packages' alone.
+    theirs, config.CACHE_DIR = config.CACHE_DIR, CACHE_DIRECTORY
+    try:
+        compiled: F = njit(cache=bool(CACHE_DIRECTORY), nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = theirs
+    return compiled
+
+
+class CompileTimer(event.Listener):  # type: ignore[misc]
+    """Adds up the seconds spent compiling (not loading from the cache); calls ``on_first`` once, if given.
+
+    Only the outermost compilation counts: a kernel's callees are compiled inside its own time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.on_first: Callable[[], None] | None = None
+        self._local = threading.local()
+
+    def on_start(self, _event: object) -> None:
+        depth = getattr(self._local, "depth", 0)
+        if depth == 0:
+            self._local.started = time.perf_counter()
+        self._local.depth = depth + 1
+        if self.on_first is not None:
+            callback, self.on_first = self.on_first, None
+            callback()
+
+    def on_end(self, _event: object) -> None:
+        self._local.depth -= 1
+        if self._local.depth == 0:
+            self.seconds += time.perf_counter() - self._local.started
+
+
+compile_timer = CompileTimer()
+event.register("numba:compile", compile_timer)

@@ -1,0 +1,43 @@
+"""What can be wrong with the user's input, and how it is said: one line, with the place and a way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class HieroError(Exception):
+    """The input is wrong; ``str()`` of it is the one line that the user sees. Exit code 1."""
+
+
+class FormatError(HieroError):
+    """``path:line: found X, expected Y (hint)``; line numbers count from 1, and 0 stands for the whole file."""
+
+    def __init__(self, path: str | Path, line: int, *, found: str, expected: str, hint: str = "") -> None:
+        self.path, self.line, self.found, self.expected, self.hint = str(path), line, found, expected, hint
+        place = f"{path}:{line}" if line else f"{path}"
+        super().__init__(f"{place}: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
+
+
+class ConfigError(HieroError):
+    """A setting that does not exist or makes no sense."""
+
+
+class UsageError(HieroError):
+    """The command line is wrong. Exit code 2."""
+
+
+def show(token: str | bytes, limit: int = 60) -> str:
+    """A value from the user's file as it may stand in a message: quoted, printable, not endless."""
+    text = token.decode("utf-8", errors="replace") if isinstance(token, bytes) else token
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the nearest of the choices, or the list of them all."""
+    choices = sorted(choices)
+    near = difflib.get_close_matches(name, choices, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "one of " + ", ".join(choices)

@@ -1,0 +1,57 @@
+"""Synchronous grammars as arrays.
+
+A rule table comes from anywhere (a text file, a compiled directory, a bitext index, Python code); the search
+wants the rules of one sentence under one trie. So every origin is a ``GrammarSource`` that answers with the
+rules which can match a given sentence, and ``build_grammar`` puts such answers under a trie.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Rules(NamedTuple):
+    """R rules as a structure of arrays; all are read-only.
+
+    lhs           int32 [R]      label of the left-hand side
+    first_src     int64 [R + 1]  source side of rule r: src[first_src[r]:first_src[r + 1]]
+    src           int32          words >= 0; gaps as in symbols.py, indices ascending 1, 2
+    first_tgt     int64 [R + 1]
+    tgt           int32          words, and each gap of the source side exactly once, with its index
+    dense         float32 [R, D] one column per feature name that most rules carry
+    first_sparse  int64 [R + 1]  further named features of a rule
+    sparse_name   int32          id in Symbols.names
+    sparse_value  float32
+    first_link    int64 [R + 1]  word alignment of a rule
+    link          int16 [., 2]   source and target position, counting gaps as positions
+    """
+
+    lhs: npt.NDArray[np.int32]
+    first_src: npt.NDArray[np.int64]
+    src: npt.NDArray[np.int32]
+    first_tgt: npt.NDArray[np.int64]
+    tgt: npt.NDArray[np.int32]
+    dense: npt.NDArray[np.float32]
+    first_sparse: npt.NDArray[np.int64]
+    sparse_name: npt.NDArray[np.int32]
+    sparse_value: npt.NDArray[np.float32]
+    first_link: npt.NDArray[np.int64]
+    link: npt.NDArray[np.int16]
+
+
+class Trie(NamedTuple):
+    """Source sides as a trie over T nodes, numbered breadth-first from the root 0; all are read-only.
+
+    Breadth-first numbers make the children of a node consecutive nodes, so no child list is stored.
+
+    symbol       int32 [T]      the symbol that leads to a node; ascending among siblings, so gaps come first
+    first_child  int64 [T + 1]  children of v are the nodes first_child[v] ... first_child[v + 1] - 1
+    first_rule   int64 [T + 1]  rules whose source side ends at v; ordered by (lhs, order of reading)
+    """
+
+    symbol: npt.NDArray[np.int32]
+    first_child: npt.NDArray[np.int64]
+    first_rule: npt.NDArray[np.int64]
