@@ -7,7 +7,9 @@ rules which can match a given sentence, and ``build_grammar`` puts such answers 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -55,3 +57,39 @@ class Trie(NamedTuple):
     symbol: npt.NDArray[np.int32]
     first_child: npt.NDArray[np.int64]
     first_rule: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """Rules in any order, and the names (ids in Symbols.names) of their dense columns."""
+
+    rules: Rules
+    columns: tuple[int, ...]
+
+    @property
+    def num_rules(self) -> int:
+        return len(self.rules.lhs)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """Rules in the order of their trie nodes, so that a node's rules are a contiguous run."""
+
+    rules: Rules
+    trie: Trie
+    columns: tuple[int, ...]
+
+    @property
+    def num_rules(self) -> int:
+        return len(self.rules.lhs)
+
+
+class GrammarSource(Protocol):
+    """Where rules come from."""
+
+    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+        """All rules that can match somewhere in a sentence.
+
+        ``segment`` holds the attributes of the sentence's ``<seg>`` tag, empty for plain lines.
+        """
+        ...
