@@ -1,11 +1,23 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
 """n-gram language models as arrays: one hash table for all orders above one."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+
+from hiero._jit import kernel
+from hiero.symbols import Vocabulary, WordTable, find_all, read_only
+
+MAX_ORDER = 6
+CHAIN = np.uint64(8978948897894561157)
+WORD = np.uint64(17894857484156487943)
 
 
 class Ngrams(NamedTuple):
@@ -37,3 +49,113 @@ class Ngrams(NamedTuple):
     order: npt.NDArray[np.int64]
     bos: npt.NDArray[np.int64]
     eos: npt.NDArray[np.int64]
+
+
+@kernel
+def chain(key, word):
+    """The key of an n-gram with one more word on its left."""
+    return (key * CHAIN) ^ (np.uint64(1 + word) * WORD)
+
+
+@kernel
+def find_slot(lm, m, key):
+    """The slot of an n-gram of two or more words in model m, or -1."""
+    first = lm.first_slot[m]
+    mask = np.uint64(lm.first_slot[m + 1] - first - 1)
+    at = key & mask
+    while True:
+        slot = first + np.int64(at)
+        found = lm.key[2 * slot]
+        if found == key:
+            return slot
+        if found == np.uint64(0):
+            return np.int64(-1)
+        at = (at + np.uint64(1)) & mask
+
+
+@kernel
+def extends_right(backoff):
+    """Whether some longer n-gram begins with the one that has this back-off."""
+    return backoff != 0.0 or np.copysign(np.float32(1.0), backoff) > 0.0
+
+
+@kernel
+def extends_left(prob):
+    """Whether the n-gram that has this stored probability is the end of a longer one."""
+    return np.copysign(np.float32(1.0), prob) > 0.0
+
+
+def ngrams_of(
+    slots: npt.NDArray[np.uint64], unigram: npt.NDArray[np.float32], order: int, bos: int, eos: int
+) -> Ngrams:
+    """One model; ``slots`` is its table as uint64 [2 S]. Nothing is copied."""
+    slots = read_only(slots)
+    return Ngrams(
+        slots,
+        slots.view(np.float32),
+        _column(0, len(slots) // 2),
+        read_only(unigram),
+        _column(0, len(unigram)),
+        _column(order),
+        _column(bos),
+        _column(eos),
+    )
+
+
+def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
+    """Several models as one. The arrays of a single model are used as they are, those of more are copied."""
+    if len(models) == 1:
+        return models[0]
+    slots = read_only(np.concatenate([np.empty(0, np.uint64), *(model.key for model in models)]))
+    unigram = np.concatenate([np.empty((0, 2), np.float32), *(model.unigram for model in models)])
+    return Ngrams(
+        slots,
+        slots.view(np.float32),
+        _column(0, *np.cumsum([len(model.key) // 2 for model in models])),
+        read_only(unigram),
+        _column(0, *np.cumsum([len(model.unigram) for model in models])),
+        _column(*(int(order) for model in models for order in model.order)),
+        _column(*(int(bos) for model in models for bos in model.bos)),
+        _column(*(int(eos) for model in models for eos in model.eos)),
+    )
+
+
+def _column(*values: int) -> npt.NDArray[np.int64]:
+    return read_only(np.array(values, np.int64))
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """The models of one system: what the kernels read, and what each calls the words of the system.
+
+    arrays  all models side by side
+    names   one per model; that of the feature which carries its score
+    tables  the words of each model, in the order of its ids; entry 0 is ``<unk>``
+    """
+
+    arrays: Ngrams
+    names: tuple[str, ...]
+    tables: tuple[WordTable, ...]
+    _known: WeakKeyDictionary[Vocabulary, tuple[int, npt.NDArray[np.int32]]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def word_ids(self, words: Vocabulary) -> npt.NDArray[np.int32]:
+        """For every model (row) and word of the vocabulary (column) the model's id of the word; 0 if unknown.
+
+        Read-only. There may be more columns than words: each word is looked up once, when it is new, and the
+        spare columns are where later words will go. So call this after all words at hand have been interned.
+        """
+        with self._lock:
+            num_known, ids = self._known.get(words, (0, np.zeros((len(self.tables), 0), np.int32)))
+            if num_known < len(words):
+                fresh = words.entries(num_known)
+                num_words = num_known + len(fresh)
+                if num_words > ids.shape[1]:
+                    ids, old = np.zeros((len(self.tables), max(2 * num_words, 1024)), np.int32), ids
+                    ids[:, : old.shape[1]] = old
+                for m, table in enumerate(self.tables):
+                    ids[m, num_known:num_words] = np.maximum(find_all(table, fresh), 0)
+                self._known[words] = num_words, ids
+            return read_only(ids)

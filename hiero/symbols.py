@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero._jit import kernel
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 MAX_GAPS = 2
 
@@ -189,7 +191,7 @@ def table_entry(table: WordTable, index: int) -> bytes:
     return table.pool[table.first[index] : table.first[index + 1]].tobytes()
 
 
-def read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """A read-only, contiguous, plain view.
 
     Kernels compile once per array type, and a mapped file is read-only: what models are made of is so always.

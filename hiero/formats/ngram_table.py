@@ -1,0 +1,173 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Fill the hash table of ``hiero.lm.Ngrams``, whatever file the n-grams come from.
+
+A model may list ``a b c`` but not ``b c``: somebody pruned it. The search for the longest n-gram goes from
+short to long and must not stop there, so such gaps are filled, as KenLM fills them, with n-grams that have
+the probability which backing off gives them. A missing context (``a b``), at which KenLM refuses the model,
+is filled likewise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero._jit import kernel
+from hiero.lm import chain
+
+# Share of slots in use at which a table doubles. A look-up of an absent n-gram takes 4.5 slots on average
+# at the limit; four of them make a cache line.
+MAX_LOAD = 0.65
+MIN_SLOTS = 16
+# More than one n-gram can add, with all that is missing below it.
+SPARE = 32
+
+
+class OpenTable(NamedTuple):
+    """A table being filled.
+
+    key    uint64 [2 S]   as in ``Ngrams``
+    value  float32 [4 S]  the same bytes
+    used   int64 [1]      slots in use
+    """
+
+    key: npt.NDArray[np.uint64]
+    value: npt.NDArray[np.float32]
+    used: npt.NDArray[np.int64]
+
+
+def open_table(num_ngrams: int) -> OpenTable:
+    """An empty table that can take so many n-grams without growing."""
+    slots = MIN_SLOTS
+    while slots * MAX_LOAD < num_ngrams + SPARE:
+        slots *= 2
+    key = np.zeros(2 * slots, np.uint64)
+    return OpenTable(key, key.view(np.float32), np.zeros(1, np.int64))
+
+
+def grown(table: OpenTable) -> OpenTable:
+    """The same n-grams in twice as many slots."""
+    larger = open_table(int(len(table.key) * MAX_LOAD))
+    refill_kernel(table, larger)
+    return larger
+
+
+@kernel
+def has_room(table, num_ngrams):
+    return table.used[0] + num_ngrams <= np.int64(table.key.shape[0] // 2 * MAX_LOAD)
+
+
+@kernel
+def locate(table, key):
+    """The slot where a key is, or the empty one where it belongs."""
+    mask = np.int64(table.key.shape[0] // 2 - 1)
+    slot = np.int64(key & np.uint64(mask))
+    while table.key[2 * slot] != key and table.key[2 * slot] != np.uint64(0):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def put(table, slot, key, prob, backoff):
+    """Enter a key where ``locate`` found its place to be empty."""
+    table.key[2 * slot] = key
+    table.value[4 * slot + 2] = prob
+    table.value[4 * slot + 3] = backoff
+    table.used[0] += 1
+
+
+@kernel
+def refill_kernel(table, out_table):
+    """Enter everything in one table into another, empty and larger."""
+    for slot in range(table.key.shape[0] // 2):
+        key = table.key[2 * slot]
+        if key != np.uint64(0):
+            put(out_table, locate(out_table, key), key, table.value[4 * slot + 2], table.value[4 * slot + 3])
+
+
+@kernel
+def key_of(words, end, length):
+    """The key of the ``length`` words up to and without words[end]."""
+    key = np.uint64(words[end - 1])
+    for at in range(2, length + 1):
+        key = chain(key, words[end - at])
+    return key
+
+
+@kernel
+def is_listed(table, words, end, length):
+    key = key_of(words, end, length)
+    return length == 1 or table.key[2 * locate(table, key)] == key
+
+
+@kernel
+def let_extend_right(table, unigram, words, end, length):
+    """Note that a longer n-gram begins with these words, which are listed; returns their back-off."""
+    if length == 1:
+        word = words[end - 1]
+        if unigram[word, 1] == 0.0:
+            unigram[word, 1] = 0.0  # no longer minus zero
+        return unigram[word, 1]
+    at = 4 * locate(table, key_of(words, end, length)) + 3
+    if table.value[at] == 0.0:
+        table.value[at] = 0.0
+    return table.value[at]
+
+
+@kernel
+def let_extend_left(table, unigram, words, end, length):
+    """Note that a longer n-gram ends in these words, which are listed; returns their log10 probability."""
+    if length == 1:
+        word = words[end - 1]
+        unigram[word, 0] = np.abs(unigram[word, 0])
+        return -unigram[word, 0]
+    at = 4 * locate(table, key_of(words, end, length)) + 2
+    table.value[at] = np.abs(table.value[at])
+    return -table.value[at]
+
+
+@kernel
+def fill_gaps(table, unigram, words, end, length):
+    """List the last 2, 3, ... ``length`` words where they are missing, at what backing off gives.
+
+    Their contexts must be listed. What is listed has all its endings listed, so mostly one look-up is enough.
+    """
+    if is_listed(table, words, end, length):
+        return
+    for shorter in range(2, length + 1):
+        if not is_listed(table, words, end, shorter):
+            backoff = let_extend_right(table, unigram, words, end - 1, shorter - 1)
+            prob = let_extend_left(table, unigram, words, end, shorter - 1) + backoff
+            key = key_of(words, end, shorter)
+            # Minus zero: no longer n-gram begins with this one, as far as is known.
+            put(table, locate(table, key), key, -np.abs(prob), np.float32(-0.0))
+
+
+@kernel
+def add_ngram(table, unigram, words, length, prob, backoff):
+    """Enter an n-gram of two or more words; False if it is there already.
+
+    table    OpenTable        written; there must be room for SPARE more
+    unigram  float32 [W, 2]   as in ``Ngrams``; signs are written
+    words    int64 [.]        ids, in the order of the text
+    prob     float32          log10 probability, <= 0
+    backoff  float32          minus zero if there is none
+
+    Orders must be entered from short to long.  Twin: tests/naive/lm.py::signed_ngrams.
+    """
+    key = key_of(words, length, length)
+    slot = locate(table, key)
+    if table.key[2 * slot] == key:
+        return False
+    put(table, slot, key, -np.abs(prob), backoff if backoff != 0.0 else np.float32(-0.0))
+    # Contexts before endings: what fills a gap in the ending wants to know its context's back-off.
+    if not is_listed(table, words, length - 1, length - 1):
+        for shorter in range(2, length):
+            fill_gaps(table, unigram, words, shorter, shorter)
+    let_extend_right(table, unigram, words, length - 1, length - 1)
+    if length > 2:
+        fill_gaps(table, unigram, words, length, length - 1)
+    let_extend_left(table, unigram, words, length, length - 1)
+    return True
