@@ -18,3 +18,47 @@ class Hypergraph(NamedTuple):
 
     first_edge: npt.NDArray[np.int64]
     tail: npt.NDArray[np.int32]
+
+
+class Derivations(NamedTuple):
+    """D derivations of nodes of one hypergraph, sharing their parts; a part comes before what it is part of.
+
+    node    int32 [D]      what is derived
+    edge    int32 [D]      the topmost edge
+    part    int32 [D, 2]   the derivations of its tails, -1 where the edge has none
+    size    int64 [D]      number of edges
+    length  int64 [D]      number of target words
+    score   float64 [D]
+    """
+
+    node: npt.NDArray[np.int32]
+    edge: npt.NDArray[np.int32]
+    part: npt.NDArray[np.int32]
+    size: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]
+
+
+def validate(graph: Hypergraph) -> None:
+    """Raise ValueError unless the arrays are a hypergraph; kernels read them unchecked."""
+    first, tail = graph
+    if first.ndim != 1 or not len(first) or first.dtype != np.int64:
+        raise ValueError("first_edge must be an int64 vector with one entry more than there are nodes")
+    if tail.ndim != 2 or tail.shape[1] != 2 or tail.dtype != np.int32:
+        raise ValueError(f"tail must be int32 with two columns, not {tail.dtype} {tail.shape}")
+    if first[0] != 0 or first[-1] != len(tail) or (np.diff(first) < 0).any():
+        raise ValueError(f"first_edge must ascend from 0 to the number of edges, {len(tail)}")
+    head = heads(graph)
+    for message, wrong in (
+        ("has a tail that does not come before its head", (tail >= head[:, None]).any(axis=1)),
+        ("has a negative tail other than -1", (tail < -1).any(axis=1)),
+        ("has a second tail but no first", (tail[:, 0] < 0) & (tail[:, 1] >= 0)),
+    ):
+        if wrong.any():
+            edge = int(np.argmax(wrong))
+            raise ValueError(f"edge {edge} of node {head[edge]} {message}: {tail[edge].tolist()}")
+
+
+def heads(graph: Hypergraph) -> npt.NDArray[np.int32]:
+    """The head of every edge, int32 [E]."""
+    return np.repeat(np.arange(len(graph.first_edge) - 1, dtype=np.int32), np.diff(graph.first_edge))

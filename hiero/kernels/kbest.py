@@ -1,0 +1,223 @@
+"""Lazy k-best derivations of a hypergraph.
+
+Huang and Chiang, "Better k-best Parsing" (IWPT 2005), algorithm 3: a node makes its next best derivation
+only when a node above asks for it. Two additions. A node's best derivation is read off the Viterbi edges, so
+a heap of candidates exists only where a second best was wanted. With ``unique``, every node keeps only the
+best derivation of each target string: strings are found by a hash that is composed from the hashes of their
+parts, and merged only after a comparison word by word.
+
+The order is total (score, then smaller edge, then smaller ranks of the parts), so no result depends on the
+history of a heap. Recursion is an explicit stack: a glue derivation is as deep as its sentence is long.
+"""
+
+import numpy as np
+
+from hiero._jit import kernel
+from hiero.kernels.kbest_state import BEST, EXHAUSTED, HEAP, UNTOUCHED, meld, with_room, without_top
+from hiero.kernels.kbest_words import is_known, write_derivation
+
+NONE = np.int64(-1)  # typed, because a kernel is compiled once more for every literal it is called with
+
+
+@kernel
+def new_candidate(search, edge, left, right, score):
+    """Write a candidate outside all heaps; room is there."""
+    heap = search.heap
+    c = search.fill[1]
+    search.fill[1] = c + 1
+    heap.edge[c] = edge
+    heap.part[c, 0] = left
+    heap.part[c, 1] = right
+    heap.score[c] = score
+    heap.child[c] = -1
+    heap.sibling[c] = -1
+    return c
+
+
+@kernel
+def fill_heap(search, graph, edge_score, best, best_edge, v):
+    """Enter the best candidate of each edge of v but the one that its best derivation took."""
+    top = np.int64(-1)
+    for edge in range(graph.first_edge[v], graph.first_edge[v + 1]):
+        score = edge_score[edge]
+        for k in range(2):
+            if graph.tail[edge, k] >= 0:
+                score += best[graph.tail[edge, k]]
+        if edge != best_edge[v] and score > -np.inf:
+            top = meld(search.heap, search.order.rank, top, new_candidate(search, edge, NONE, NONE, score))
+    search.nodes.top[v] = top
+    search.nodes.phase[v] = HEAP
+
+
+@kernel
+def unmade_part(graph, nodes, heap, c):
+    """Set the best parts of a candidate; a tail whose best derivation must be made first, or -1."""
+    for k in range(2):
+        tail = graph.tail[heap.edge[c], k]
+        if tail >= 0 and heap.part[c, k] < 0:
+            if nodes.first[tail] < 0:
+                return tail
+            heap.part[c, k] = nodes.first[tail]
+    return -1
+
+
+@kernel
+def advances(order, heap, c, k):
+    """Whether the successor of c with the next part k is entered by c.
+
+    The first part advances only beside the best second part, so each pair of ranks has one predecessor.
+    """
+    return heap.part[c, k] >= 0 and (k == 1 or heap.part[c, 1] < 0 or order.rank[heap.part[c, 1]] == 0)
+
+
+@kernel
+def unmade_successor(graph, order, nodes, heap, c):
+    """A tail that must make its next derivation before the successors of c are known, or -1."""
+    for k in range(2):
+        if advances(order, heap, c, k) and order.next[heap.part[c, k]] < 0:
+            tail = graph.tail[heap.edge[c], k]
+            if nodes.phase[tail] != EXHAUSTED:
+                return tail
+    return -1
+
+
+@kernel
+def enter_successors(search, edge_score, v, c):
+    """Put the successors of a candidate that was taken into the heap of v."""
+    found, order, heap = search.found, search.order, search.heap
+    for k in range(2):
+        if advances(order, heap, c, k) and order.next[heap.part[c, k]] >= 0:
+            edge, left, right = np.int64(heap.edge[c]), np.int64(heap.part[c, 0]), np.int64(heap.part[c, 1])
+            if k == 0:
+                left = np.int64(order.next[left])
+            else:
+                right = np.int64(order.next[right])
+            # Summed as in the Viterbi pass: equal derivations have equal scores to the last bit.
+            score = edge_score[edge] + found.score[left]
+            if right >= 0:
+                score += found.score[right]
+            new = new_candidate(search, edge, left, right, score)
+            search.nodes.top[v] = meld(heap, order.rank, np.int64(search.nodes.top[v]), new)
+    search.nodes.pending[v] = -1
+
+
+@kernel
+def derive(search, rules, edge_rule, unique, v, c):
+    """Make candidate c the next derivation of v unless its string is known; whether it is new.
+
+    Its successors stay pending until the derivation after it is wanted.
+    """
+    nodes, order = search.nodes, search.order
+    nodes.pending[v] = c
+    d = write_derivation(search, rules, edge_rule, v, c)
+    if unique and is_known(search, rules, edge_rule, d):
+        return False
+    search.fill[0] = d + 1
+    if nodes.first[v] < 0:
+        nodes.first[v] = d
+        order.rank[d] = 0
+    else:
+        order.next[nodes.last[v]] = d
+        order.rank[d] = order.rank[nodes.last[v]] + 1
+    nodes.last[v] = d
+    return True
+
+
+@kernel
+def step(search, graph, edge_score, edge_rule, rules, best, best_edge, unique, v):
+    """Bring v nearer to its next derivation: a node to ask first, v itself to go on, -1 when done."""
+    nodes = search.nodes
+    if nodes.phase[v] == UNTOUCHED:
+        if best_edge[v] < 0:
+            nodes.phase[v] = EXHAUSTED
+            return -1
+        if nodes.pending[v] < 0:
+            nodes.pending[v] = new_candidate(search, np.int64(best_edge[v]), NONE, NONE, best[v])
+        missing = unmade_part(graph, nodes, search.heap, nodes.pending[v])
+        if missing >= 0:
+            return missing
+        nodes.phase[v] = BEST
+        derive(search, rules, edge_rule, unique, v, nodes.pending[v])
+        return -1
+    if nodes.phase[v] == BEST:
+        fill_heap(search, graph, edge_score, best, best_edge, v)
+    if nodes.pending[v] >= 0:
+        missing = unmade_successor(graph, search.order, nodes, search.heap, nodes.pending[v])
+        if missing >= 0:
+            return missing
+        enter_successors(search, edge_score, v, nodes.pending[v])
+    top = nodes.top[v]
+    if top < 0:
+        nodes.phase[v] = EXHAUSTED
+        return -1
+    missing = unmade_part(graph, nodes, search.heap, top)
+    if missing >= 0:
+        return missing
+    nodes.top[v] = without_top(search.heap, search.order.rank, top)
+    return -1 if derive(search, rules, edge_rule, unique, v, top) else v
+
+
+@kernel
+def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k, unique):
+    """Go on with a search until the goal has k derivations, or no more, or there is no room for another step.
+
+    graph       Hypergraph
+    edge_score  float64 [E]   -inf for an edge that takes part in no derivation
+    edge_rule   int32 [E]     -1: the target side is that of the first tail
+    rules       Rules
+    best        float64 [V]   from ``viterbi_kernel``, with best_edge int32 [V]
+    search      Search        written
+    k           int           at least 1; the graph has a node
+    unique      bool          the same in all calls for one search
+
+    Returns the room needed for the next step, (derivations, candidates), or (0, 0) when done. About
+    O(edges of the nodes that are asked + D log D + words compared).  Twin: tests/naive/forest.py::kbest.
+    """
+    goal = graph.first_edge.shape[0] - 2
+    nodes, fill = search.nodes, search.fill
+    depth = fill[2]
+    while True:
+        if depth == 0:
+            last = nodes.last[goal]
+            if nodes.phase[goal] == EXHAUSTED or (last >= 0 and search.order.rank[last] + 1 >= k):
+                fill[2] = 0
+                return 0, 0
+            nodes.stack[0] = goal
+            depth = 1
+        v = nodes.stack[depth - 1]
+        # The most that one step can add: a heap of all edges, and two successors.
+        more = fill[1] + graph.first_edge[v + 1] - graph.first_edge[v] + 2
+        if fill[0] >= search.found.edge.shape[0] or more > search.heap.edge.shape[0]:
+            fill[2] = depth
+            return fill[0] + 1, more
+        other = step(search, graph, edge_score, edge_rule, rules, best, best_edge, unique, v)
+        if other < 0:
+            depth -= 1
+        elif other != v:
+            nodes.stack[depth] = other
+            depth += 1
+
+
+def kbest(graph, edge_score, edge_rule, rules, best, best_edge, search, k, unique):
+    """Go on with a search until the goal has k derivations or no more: the search, and theirs in order."""
+    if k <= 0 or not len(best):
+        return search, np.empty(0, np.int32)
+    while True:
+        derivations, candidates = kbest_kernel(
+            graph, edge_score, edge_rule, rules, best, best_edge, search, k, unique
+        )
+        if not derivations:
+            return search, chain_kernel(search.order.next, np.int64(search.nodes.first[-1]), k)
+        search = with_room(search, derivations, candidates)
+
+
+@kernel
+def chain_kernel(next_of, first, k):
+    """The first k entries, at most, of a linked list that ends at -1, int32."""
+    ids = np.empty(k, np.int32)
+    count = 0
+    while first >= 0 and count < k:
+        ids[count] = first
+        first = np.int64(next_of[first])
+        count += 1
+    return ids[:count].copy()
