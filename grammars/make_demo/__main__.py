@@ -1,0 +1,100 @@
+"""Write the bundled model: ``python -m grammars.make_demo [FOLDER]``, by default into ``grammars/``."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from grammars.make_demo.extract import grammar, lexicon
+from grammars.make_demo.ngrams import Model
+from grammars.make_demo.sentences import FREE, sentence
+from grammars.make_demo.trees import Dice, Node, find_leaf, leaf, num_leaves, spell, spoil
+
+SEED = 20120708
+SIZES = {"train": 4000, "dev": 200, "devtest": 200}
+SPOILT = 0.05  # of the training sentences
+MAX_WORDS = 25
+
+# Set by hand, to the scale that tuned weights of such features have.
+WEIGHTS = """\
+EgivenFCoherent -0.3
+SampleCountF -0.05
+CountEF 0.1
+MaxLexFgivenE -0.2
+MaxLexEgivenF -0.2
+IsSingletonF 0.05
+IsSingletonFE -0.05
+WordPenalty -1.2
+LanguageModel 0.6
+LanguageModel_OOV -0.5
+PassThrough -1
+Glue -0.1
+"""
+
+
+class Corpus(NamedTuple):
+    train: list[Node]
+    dev: list[Node]
+    devtest: list[Node]
+
+
+def draw(dice: Dice) -> Corpus:
+    """Derivations with source sides all different, so that no part contains a sentence of another."""
+    known = {german for german, _ in FREE}
+    parts = []
+    for size in SIZES.values():
+        part: list[Node] = []
+        while len(part) < size:
+            node = sentence(dice)
+            src = " ".join(spell(node).src)
+            if src not in known and len(src.split()) <= MAX_WORDS:
+                known.add(src)
+                part.append(node)
+        parts.append(part)
+    strangers = leaves(parts[0])
+    train = [spoil(node, dice, strangers) if dice.chance(SPOILT) else node for node in parts[0]]
+    free = [leaf(german, english) for german, english in FREE]
+    train += [dice.zipf(free) for _ in range(SIZES["train"] // 50)]
+    return Corpus(train, parts[1], parts[2])
+
+
+def leaves(nodes: Iterable[Node]) -> list[Node]:
+    """Words to mistake others for: one from the middle of each derivation."""
+    return [find_leaf(node, num_leaves(node) // 2) for node in nodes]
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """Name and text of every file; those that end in .gz are still to be packed."""
+    corpus = draw(Dice(SEED))
+    pairs = {part: [spell(node) for node in getattr(corpus, part)] for part in SIZES}
+    for part, suffix in (("train", ".gz"), ("dev", ""), ("devtest", "")):
+        yield f"demo.{part}.de{suffix}", "".join(f"{' '.join(pair.src)}\n" for pair in pairs[part])
+        yield f"demo.{part}.en{suffix}", "".join(f"{' '.join(pair.tgt)}\n" for pair in pairs[part])
+    links = (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs["train"])
+    yield "demo.train.align.gz", "".join(f"{line}\n" for line in links)
+    yield "demo.grammar.gz", "".join(f"{line}\n" for line in grammar(corpus.train, lexicon(pairs["train"])))
+    yield "demo.lm.arpa.gz", Model((pair.tgt for pair in pairs["train"]), 3).arpa()
+    yield "demo.weights", WEIGHTS
+
+
+def pack(text: str) -> bytes:
+    """Gzip without the time and the name, which would differ from run to run."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile("", "wb", 9, buffer, mtime=0) as stream:
+        stream.write(text.encode())
+    return buffer.getvalue()
+
+
+def main(folder: Path) -> None:
+    for name, text in files():
+        data = pack(text) if name.endswith(".gz") else text.encode()
+        (folder / name).write_bytes(data)
+        print(f"{name}: {text.count(chr(10))} lines, {len(data)} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1])

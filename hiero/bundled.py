@@ -1,0 +1,33 @@
+"""Where the files of the model that comes with the package are.
+
+They live in ``grammars/`` at the top of the project; a wheel carries them as ``hiero/grammars/``. How they
+were made is written at the top of ``grammars/make_demo``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hiero.errors import HieroError, did_you_mean
+
+GRAMMAR = "demo.grammar.gz"
+LM = "demo.lm.arpa.gz"
+WEIGHTS = "demo.weights"
+
+
+def _folder() -> Path:
+    package = Path(__file__).resolve().parent
+    installed = package / "grammars"
+    return installed if installed.is_dir() else package.parent / "grammars"
+
+
+def names() -> list[str]:
+    """The files there are."""
+    return sorted(file.name for file in _folder().glob("demo.*"))
+
+
+def path(name: str) -> Path:
+    """The path of one of the files: ``path("demo.grammar.gz")``."""
+    if name not in names():
+        raise HieroError(f"there is no bundled file {name!r} in {_folder()}: {did_you_mean(name, names())}")
+    return _folder() / name

@@ -1,0 +1,192 @@
+"""The model that comes with the package: what is in it, and that its script still makes it."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import kenlm
+import pytest
+
+from grammars.make_demo.__main__ import SIZES, WEIGHTS, files, pack
+from grammars.make_demo.extract import grammar, lexicon
+from grammars.make_demo.ngrams import Model
+from grammars.make_demo.trees import Node, leaf, rule, spell
+from hiero import bundled
+from hiero.errors import HieroError
+
+FEATURES = [line.split()[0] for line in WEIGHTS.splitlines()]
+
+
+def read(name: str) -> str:
+    data = bundled.path(name).read_bytes()
+    return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return dict(files())
+
+
+def test_the_script_still_writes_what_is_committed(made: dict[str, str]) -> None:
+    assert sorted(made) == bundled.names()
+    # Compared unpacked: the bytes of a gzip stream differ between zlib and its faster rivals.
+    assert [name for name, text in made.items() if read(name) != text] == []
+
+
+def test_packing_leaves_no_trace_of_time_or_place(tmp_path: Path) -> None:
+    packed = pack("ein satz\n")
+    assert gzip.decompress(packed) == b"ein satz\n"
+    assert packed[4:8] == bytes(4)
+    assert packed[3] == 0  # no file name, no comment
+    assert packed == pack("ein satz\n")
+
+
+def test_size() -> None:
+    assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_000_000
+
+
+def test_unknown_file_is_one_line_with_the_nearest_name() -> None:
+    with pytest.raises(
+        HieroError, match=r"^there is no bundled file 'demo.grammer.gz'.*did you mean 'demo.grammar.gz'\?$"
+    ):
+        bundled.path("demo.grammer.gz")
+
+
+def test_parts_have_their_sizes_and_no_sentence_in_common() -> None:
+    parts = {part: read(f"demo.{part}.de{'.gz' * (part == 'train')}").splitlines() for part in SIZES}
+    assert len(parts["train"]) >= SIZES["train"]
+    assert (len(parts["dev"]), len(parts["devtest"])) == (SIZES["dev"], SIZES["devtest"])
+    assert not set(parts["train"]) & set(parts["dev"])
+    assert not set(parts["train"]) & set(parts["devtest"])
+    assert not set(parts["dev"]) & set(parts["devtest"])
+    for part, lines in parts.items():
+        targets = read(f"demo.{part}.en{'.gz' * (part == 'train')}").splitlines()
+        assert len(targets) == len(lines)
+        assert all(line == line.strip().lower() and "  " not in line for line in (*lines, *targets))
+
+
+def test_links_lie_inside_their_sentences() -> None:
+    sides = [read(f"demo.train.{side}.gz").splitlines() for side in ("de", "en")]
+    for src, tgt, line in zip(*sides, read("demo.train.align.gz").splitlines(), strict=True):
+        for link in line.split():
+            i, j = map(int, link.split("-"))
+            assert i < len(src.split())
+            assert j < len(tgt.split())
+
+
+def test_grammar_is_hiero_and_its_features_hang_together() -> None:
+    rules = [line.split(" ||| ") for line in read("demo.grammar.gz").splitlines()]
+    assert len({(src, tgt) for _, src, tgt, _, _ in rules}) == len(rules)
+    for lhs, src, tgt, features, links in rules:
+        symbols, values = src.split(), dict(pair.split("=") for pair in features.split())
+        gaps = [k for k, symbol in enumerate(symbols) if symbol.startswith("[X,")]
+        assert lhs == "[X]"
+        assert [symbols[k] for k in gaps] == ["[X,1]", "[X,2]"][: len(gaps)]
+        assert all(b - a > 1 for a, b in pairwise(gaps))
+        assert sorted(word for word in tgt.split() if word in ("[1]", "[2]")) == ["[1]", "[2]"][: len(gaps)]
+        assert list(values) == FEATURES[:7]
+        n, c = (10 ** float(values[name]) - 1 for name in ("SampleCountF", "CountEF"))
+        assert float(values["EgivenFCoherent"]) == pytest.approx(-math.log10(c / n), abs=1e-4)
+        assert float(values["IsSingletonF"]) == (round(n) == 1)
+        assert float(values["IsSingletonFE"]) == (round(c) == 1)
+        assert round(n) <= 300
+        for i, j in (map(int, link.split("-")) for link in links.split()):
+            assert i not in gaps
+            assert tgt.split()[j] not in ("[1]", "[2]")
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [
+        ("[X,1] hat [X,2] versprochen", "[1] promised [2]"),
+        ("[X,1] hat mir [X,2] versprochen", "[1] promised me [2]"),
+        ("macht [X,1] auf", "opens [1]"),
+        ("will [X,1] kaufen", "wants to buy [1]"),
+        ("vor [X,1]", "[1] ago"),
+        ("vor [X,1]", "in front of [1]"),
+        ("bank", "bank"),
+        ("bank", "bench"),
+        ("schloss", "castle"),
+        ("schloss", "lock"),
+        ("haustür", "front door"),
+    ],
+)
+def test_grammar_holds(src: str, tgt: str) -> None:
+    assert f"[X] ||| {src} ||| {tgt} ||| " in read("demo.grammar.gz")
+
+
+def test_rules_and_features_of_a_corpus_one_can_count_by_hand() -> None:
+    def promised(who: str, english: str, what: Node) -> Node:
+        return rule("1 hat:h 2 versprochen:v", "1 promised:hv 2", leaf(who, english), what)
+
+    corpus = [promised("er", "he", leaf("geld", "money")), promised("sie", "she", leaf("geld", "cash"))]
+    table = lexicon([spell(node) for node in corpus])
+    lines = {tuple(line.split(" ||| ")[1:3]): line.split(" ||| ")[3:] for line in grammar(corpus, table)}
+    features, links = lines["[X,1] hat [X,2] versprochen", "[1] promised [2]"]
+    assert links == "1-1 3-1"
+    # Each "promised" has two links: p(hat | promised) = p(versprochen | promised) = 1/2.
+    assert features == (
+        "EgivenFCoherent=0 SampleCountF=0.47712 CountEF=0.47712 "
+        "MaxLexFgivenE=0.60206 MaxLexEgivenF=0 IsSingletonF=0 IsSingletonFE=0"
+    )
+    features, links = lines["geld", "cash"]
+    assert links == "0-0"
+    assert features == (
+        "EgivenFCoherent=0.30103 SampleCountF=0.47712 CountEF=0.30103 "
+        "MaxLexFgivenE=0 MaxLexEgivenF=0.30103 IsSingletonF=0 IsSingletonFE=1"
+    )
+    assert ("hat", "promised") not in lines  # the other half of its translation stands elsewhere
+
+
+def test_language_model_sums_to_one_and_is_what_kenlm_reads(tmp_path: Path) -> None:
+    # Unpacked first: whether kenlm can read gz depends on how it was compiled.
+    arpa = tmp_path / "demo.arpa"
+    arpa.write_text(read("demo.lm.arpa.gz"), encoding="utf-8", newline="\n")
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    lm = kenlm.Model(str(arpa), config)
+    vocabulary = {word for line in read("demo.train.en.gz").splitlines() for word in line.split()}
+    for history in (["<s>"], ["<s>", "the"], ["has"], ["the", "man"], ["never-seen"], ["."]):
+        state = kenlm.State()
+        lm.BeginSentenceWrite(state) if history[0] == "<s>" else lm.NullContextWrite(state)
+        for word in history[history[0] == "<s>" :]:
+            state = advance(lm, state, word)[0]
+        total = sum(10 ** advance(lm, state, word)[1] for word in (*vocabulary, "</s>", "<unk>"))
+        assert total == pytest.approx(1.0, abs=1e-5)
+
+
+def advance(lm: kenlm.Model, state: kenlm.State, word: str) -> tuple[kenlm.State, float]:
+    after = kenlm.State()
+    return after, lm.BaseScore(state, word, after)
+
+
+def test_witten_bell_by_hand() -> None:
+    model = Model([["a", "b"], ["a"]], 2)
+    # After "a" come "b" and the end, once each: two counts, two kinds.
+    unigram = {word: (count + 3 / 4) / 8 for word, count in {"a": 2, "b": 1, "</s>": 2}.items()}
+    assert model.probability["b",] == pytest.approx(unigram["b"])
+    assert model.probability["a", "b"] == pytest.approx((1 + 2 * unigram["b"]) / 4)
+    assert model.backoff(("a",)) == pytest.approx(2 / 4)
+    assert sum(unigram.values()) + model.unknown == pytest.approx(1)
+
+
+def test_the_dev_sets_have_something_to_decide() -> None:
+    """A few words the training part never saw, and most of what they need."""
+    known = Counter(read("demo.train.de.gz").split())
+    for part in ("dev", "devtest"):
+        tokens = read(f"demo.{part}.de").split()
+        unknown = [token for token in tokens if token not in known]
+        assert 0 < len(unknown) < 0.02 * len(tokens)
+
+
+def test_every_rule_has_its_gaps_on_both_sides() -> None:
+    broken: list[Callable[[], Node]] = [lambda: rule("1 a", "b"), lambda: rule("a", "b 1", leaf("x", "y"))]
+    for build in broken:
+        with pytest.raises(AssertionError):
+            build()
