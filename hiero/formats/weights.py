@@ -1,0 +1,158 @@
+"""Weights as text: ``name value`` a line, as cdec writes them.
+
+Reading: a line that begins with ``#`` is a comment, an empty one nothing. The name ends at the first space or
+tab; without these, at the last ``=``. A name may not be given twice.
+
+Files of our own begin with the line ``EXACT``, and each name in them is that of one feature (``names.py``)
+or is marked ``%~``. Any other file may be cdec's or a person's: there a name also stands for all other
+features that cdec spells the same way and that have no line of their own (``weights.py``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+from hiero.errors import FormatError, show
+from hiero.features import Key
+from hiero.formats.text import open_output, read_chunks
+from hiero.names import as_cdec, may_be_shared
+from hiero.symbols import Symbols
+from hiero.weights import SHARED, Weights
+
+EXACT = b"# hiero weights: every name is exact"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_LINE = re.compile(rb"([^ \t]+)[ \t]+(?:= *)?([^ \t]+)[ \t]*")
+_SHARED = SHARED.encode()
+
+
+def read_weights(path: str | Path, symbols: Symbols) -> Weights:
+    """Read a file of weights; words, labels and names in it are added to the symbols."""
+    reader = _Reader(path, symbols)
+    for chunk in read_chunks(path, what="a file of weights"):
+        try:
+            chunk.data.decode()
+        except UnicodeDecodeError as error:
+            line = chunk.first_line + chunk.data.count(b"\n", 0, error.start)
+            found = f"the byte 0x{chunk.data[error.start]:02x}"
+            raise FormatError(path, line, found=found, expected="text in UTF-8") from None
+        for number, text in enumerate(chunk.data[:-1].split(b"\n"), chunk.first_line):
+            reader.read_line(text, number)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self, path: str | Path, symbols: Symbols) -> None:
+        self.path = path
+        self.weights = Weights(symbols)
+        self.exact = False
+        self.names: dict[bytes, int] = {}  # to the line
+        self.keys: list[Key] = []
+        self.values: list[float] = []
+
+    def read_line(self, line: bytes, number: int) -> None:
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+            self.exact = line.rstrip(b"\r") == EXACT
+        line = line.removesuffix(b"\r")
+        if line[:1] == b"#" or not line.strip(b" \t"):
+            return
+        found = _LINE.fullmatch(line)
+        name, text = found.groups() if found else self._split(line, number)
+        first_line = self.names.setdefault(name, number)
+        if first_line != number:
+            hint = f"its first weight is in line {first_line}"
+            raise self._error(number, f"a second weight of {show(name)}", "one line a feature", hint)
+        self._add(name, self._number(text, number), number)
+
+    def _split(self, line: bytes, number: int) -> tuple[bytes, bytes]:
+        """Lines that are not simply a name, a space and a number."""
+        name, equals, text = line.rpartition(b"=")
+        if line[:1] in (b" ", b"\t"):
+            raise self._error(number, "a space before the name", "a line that begins with the name")
+        if not equals or not name or b" " in line or b"\t" in line:
+            raise self._error(number, show(line), "a name, a space and a number")
+        return name, text
+
+    def _number(self, text: bytes, number: int) -> float:
+        if _NUMBER.fullmatch(text):
+            value = float(text)
+            if math.isfinite(value):
+                return value
+        raise self._error(number, f"the weight {show(text)}", "a finite number")
+
+    def _add(self, name: bytes, value: float, number: int) -> None:
+        if name.endswith(b"=") and not self.exact:
+            name = name[:-1]  # Moses writes 'name= value'
+        shared = self.weights.shared
+        if name.startswith(_SHARED):
+            shared[as_cdec(name.removeprefix(_SHARED))] = value
+            return
+        key = self.weights.names.parse(name)
+        if key is not None:
+            self.keys.append(key)
+            self.values.append(value)
+        elif self.exact:
+            raise self._error(number, f"the name {show(name)}", "the exact name of a feature", _SAY_CDEC)
+        if not self.exact and (key is None or may_be_shared(name)):
+            shared[as_cdec(name)] = value
+
+    def _error(self, number: int, found: str, expected: str, hint: str = "") -> FormatError:
+        return FormatError(self.path, number, found=found, expected=expected, hint=hint)
+
+    def finish(self) -> Weights:
+        self.weights.set_all(self.keys, self.values)
+        return self.weights
+
+
+_SAY_CDEC = "without its first line the file may use cdec's names"
+
+
+def write_weights(
+    path: str | Path, weights: Weights, *, zeros: bool = False, cdec_names: bool = False
+) -> list[bytes]:
+    """Write weights, sorted by name, the file appearing only when it is complete.
+
+    Weights of 0 are left out unless ``zeros``. With ``cdec_names`` the names are those that cdec uses. Returns
+    those which several features with different weights share; only one of the weights could be written, that
+    of the feature whose exact name it is, or else of the one whose exact name comes first.
+    """
+    lines, clashes = _cdec_lines(weights) if cdec_names else (_exact_lines(weights), [])
+    with open_output(path) as stream:
+        if not cdec_names:
+            stream.write(EXACT + b"\n")
+        for name in sorted(lines):
+            value, needed = lines[name]
+            if value != 0 or zeros or needed:
+                stream.write(b"%s %.17g\n" % (name, value))
+    return clashes
+
+
+Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it matters even if 0
+
+
+def _exact_lines(weights: Weights) -> Lines:
+    shared = weights.shared
+    lines: Lines = {_SHARED + name: (value, False) for name, value in shared.items()}
+    for key, name, value in weights.items_bytes():
+        # Left out, a zero would be replaced by the shared weight.
+        lines[name] = value, bool(shared) and weights.names.cdec_bytes(key) in shared
+    return lines
+
+
+def _cdec_lines(weights: Weights) -> tuple[Lines, list[bytes]]:
+    lines: Lines = {name: (value, False) for name, value in weights.shared.items()}
+    clashes: set[bytes] = set()
+    taken: dict[bytes, tuple[bool, bytes]] = {}
+    for key, name, value in weights.items_bytes():
+        spelling = weights.names.cdec_bytes(key)
+        rank = (name != spelling, name)
+        if spelling in lines and lines[spelling][0] != value:
+            clashes.add(spelling)
+        if spelling not in taken or rank < taken[spelling]:
+            taken[spelling] = rank
+            lines[spelling] = value, False
+    return lines, sorted(clashes)

@@ -1,0 +1,176 @@
+# mypy: allow-untyped-calls
+"""Weights of features, by name for people and as arrays for kernels.
+
+A feature has the weight that is given under its exact name (``names.py``). Files from elsewhere spell names
+as cdec does, which may fit several features: a weight under such a *shared* name is that of every feature
+which cdec spells so and which has no weight of its own. Both kinds are kept apart, so what is written reads
+back as the same weights; among the names of a ``Weights`` a shared one is marked ``%~``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.features import NAME, FeatureIndex, FeatureTable, Key, intern_keys_kernel
+from hiero.names import Names, as_cdec
+from hiero.symbols import Symbols, WordTable, read_only, word_table
+
+SHARED = "%~"
+
+
+class Weights(MutableMapping[str, float]):
+    """A mapping from names to weights, and the arrays behind it.
+
+    ``index`` numbers the features, and may number more than have a weight; a learner that keeps a vector of
+    its own starts from ``vector()`` and hands it back to ``assign``. A feature without a weight weighs 0.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        weights: Mapping[str, float] | Iterable[tuple[str, float]] = (),
+        index: FeatureIndex | None = None,
+    ) -> None:
+        self.symbols = symbols
+        self.names = Names(symbols)
+        self.index = FeatureIndex() if index is None else index
+        self.shared: dict[bytes, float] = {}
+        self._value = np.empty(0)
+        self._given = np.empty(0, np.bool_)
+        self.update(weights)
+
+    def __getitem__(self, name: str) -> float:
+        if not name.startswith(SHARED):
+            feature = self._find(name)
+            if feature >= 0:
+                return float(self._value[feature])
+        shared = _shared_name(name)
+        if shared in self.shared:
+            return self.shared[shared]
+        raise KeyError(name)
+
+    def __setitem__(self, name: str, weight: float) -> None:
+        """Set a weight. A name that is not exact is taken as a shared one."""
+        weight = float(weight)
+        if not np.isfinite(weight):
+            raise ValueError(f"weight {weight} of {name!r} is not a finite number")
+        key = None if name.startswith(SHARED) else self.names.parse(name)
+        if key is None:
+            self.shared[_shared_name(name)] = weight
+        else:
+            self.set_all([key], [weight])
+
+    def __delitem__(self, name: str) -> None:
+        feature = -1 if name.startswith(SHARED) else self._find(name)
+        if feature >= 0:
+            self._given[feature] = False
+        elif self.shared.pop(_shared_name(name), None) is None:
+            raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        for feature in np.flatnonzero(self._given).tolist():
+            yield self.names.name(self.index.key(feature))
+        for name in self.shared:
+            yield SHARED + name.decode()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._given)) + len(self.shared)
+
+    def __repr__(self) -> str:
+        return f"Weights({len(self)} names)"
+
+    def items_bytes(self) -> Iterator[tuple[Key, bytes, float]]:
+        """Key, name and weight of every feature that has a weight of its own."""
+        keys = self.index.keys()
+        for feature in np.flatnonzero(self._given).tolist():
+            yield keys[feature], self.names.name_bytes(keys[feature]), float(self._value[feature])
+
+    def of(self, key: Key) -> float:
+        """The weight with which a feature counts."""
+        feature = self.index.find(key)
+        if 0 <= feature < len(self._given) and self._given[feature]:
+            return float(self._value[feature])
+        return self.shared.get(self.names.cdec_bytes(key), 0.0) if self.shared else 0.0
+
+    def set_all(self, keys: Sequence[Key], weights: Sequence[float]) -> None:
+        """Set the weights of features, given by their keys."""
+        ids = self.index.intern_all(keys)
+        self._resize()
+        self._value[ids] = weights
+        self._given[ids] = True
+
+    def vector(self) -> npt.NDArray[np.float64]:
+        """A new vector of the weights with which the features of ``index`` count."""
+        self._resize()
+        vector = np.where(self._given, self._value, 0.0)
+        if self.shared:
+            for feature in np.flatnonzero(~self._given).tolist():
+                vector[feature] = self.of(self.index.key(feature))
+        return vector
+
+    def assign(self, vector: npt.NDArray[np.float64]) -> None:
+        """Take the weights of the first features of ``index`` from a vector; zeros count as not given.
+
+        But where a shared name says otherwise, a zero is kept.
+        """
+        if not np.isfinite(vector).all():
+            feature = int(np.argmin(np.isfinite(vector)))
+            name = self.names.name(self.index.key(feature))
+            raise ValueError(f"weight {vector[feature]} of {name!r} is not a finite number")
+        self._resize()
+        self._value[: len(vector)] = vector
+        given = vector != 0
+        if self.shared:
+            for feature in np.flatnonzero(~given).tolist():
+                given[feature] = self.names.cdec_bytes(self.index.key(feature)) in self.shared
+        self._given[: len(vector)] = given
+
+    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+        """The features of templates that have a weight, in a table of their own, and the weights; read-only.
+
+        Zeros are left out, except where a shared name would take their place.
+        """
+        self._resize()
+        table = self.index.table
+        rows = table.key[: len(self.index)]
+        wanted = self._given & (rows[:, 0] != NAME)
+        if not self.shared:
+            wanted &= self._value != 0
+        chosen = np.flatnonzero(wanted)
+        index = FeatureIndex()
+        ids = np.empty(len(chosen), np.int32)
+        intern_keys_kernel(index.reserve(len(chosen), len(table.pool)), rows[chosen], table.pool, ids)
+        return index.table, read_only(self._value[chosen])
+
+    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+        """The shared names and their weights; read-only."""
+        return word_table(list(self.shared)), read_only(np.array(list(self.shared.values()), np.float64))
+
+    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+        """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
+        keys = [(NAME, i, 0) for i in range(start, len(self.symbols.names))]
+        ids = self.index.find_all(keys)
+        vector = np.append(self.vector(), 0.0)  # feature -1, which is not in the index, weighs 0
+        weights = vector[ids]
+        if self.shared:
+            for i in np.flatnonzero(ids < 0).tolist():
+                weights[i] = self.of(keys[i])
+        return weights
+
+    def _find(self, name: str) -> int:
+        key = self.names.parse(name, add=False)
+        feature = -1 if key is None else self.index.find(key)
+        return feature if 0 <= feature < len(self._given) and self._given[feature] else -1
+
+    def _resize(self) -> None:
+        missing = len(self.index) - len(self._value)
+        if missing > 0:
+            self._value = np.concatenate([self._value, np.zeros(missing)])
+            self._given = np.concatenate([self._given, np.zeros(missing, np.bool_)])
+
+
+def _shared_name(name: str) -> bytes:
+    return as_cdec(name.removeprefix(SHARED).encode(errors="surrogateescape"))
