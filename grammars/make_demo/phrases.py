@@ -165,9 +165,9 @@ def subject(dice: Dice, classes: frozenset[str] = frozenset(["person"])) -> Refe
 
 
 def object_(dice: Dice, classes: frozenset[str], case: str) -> Referent:
-    """Whom or what: a person may be a pronoun or a name."""
-    if "person" in classes and dice.chance(0.5):
-        if dice.chance(0.4):
+    """Whom or what: a person, above all one who is given something, may be a pronoun or a name."""
+    if "person" in classes and dice.chance(0.75 if case == "d" else 0.5):
+        if dice.chance(0.3):
             return person_name(dice)
         german, english = dice.zipf(_OBJECT_PRONOUNS[case])
         return Referent(leaf(german, english), "3s")
