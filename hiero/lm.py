@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
+from hiero._jit import leaf
 from hiero.symbols import Vocabulary, WordTable, find_all, read_only
 
 MAX_ORDER = 6
@@ -51,13 +51,13 @@ class Ngrams(NamedTuple):
     eos: npt.NDArray[np.int64]
 
 
-@kernel
+@leaf
 def chain(key, word):
     """The key of an n-gram with one more word on its left."""
     return (key * CHAIN) ^ (np.uint64(1 + word) * WORD)
 
 
-@kernel
+@leaf
 def find_slot(lm, m, key):
     """The slot of an n-gram of two or more words in model m, or -1."""
     first = lm.first_slot[m]
@@ -73,13 +73,13 @@ def find_slot(lm, m, key):
         at = (at + np.uint64(1)) & mask
 
 
-@kernel
+@leaf
 def extends_right(backoff):
     """Whether some longer n-gram begins with the one that has this back-off."""
     return backoff != 0.0 or np.copysign(np.float32(1.0), backoff) > 0.0
 
 
-@kernel
+@leaf
 def extends_left(prob):
     """Whether the n-gram that has this stored probability is the end of a longer one."""
     return np.copysign(np.float32(1.0), prob) > 0.0
