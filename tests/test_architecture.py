@@ -1,0 +1,245 @@
+"""The walls of the house: who may import whom, and what every kernel owes its reader.
+
+The table below is the design's. A module imports modules of lower layers, of its own layer if both stand at
+the top of the package, and of its own folder; so ``kernels`` and ``formats`` never see each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hiero
+
+PACKAGE = Path(hiero.__file__).parent
+PROJECT = Path(__file__).parents[1]
+NAIVE = Path(__file__).parent / "naive"
+
+# Modules at the top of the package, and folders, by layer.
+LAYERS = (
+    {"_jit", "bundled", "errors", "symbols"},
+    {"features", "grammar", "hypergraph", "lm", "names", "rulebatch", "weights"},
+    {"formats", "kernels"},
+    {"bitext", "decode", "derivation", "featureset", "forest", "language", "metrics", "rulecache"}
+    | {"rulesource", "scoring", "search", "spansize", "spelling"},
+    {"reorder", "tune"},
+    {"config", "pipeline", "report"},
+    {"__init__", "__main__", "cli"},
+)
+LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+
+# What kernels may lean on beside hiero itself: numbers, and nothing that opens, prints or remembers.
+FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
+
+MAX_EXPORTS = 12
+
+Module = tuple[str, ...]  # path below hiero/, without the suffix
+
+
+def sources() -> dict[Module, ast.Module]:
+    files = {path.relative_to(PACKAGE).with_suffix("").parts: path for path in PACKAGE.rglob("*.py")}
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in sorted(files.items())}
+
+
+SOURCES = sources()
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every module a tree imports, wherever it does so, and the line.
+
+    For ``from a import b``, where b may be a module or not, both ``a`` and ``a.b``.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute here"
+            assert node.module is not None
+            yield node.module, node.lineno
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def own_modules(tree: ast.AST) -> Iterator[tuple[Module, int]]:
+    """Modules of this package that a tree imports."""
+    for name, line in imported(tree):
+        parts = tuple(name.split(".")[1:])
+        if name.split(".")[0] == "hiero" and (parts in SOURCES or (*parts, "__init__") in SOURCES):
+            # ``from hiero import forest`` imports the package as well, but means the module.
+            if parts:
+                yield parts, line
+
+
+def without_types(tree: ast.Module) -> ast.Module:
+    """The tree without ``if TYPE_CHECKING``, which never runs: a type may be named upwards."""
+
+    class Strip(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+            self.generic_visit(node)
+            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                return node.orelse
+            return node
+
+    return Strip().visit(copy.deepcopy(tree))  # type: ignore[no-any-return]
+
+
+def may_import(importer: Module, target: Module) -> bool:
+    mine, theirs = LAYER[importer[0]], LAYER[target[0]]
+    if mine != theirs:
+        return mine > theirs
+    return importer[0] == target[0] or len(importer) == len(target) == 1
+
+
+def kernels() -> Iterator[tuple[Module, ast.FunctionDef]]:
+    """Every function that wears ``@kernel`` or ``@leaf``."""
+    for module, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                worn = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
+                if worn & {"kernel", "leaf"}:
+                    yield module, node
+
+
+def place(module: Module, line: int) -> str:
+    return f"hiero/{'/'.join(module)}.py:{line}"
+
+
+def test_every_module_has_a_layer() -> None:
+    assert [module for module in SOURCES if module[0] not in LAYER] == []
+
+
+def test_no_layer_names_a_module_twice() -> None:
+    assert len(LAYER) == sum(map(len, LAYERS))
+
+
+def test_nothing_imports_upwards() -> None:
+    wrong = [
+        f"{place(module, line)}: layer {LAYER[module[0]]} imports {'.'.join(target)} of {LAYER[target[0]]}"
+        for module, tree in SOURCES.items()
+        for target, line in own_modules(without_types(tree))
+        if not may_import(module, target)
+    ]
+    assert wrong == []
+
+
+def test_the_rule_itself() -> None:
+    assert may_import(("kernels", "cube"), ("lm",))
+    assert may_import(("kernels", "cube"), ("kernels", "heap"))
+    assert may_import(("features",), ("grammar",))
+    assert not may_import(("lm",), ("kernels", "lm"))
+    assert not may_import(("kernels", "parse"), ("formats", "scan"))
+    assert not may_import(("formats", "cdec"), ("kernels", "trie"))
+    assert not may_import(("forest",), ("bitext", "index"))
+    assert not may_import(("decode",), ("cli", "main"))
+    tree = ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hiero.forest\n")
+    assert list(own_modules(tree)) != []
+    assert list(own_modules(without_types(tree))) == []
+
+
+def test_kernels_lean_on_numbers_only() -> None:
+    wrong = [
+        f"{place(module, node.lineno)}: {name}"
+        for module, tree in SOURCES.items()
+        if module[0] == "kernels"
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+        if name is not None and name.split(".")[0] != "hiero" and name not in FOR_KERNELS
+    ]
+    assert wrong == []
+
+
+def test_numba_is_used_through_our_decorators_only() -> None:
+    wrong = [
+        place(module, line)
+        for module, tree in SOURCES.items()
+        if module != ("_jit",)
+        for name, line in imported(tree)
+        if name.split(".")[0] in ("numba", "llvmlite")
+    ]
+    assert wrong == []
+
+
+def test_fastmath_is_nowhere() -> None:
+    """It makes ``x == -inf`` false; a comment may say so, code may not switch it on."""
+    wrong = [
+        place(module, getattr(node, "lineno", 0))
+        for module, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if "fastmath" in (getattr(node, field, None) for field in ("arg", "id", "attr", "value"))
+    ]
+    assert wrong == []
+
+
+def test_every_kernel_that_python_calls_says_what_it_does() -> None:
+    wrong = [
+        f"{place(module, function.lineno)}: {function.name}"
+        for module, function in kernels()
+        if function.name.endswith("_kernel") and not ast.get_docstring(function)
+    ]
+    assert wrong == []
+
+
+def test_what_is_called_a_kernel_is_one() -> None:
+    worn = {(module, function.name) for module, function in kernels()}
+    wrong = [
+        f"{place(module, node.lineno)}: {node.name}"
+        for module, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name.endswith("_kernel")
+        and (module, node.name) not in worn
+    ]
+    assert wrong == []
+
+
+def test_every_twin_that_is_named_exists() -> None:
+    wrong = []
+    for module, function in kernels():
+        for file, name in re.findall(r"tests/naive/(\w+)\.py::(\w+)", ast.get_docstring(function) or ""):
+            path = NAIVE / f"{file}.py"
+            if not path.is_file() or f"def {name}(" not in path.read_text(encoding="utf-8"):
+                wrong.append(f"{place(module, function.lineno)}: {file}.py::{name}")
+    assert wrong == []
+
+
+def test_the_wheel_takes_every_folder() -> None:
+    listed = re.search(r"^packages = \[(.*?)\]", (PROJECT / "pyproject.toml").read_text(), re.M | re.S)
+    assert listed is not None
+    folders = {
+        ".".join(("hiero", *path.relative_to(PACKAGE).parts[:-1])) for path in PACKAGE.rglob("__init__.py")
+    }
+    assert sorted(re.findall(r'"([\w.]+)"', listed[1])) == sorted(folders | {"hiero.grammars"})
+
+
+PROBE = """
+import hiero
+names = getattr(hiero, "__all__", [n for n in vars(hiero) if not n.startswith("_")])
+for name in names:
+    getattr(hiero, name)
+from hiero._jit import compile_timer
+print(len(names), compile_timer.seconds)
+"""
+
+
+def test_importing_the_package_compiles_nothing(tmp_path: Path) -> None:
+    """With an empty cache, so that whatever asks for machine code would have to compile it."""
+    # The package that is tested here is the one to look at there, installed or not.
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+    probe = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    num_names, seconds = probe.stdout.split()
+    assert int(num_names) <= MAX_EXPORTS
+    assert float(seconds) == 0
+    assert list(tmp_path.rglob("*.nbi")) == []
