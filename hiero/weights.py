@@ -153,10 +153,13 @@ class Weights(MutableMapping[str, float]):
         """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
         keys = [(NAME, i, 0) for i in range(start, len(self.symbols.names))]
         ids = self.index.find_all(keys)
-        vector = np.append(self.vector(), 0.0)  # feature -1, which is not in the index, weighs 0
-        weights = vector[ids]
+        self._resize()
+        given = ids >= 0
+        given[given] = self._given[ids[given]]
+        weights = np.zeros(len(keys))
+        weights[given] = self._value[ids[given]]
         if self.shared:
-            for i in np.flatnonzero(ids < 0).tolist():
+            for i in np.flatnonzero(~given).tolist():
                 weights[i] = self.of(keys[i])
         return weights
 

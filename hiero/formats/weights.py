@@ -116,9 +116,9 @@ def write_weights(
 ) -> list[bytes]:
     """Write weights, sorted by name, the file appearing only when it is complete.
 
-    Weights of 0 are left out unless ``zeros``. With ``cdec_names`` the names are those that cdec uses. Returns
-    those which several features with different weights share; only one of the weights could be written, that
-    of the feature whose exact name it is, or else of the one whose exact name comes first.
+    Weights of 0 are left out unless ``zeros``. With ``cdec_names`` names are written as cdec does. Returns
+    those that several features with different weights share; one of these weights had to be chosen, that of
+    the feature whose exact name it is, or else of the one whose exact name comes first.
     """
     lines, clashes = _cdec_lines(weights) if cdec_names else (_exact_lines(weights), [])
     with open_output(path) as stream:

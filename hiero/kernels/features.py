@@ -311,8 +311,20 @@ def linear_scores_kernel(
 
 
 @kernel
+def count_words_kernel(rules, chosen, out_count):
+    """Target words, source words and gaps of the ``chosen`` rules: writes int64 ``out_count`` [N, 3]."""
+    out_count[:] = 0
+    for i in range(chosen.shape[0]):
+        for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):
+            if rules.tgt[j] >= 0:
+                out_count[i, 0] += 1
+        for j in range(rules.first_src[chosen[i]], rules.first_src[chosen[i] + 1]):
+            out_count[i, 1 if rules.src[j] >= 0 else 2] += 1
+
+
+@kernel
 def count_oovs_kernel(rules, chosen, lm_word, out_count):
-    """Target words unknown to each model: writes int32 ``out_count`` [N, M] for the ``chosen`` rules."""
+    """Target words unknown to each model: writes int64 ``out_count`` [N, M] for the ``chosen`` rules."""
     out_count[:] = 0
     for i in range(chosen.shape[0]):
         for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):

@@ -1,0 +1,122 @@
+"""Which features a model uses: ``--features rule_id,shape,mymodule:my_feature`` as objects."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from hiero.errors import ConfigError, did_you_mean
+from hiero.features import EdgeFeature, RuleFeature
+from hiero.kernels.features import (
+    WITH_INSERTION_PAIR,
+    WITH_LEXICAL,
+    WITH_RULE_ID,
+    WITH_SHAPE,
+    WITH_SOURCE_BIGRAM,
+    WITH_TARGET_BIGRAM,
+)
+from hiero.spansize import SpanSize
+from hiero.symbols import Symbols
+
+TEMPLATES = {
+    "rule_id": WITH_RULE_ID,
+    "source_bigram": WITH_SOURCE_BIGRAM,
+    "target_bigram": WITH_TARGET_BIGRAM,
+    "shape": WITH_SHAPE,
+    "lexical": WITH_LEXICAL,
+    "insertion_pair": WITH_INSERTION_PAIR,
+}
+SOURCE_WORD_PENALTY, ARITY = "source_word_penalty", "arity"
+EDGE_FEATURES = {"span_size": SpanSize}
+CDEC_NAMES = {
+    "RuleIdentityFeatures": "rule_id",
+    "RuleSourceBigramFeatures": "source_bigram",
+    "RuleTargetBigramFeatures": "target_bigram",
+    "RuleShape": "shape",
+    "LexicalFeatures": "lexical",
+    "SourceWordPenalty": SOURCE_WORD_PENALTY,
+    "ArityPenalty": ARITY,
+}
+BUILT_IN = (*TEMPLATES, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
+
+    templates  bits WITH_... of kernels/features.py
+    """
+
+    templates: int = 0
+    source_word_penalty: bool = False
+    arity: bool = False
+    rule_features: tuple[RuleFeature, ...] = ()
+    edge_features: tuple[EdgeFeature, ...] = ()
+
+
+Feature = RuleFeature | EdgeFeature
+
+
+def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSet:
+    """Look features up: names of ours or of cdec's, ``module:name`` of one in Python, or objects."""
+    templates, flags = 0, set()
+    rule_features: dict[str, RuleFeature] = {}
+    edge_features: dict[str, EdgeFeature] = {}
+    for choice in dict.fromkeys(CDEC_NAMES.get(c, c) if isinstance(c, str) else c for c in choices):
+        if isinstance(choice, str) and choice in TEMPLATES:
+            templates |= TEMPLATES[choice]
+        elif choice in (SOURCE_WORD_PENALTY, ARITY):
+            flags.add(choice)
+        else:
+            feature = _named(choice, symbols) if isinstance(choice, str) else choice
+            if not isinstance(getattr(feature, "name", None), str) or not hasattr(feature, "rows"):
+                hint = "decorate a function with @rule_feature"
+                raise ConfigError(f"features: {choice!r} is not a feature ({hint})")
+            if feature.name in rule_features or feature.name in edge_features:
+                raise ConfigError(f"features: two features are called {feature.name!r}")
+            if hasattr(feature, "names"):
+                edge_features[feature.name] = cast(EdgeFeature, feature)
+            else:
+                rule_features[feature.name] = feature
+    return FeatureSet(
+        templates,
+        SOURCE_WORD_PENALTY in flags,
+        ARITY in flags,
+        tuple(rule_features.values()),
+        tuple(edge_features.values()),
+    )
+
+
+def _named(name: str, symbols: Symbols) -> Feature:
+    if name in EDGE_FEATURES:
+        return EDGE_FEATURES[name](symbols)
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        near = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
+        raise ConfigError(f"features: unknown feature {name!r}; {near} (your own is MODULE:NAME)")
+    with _current_directory_importable():
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError as error:
+            raise ConfigError(f"features: cannot import {module_name!r} for {name!r}: {error}") from error
+    if not hasattr(module, attribute):
+        near = did_you_mean(attribute, [a for a in vars(module) if not a.startswith("_")])
+        raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {near}")
+    feature = getattr(module, attribute)
+    # A class stands for a feature that wants to know the symbols.
+    made: Feature = feature(symbols) if isinstance(feature, type) else feature
+    return made
+
+
+@contextlib.contextmanager
+def _current_directory_importable() -> Iterator[None]:
+    """An installed command does not look for modules where the user stands; ``python -m`` does."""
+    sys.path.append("")
+    try:
+        yield
+    finally:
+        sys.path.remove("")

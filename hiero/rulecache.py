@@ -1,0 +1,93 @@
+# mypy: allow-untyped-calls
+"""What users' own features said of each rule, so that Python is asked once a rule and not once a sentence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.features import FeatureIndex, FeatureRows, RuleFeature
+from hiero.grammar import Grammar, Rules, RuleTable
+from hiero.kernels.content import content_kernel, content_room_kernel
+from hiero.rulebatch import RuleBatch
+from hiero.rulesource import take_rows, take_rules
+from hiero.symbols import Symbols, read_only
+
+MAX_RULES = 1 << 18  # kept; then all are forgotten and asked about again
+
+
+class RuleCache:
+    """The answers of some rule features, kept by the rule's whole content; safe to share between threads."""
+
+    def __init__(self, features: Sequence[RuleFeature], symbols: Symbols) -> None:
+        self.features = features
+        self.symbols = symbols
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._index = FeatureIndex()
+        self._rows = FeatureRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float64))
+
+    def rows(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> FeatureRows:
+        """What fires on the chosen rules; ids in Symbols.names."""
+        with self._lock:
+            if len(self._index) > MAX_RULES:
+                self._forget()
+            num_known = len(self._index)
+            contents = self._contents(table, chosen)
+            # Numbers are given in order, so the new ones follow the old ones without a hole.
+            new, place = np.unique(contents, return_index=True)
+            fresh = chosen[place[new >= num_known]]
+            if len(fresh):
+                batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
+                answers = [feature.rows(batch) for feature in self.features]
+                self._rows = stack(self._rows, beside(answers))
+            return pick_rows(self._rows, contents)
+
+    def _contents(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """The rules numbered so that equal content has equal numbers."""
+        rules = Rules._make(read_only(array) for array in table.rules)
+        columns = read_only(np.array(table.columns, np.int32))
+        room = np.zeros(1, np.int64)
+        content_room_kernel(rules, chosen, room)
+        contents = np.empty(len(chosen), np.int32)
+        writable = self._index.reserve(len(chosen), int(room[0]))
+        dense, sparse = rules.dense.view(np.int32), rules.sparse_value.view(np.int32)
+        content_kernel(rules, chosen, columns, dense, sparse, writable, np.empty(room[0], np.int32), contents)
+        return contents
+
+
+def pick_rows(rows: FeatureRows, chosen: npt.NDArray[np.int32]) -> FeatureRows:
+    first, place = take_rows(rows.first, chosen.astype(np.int64))
+    return FeatureRows(first, rows.id[place], rows.value[place])
+
+
+def stack(above: FeatureRows, below: FeatureRows) -> FeatureRows:
+    """The rows of one after those of the other."""
+    return FeatureRows(
+        np.concatenate([above.first, below.first[1:] + above.first[-1]]),
+        np.concatenate([above.id, below.id]),
+        np.concatenate([above.value, below.value]),
+    )
+
+
+def row_of_entry(first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The row of each entry of a CSR array."""
+    return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+
+def beside(parts: Sequence[FeatureRows]) -> FeatureRows:
+    """Row by row the entries of all parts; entries with the same id become one, and ids ascend in a row."""
+    row = np.concatenate([row_of_entry(part.first) for part in parts])
+    ids = np.concatenate([part.id for part in parts])
+    value = np.concatenate([part.value for part in parts])
+    order = np.lexsort((ids, row))  # stable, so sums do not depend on chance
+    row, ids, value = row[order], ids[order], value[order]
+    starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(ids) != 0)] if len(row) else [])
+    first = np.zeros(len(parts[0].first), np.int64)
+    np.cumsum(np.bincount(row[starts], minlength=len(first) - 1), out=first[1:])
+    return FeatureRows(first, ids[starts], np.add.reduceat(value, starts) if len(starts) else value)
