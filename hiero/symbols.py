@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -110,7 +110,7 @@ class WordTable(NamedTuple):
     slot: npt.NDArray[np.int32]
 
 
-@kernel
+@leaf
 def hash_bytes(pool, start, end):
     """FNV-1a over a run of bytes, with a final mix because tables use the low bits."""
     code = np.uint64(14695981039346656037)
@@ -119,7 +119,7 @@ def hash_bytes(pool, start, end):
     return code ^ (code >> np.uint64(29))
 
 
-@kernel
+@leaf
 def find_bytes(table, pool, start, end):
     """The id of ``pool[start:end]`` in a WordTable, or -1."""
     mask = np.uint64(table.slot.shape[0] - 1)

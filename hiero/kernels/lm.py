@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.lm import MAX_ORDER, chain, extends_left, extends_right, find_slot
 from hiero.symbols import find_bytes
 
@@ -19,7 +19,7 @@ __all__ = [
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
 
-@kernel
+@leaf
 def score_word(lm, m, line, at, context, backoff, old, new):
     """log10 p(line[at] | the ``context`` words before it), length of the n-gram found, context to go on with.
 
