@@ -3,15 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.formats.table import joined_offsets, split_features
+from hiero.errors import ConfigError, did_you_mean
+from hiero.formats.cdec import parse_cdec, read_cdec
+from hiero.formats.columns import split_features
+from hiero.formats.compiled import GRAMMAR, CompiledGrammar, read_compiled
+from hiero.formats.joshua import read_joshua
+from hiero.formats.moses import SCALES, read_moses
+from hiero.formats.rulescan import share_ids_kernel
+from hiero.formats.table import joined_columns
+from hiero.formats.text import read_chunks
 from hiero.grammar import Grammar, Rules, RuleTable, Trie
-from hiero.kernels.trie import grow_trie_kernel
-from hiero.symbols import read_only
+from hiero.kernels.trie import grow_trie_kernel, match_kernel
+from hiero.symbols import Symbols, Vocabulary, WordTable, find_all, read_only, table_entry
+
+EMPTY = Rules(
+    lhs=np.zeros(0, np.int32),
+    first_src=np.zeros(1, np.int64),
+    src=np.zeros(0, np.int32),
+    first_tgt=np.zeros(1, np.int64),
+    tgt=np.zeros(0, np.int32),
+    dense=np.zeros((0, 0), np.float32),
+    first_sparse=np.zeros(1, np.int64),
+    sparse_name=np.zeros(0, np.int32),
+    sparse_value=np.zeros(0, np.float32),
+    first_link=np.zeros(1, np.int64),
+    link=np.zeros((0, 2), np.int16),
+)
 
 
 def build_grammar(tables: Sequence[RuleTable]) -> Grammar:
@@ -51,7 +77,7 @@ def _breadth_first(
     number = np.zeros(len(parent), np.int64)
     by_depth = np.argsort(depth, kind="stable")
     level_end = np.cumsum(np.bincount(depth))
-    for begin, end in zip(level_end[:-1], level_end[1:], strict=True):
+    for begin, end in itertools.pairwise(level_end):
         level = by_depth[begin:end]
         key = (number[parent[level]] << 32) + (symbol[level].astype(np.int64) + (1 << 31))
         number[level[np.argsort(key)]] = np.arange(begin, end)
@@ -62,10 +88,11 @@ def take_rows(
     first: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """CSR rows in another order: their new offsets, and the old place of every item."""
-    length = np.diff(first)[order]
+    # Not np.diff: the offsets may be mapped, and long.
+    length = first[order + 1] - first[order]
     new_first = np.zeros(len(order) + 1, np.int64)
     np.cumsum(length, out=new_first[1:])
-    place = np.arange(new_first[-1]) + np.repeat(first[:-1][order] - new_first[:-1], length)
+    place = np.arange(new_first[-1]) + np.repeat(first[order] - new_first[:-1], length)
     return new_first, place
 
 
@@ -94,19 +121,11 @@ def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
     """The rules of some tables one after the other. A name that is a column anywhere is one for all."""
     if len(tables) == 1:
         return tables[0]
+    if not tables:
+        return RuleTable(EMPTY, ())
     columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    parts = [_with_columns(table, columns) for table in tables]
-    rules = Rules(
-        *(
-            (joined_offsets if field.startswith("first_") else np.concatenate)(
-                [getattr(part, field) for part in parts]
-            )
-            if parts
-            else EMPTY[k]
-            for k, field in enumerate(Rules._fields)
-        )
-    )
-    return RuleTable(Rules(*(read_only(array) for array in rules)), columns)
+    arrays = joined_columns(Rules._fields, [_with_columns(table, columns) for table in tables])
+    return RuleTable(Rules(*map(read_only, arrays)), columns)
 
 
 def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
@@ -134,16 +153,192 @@ def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
     )
 
 
-EMPTY = Rules(
-    lhs=np.zeros(0, np.int32),
-    first_src=np.zeros(1, np.int64),
-    src=np.zeros(0, np.int32),
-    first_tgt=np.zeros(1, np.int64),
-    tgt=np.zeros(0, np.int32),
-    dense=np.zeros((0, 0), np.float32),
-    first_sparse=np.zeros(1, np.int64),
-    sparse_name=np.zeros(0, np.int32),
-    sparse_value=np.zeros(0, np.float32),
-    first_link=np.zeros(1, np.int64),
-    link=np.zeros((0, 2), np.int16),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrammarFormat:
+    """How a grammar file is read. A compiled grammar is recognised whatever is said here."""
+
+    format: str = "auto"  # one of FORMATS; "auto" tells Moses' tables from cdec's, but cannot tell Joshua's
+    owner: str = "pt"  # Joshua: unlabelled values are called tm_OWNER_0, tm_OWNER_1, ...
+    sign: int = -1  # Joshua: what unlabelled values are multiplied by; Joshua itself takes -1
+    scale: str = "cdec"  # Moses: a score p becomes -log10 p ("cdec"), ln p ("moses") or stays p ("keep")
+
+    def __post_init__(self) -> None:
+        for key, value, choices in (("format", self.format, FORMATS), ("scale", self.scale, SCALES)):
+            if value not in choices:
+                hint = did_you_mean(value, choices)
+                raise ConfigError(f"{key}: found {value!r}, expected {' or '.join(choices)} ({hint})")
+        if self.sign not in (-1, 1):
+            raise ConfigError(f"sign: found {self.sign!r}, expected -1 or 1")
+
+
+FORMATS = ("auto", "cdec", "joshua", "moses")
+AUTO = GrammarFormat()
+Progress = Callable[[int], None]
+
+
+def recognise(line: bytes) -> str:
+    """The format that the first rule of a file is in. A rule of Moses begins with its source side."""
+    first_field = line.partition(b"|||")[0].strip(b" \t\r")
+    last = re.split(rb"[ \t]", first_field)[-1]
+    in_brackets = first_field != last and last.startswith(b"[") and last.endswith(b"]")
+    return "moses" if in_brackets else "cdec"
+
+
+def read_grammar(
+    path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
+) -> RuleTable:
+    """All rules of a grammar file or of a compiled grammar; ``progress`` hears how many have been read."""
+    if is_compiled(path):
+        return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
+    chunks = read_chunks(path, what="a grammar")
+    first = next(chunks, None)
+    if first is None:
+        return merge_tables([])
+    line = next((line for line in first.data.split(b"\n") if line.strip(b" \t\r")), b"")
+    form = recognise(line) if how.format == "auto" else how.format
+    chunks = itertools.chain([first], chunks)
+    if form == "moses":
+        return read_moses(path, symbols, how.scale, progress=progress, chunks=chunks)
+    if form == "joshua":
+        return read_joshua(path, symbols, how.owner, how.sign, progress=progress, chunks=chunks)
+    return read_cdec(path, symbols, progress=progress, chunks=chunks)
+
+
+def is_compiled(path: str | Path) -> bool:
+    return GRAMMAR.recognises(Path(path))
+
+
+def open_grammar(
+    path: str | Path,
+    symbols: Symbols,
+    span_limit: int = 0,
+    how: GrammarFormat = AUTO,
+    progress: Progress | None = None,
+) -> StaticGrammar:
+    """A grammar file, read whole, or a compiled grammar, mapped; see ``StaticGrammar`` for ``span_limit``."""
+    if is_compiled(path):
+        return StaticGrammar.mapped(read_compiled(path), symbols, span_limit)
+    return StaticGrammar(build_grammar([read_grammar(path, symbols, how, progress)]), span_limit)
+
+
+class _Bridge:
+    """From the ids of a compiled grammar's table to shared ones and back, each looked up when needed."""
+
+    def __init__(self, table: WordTable, vocabulary: Vocabulary) -> None:
+        self.table, self.vocabulary = table, vocabulary
+        size = len(table.first) - 1
+        self._shared = np.zeros(size, np.int32)
+        self._known = np.zeros(size, np.bool_)
+
+    def inward(self, shared: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The table's ids of shared ones, -1 where it has no such entry."""
+        return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
+
+    def outward(self, own: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """An array that holds, at the table's id, the shared id; valid for the ids in ``own``."""
+        new = np.unique(own[~self._known[own]])
+        # Values before flags: a thread that sees the flag sees the value.
+        self._shared[new] = self.vocabulary.intern_all(table_entry(self.table, k) for k in new.tolist())
+        self._known[new] = True
+        return self._shared
+
+
+class StaticGrammar:
+    """A grammar that is the same for all sentences; answers with the rules that match a sentence somewhere.
+
+    A rule matches if some span of at most ``span_limit`` words (0: of any length) can be had from its source
+    side by putting one word or more into each gap.
+    """
+
+    def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
+        self.grammar, self.span_limit = grammar, span_limit
+        self._bridges: tuple[_Bridge, _Bridge, _Bridge] | None = None
+        self._columns = grammar.columns
+
+    @classmethod
+    def mapped(cls, compiled: CompiledGrammar, symbols: Symbols, span_limit: int = 0) -> StaticGrammar:
+        source = cls(compiled.grammar, span_limit)
+        words, labels, names = (
+            _Bridge(table, vocabulary)
+            for table, vocabulary in (
+                (compiled.words, symbols.words),
+                (compiled.labels, symbols.labels),
+                (compiled.names, symbols.names),
+            )
+        )
+        source._bridges = words, labels, names
+        columns = np.array(compiled.grammar.columns, np.int32)
+        source._columns = tuple(names.outward(columns)[columns].tolist())
+        return source
+
+    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+        if self._bridges is not None:
+            src = self._bridges[0].inward(src)
+        trie = self.grammar.trie
+        limit = self.span_limit if self.span_limit > 0 else len(src)
+        node = np.unique(match_kernel(trie, read_only(src), limit))
+        _, order = take_rows(trie.first_rule, node)
+        return self._table(order)
+
+    def all_rules(self) -> RuleTable:
+        return self._table(np.arange(self.grammar.num_rules))
+
+    def _table(self, order: npt.NDArray[np.int64]) -> RuleTable:
+        rules = take_rules(self.grammar.rules, order)
+        if self._bridges is not None:
+            rules = self._outward(rules, *self._bridges)
+        return RuleTable(rules, self._columns)
+
+    @staticmethod
+    def _outward(rules: Rules, words: _Bridge, labels: _Bridge, names: _Bridge) -> Rules:
+        src, tgt = rules.src.copy(), rules.tgt.copy()
+        word_ids = words.outward(np.concatenate([src[src >= 0], tgt[tgt >= 0]]))
+        # Labels are few: all of them, rather than those of the gaps here.
+        label_ids = labels.outward(np.arange(len(labels.table.first) - 1, dtype=np.int32))
+        for side in (src, tgt):
+            share_ids_kernel(side, word_ids, label_ids)
+        sparse_name = names.outward(rules.sparse_name)[rules.sparse_name]
+        return rules._replace(
+            lhs=read_only(label_ids[rules.lhs]),
+            src=read_only(src),
+            tgt=read_only(tgt),
+            sparse_name=read_only(sparse_name),
+        )
+
+
+class RuleList(StaticGrammar):
+    """Rules written down in a program, in cdec's syntax: ``[X] ||| a [X,1] ||| b [1] ||| Name=1``."""
+
+    def __init__(self, symbols: Symbols, rules: Sequence[str], span_limit: int = 0) -> None:
+        super().__init__(build_grammar([parse_cdec(rules, symbols)]), span_limit)
+
+
+class PerSentence:
+    """The grammars that a sentence brings with it: ``<seg grammar="g.7.gz" grammar1="more.gz"> ... </seg>``.
+
+    Paths are relative to ``base``. A file is taken for what it is, all its rules; of a compiled grammar only
+    those which match.
+    """
+
+    def __init__(
+        self, symbols: Symbols, base: str | Path = ".", span_limit: int = 0, how: GrammarFormat = AUTO
+    ) -> None:
+        self.symbols, self.base, self.span_limit, self.how = symbols, Path(base), span_limit, how
+
+    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+        return merge_tables([self._table(self.base / path, src) for path in grammar_paths(segment)])
+
+    def _table(self, path: Path, src: npt.NDArray[np.int32]) -> RuleTable:
+        if is_compiled(path):
+            return open_grammar(path, self.symbols, self.span_limit).rules_for(src, {})
+        return read_grammar(path, self.symbols, self.how)
+
+
+def grammar_paths(segment: Mapping[str, str]) -> list[str]:
+    """What ``grammar``, ``grammar1``, ``grammar2`` ... of a ``<seg>`` tag say, in this order."""
+    numbered = {
+        int(found[1] or 0): path
+        for key, path in segment.items()
+        if (found := re.fullmatch("grammar([1-9][0-9]*)?", key))
+    }
+    return [numbered[number] for number in sorted(numbered)]

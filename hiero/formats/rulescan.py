@@ -1,12 +1,13 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """One rule a line, ``[LHS] ||| source ||| target ||| features ||| alignment``: cdec's syntax, and Joshua's.
 
 The kernels read one field each, of all rules of a buffer: a cursor per rule says how far it has been read.
 (A kernel per rule would be more obvious; numba counts references to every array at every call, which took
-four times as long as the reading.) Each returns ``(status, rule, first byte, last byte, ...)``; a status other
-than OK says what is wrong with the bytes of that rule, and later kernels then read only the rules before it,
-so that the error which is reported is the first of the file. Strings are left as tokens, that is, pairs of
-byte positions, for ``scan.intern_tokens``. Messages are in ``formats/table.py``.
+four times as long as the reading.) Each returns ``(status, rules, first byte, last byte, ...)``: how many
+rules it has read, and, unless the status is OK, what is wrong with which bytes of the next one. Later
+kernels then read only the rules before that, so that the error which is reported is the first of the file.
+Strings are left as tokens, that is, pairs of byte positions, for ``scan.intern_tokens``. Messages are in
+``formats/table.py``; features and alignments are read in ``formats/tailscan.py``.
 """
 
 from __future__ import annotations
@@ -16,23 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
-from hiero.formats.scan import (
-    BAR,
-    EQUALS,
-    HYPHEN,
-    OPEN,
-    RETURN,
-    SEMICOLON,
-    SPACE,
-    TAB,
-    gap_shape,
-    is_bars,
-    next_token,
-    scan_digits,
-    scan_number,
-    small_number,
-)
+from hiero._jit import kernel, leaf
+from hiero.formats.scan import OPEN, RETURN, gap_shape, is_bars, next_token, small_number
 from hiero.symbols import MAX_GAPS, gap, gap_index, gap_label, is_gap
 
 MAX_SYMBOLS = 200  # on one side, as in cdec
@@ -44,9 +30,10 @@ TOO_MANY_GAPS, INDEX_ORDER, TOO_MANY_SYMBOLS = 5, 6, 7
 NO_SUCH_GAP, GAP_TWICE, LABEL_DIFFERS, GAP_MISSING = 8, 9, 10, 11
 BAD_VALUE, NOT_FINITE, NO_NAME, TOO_MANY_FEATURES = 12, 13, 14, 15
 BAD_LINK, LINK_RANGE, LINK_TO_GAP = 16, 17, 18
+NO_VALUE, NO_MOSES_LHS, NOT_LINKED = 19, 20, 21
 
 
-class RuleBatch(NamedTuple):
+class ScannedRules(NamedTuple):
     """The rules of one buffer as scanned. All arrays are written by the kernels, some longer than needed.
 
     line           int32 [R]       its number in the buffer, from 0
@@ -58,7 +45,7 @@ class RuleBatch(NamedTuple):
     first_tgt      int64 [R + 1]
     tgt            int32
     first_feature  int64 [R + 1]
-    name           int32           a name token, or -1 - k for an unlabelled value, the k-th feature of its rule
+    name           int32           a name token, or -1 - k for the k-th unlabelled value
     value          float64
     unsure         int32 [., 3]    features to read again: position, first and last byte of the number
     first_link     int64 [R + 1]
@@ -85,7 +72,7 @@ class RuleBatch(NamedTuple):
     name_token: npt.NDArray[np.int32]
 
 
-def rule_batch(num_lines: int, num_bytes: int) -> RuleBatch:
+def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
     """Room for whatever so many lines can hold; memory that is not written costs nothing."""
     most = num_bytes // 2 + 2
 
@@ -98,7 +85,7 @@ def rule_batch(num_lines: int, num_bytes: int) -> RuleBatch:
     def tokens() -> npt.NDArray[np.int32]:
         return np.empty((most, 2), np.int32)
 
-    return RuleBatch(
+    return ScannedRules(
         line=rows(),
         at=rows(),
         end=rows(),
@@ -120,39 +107,59 @@ def rule_batch(num_lines: int, num_bytes: int) -> RuleBatch:
 
 
 @kernel
-def scan_lhs_kernel(data, line_end, out_batch):
-    """Find the rules and read ``[LABEL] |||``; lines of nothing but blanks are none.
+def scan_lines_kernel(data, line_end, out_line, out_at, out_end):
+    """Find the lines that hold a rule: all but those of nothing but blanks.
 
-    data       uint8 [N]  whole lines
-    line_end   int64 [L]  where the newlines are
-    out_batch  RuleBatch  written: line, at, end, lhs, label_token
+    data      uint8 [N]  whole lines
+    line_end  int64 [L]  where the newlines are
+    out_line  int32 [L]  written; number of the line that holds a rule
+    out_at    int32 [L]  written; its first byte
+    out_end   int32 [L]  written; its end
 
-    Returns (status, rule, first byte, last byte, rules). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    Returns the number of rules. O(N).  Twin: tests/naive/grammar.py::read_rules.
     """
     num_rules = 0
     end = np.int64(-1)
     for k in range(line_end.shape[0]):
         start = end + 1
         end = np.int64(line_end[k])
-        first, stop = next_token(data, start, end)
         # Files written on Windows: the carriage return belongs to the line end.
         last = end - 1 if end > start and data[end - 1] == RETURN else end
-        if first >= last:
-            continue
-        out_batch.line[num_rules] = k
-        out_batch.end[num_rules] = last
+        first, stop = next_token(data, start, last)
+        if first < stop:
+            out_line[num_rules] = k
+            out_at[num_rules] = start
+            out_end[num_rules] = last
+            num_rules += 1
+    return num_rules
+
+
+@kernel
+def scan_lhs_kernel(data, num_rules, end, at, out_lhs, out_label_token):
+    """Read ``[LABEL] |||``.
+
+    data             uint8 [N]
+    num_rules        rules to read
+    end, at          int32 [R]     ``at`` is written
+    out_lhs          int32 [R]     written: label token r for rule r
+    out_label_token  int32 [., 2]  written from 0 on
+
+    Returns (status, rules, first byte, last byte). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    """
+    for r in range(num_rules):
+        start, last = np.int64(at[r]), np.int64(end[r])
+        first, stop = next_token(data, start, last)
         label_end, index = gap_shape(data, first, stop)
         next_first, next_stop = next_token(data, stop, last)
         if first > start:
-            return INDENTED, num_rules, first, stop, num_rules
+            return INDENTED, r, first, stop
         if label_end < 0 or index > 0 or not is_bars(data, next_first, next_stop):
-            return BAD_LHS, num_rules, first, min(next_stop, last), num_rules
-        out_batch.label_token[num_rules, 0] = first + 1
-        out_batch.label_token[num_rules, 1] = label_end
-        out_batch.lhs[num_rules] = num_rules
-        out_batch.at[num_rules] = next_stop
-        num_rules += 1
-    return OK, num_rules, np.int64(0), np.int64(0), num_rules
+            return BAD_LHS, r, first, next_stop
+        out_label_token[r, 0] = first + 1
+        out_label_token[r, 1] = label_end
+        out_lhs[r] = r
+        at[r] = next_stop
+    return OK, num_rules, np.int64(0), np.int64(0)
 
 
 @kernel
@@ -167,7 +174,8 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
     out_word_token   int32 [., 2]   written from 0 on
     out_label_token  int32 [., 2]   written from ``num_rules`` on
 
-    Returns (status, rule, first byte, last byte, words). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    Returns (status, rules, first byte, last byte, words, labels). O(N).
+    Twin: tests/naive/grammar.py::read_rules.
     """
     used, num_words, num_labels = 0, 0, num_rules
     for r in range(num_rules):
@@ -176,11 +184,11 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
         while True:
             first, stop = next_token(data, stop, last)
             if first == stop:
-                return NO_TARGET, r, first, stop, num_words
+                return NO_TARGET, r, first, stop, num_words, num_labels
             if is_bars(data, first, stop):
                 break
             if used - out_first_src[r] == MAX_SYMBOLS:
-                return TOO_MANY_SYMBOLS, r, first, stop, num_words
+                return TOO_MANY_SYMBOLS, r, first, stop, num_words, num_labels
             label_end, index = gap_shape(data, first, stop)
             if label_end < 0:
                 out_word_token[num_words, 0] = first
@@ -190,22 +198,22 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
             else:
                 num_gaps += 1
                 if num_gaps > MAX_GAPS:
-                    return TOO_MANY_GAPS, r, first, stop, num_words
+                    return TOO_MANY_GAPS, r, first, stop, num_words, num_labels
                 if index > 0 and index != num_gaps:
-                    return INDEX_ORDER, r, first, stop, num_words
+                    return INDEX_ORDER, r, first, stop, num_words, num_labels
                 out_label_token[num_labels, 0] = first + 1
                 out_label_token[num_labels, 1] = label_end
                 out_src[used] = gap(num_labels, num_gaps)
                 num_labels += 1
             used += 1
         if used == out_first_src[r]:
-            return EMPTY_SOURCE, r, first, stop, num_words
+            return EMPTY_SOURCE, r, first, stop, num_words, num_labels
         out_first_src[r + 1] = used
         at[r] = stop
-    return OK, num_rules, np.int64(0), np.int64(0), num_words
+    return OK, num_rules, np.int64(0), np.int64(0), num_words, num_labels
 
 
-@kernel
+@leaf
 def target_gap(data, first, stop, gap_1, gap_2, label_token):
     """What a target token starting with a bracket stands for: (status, source gap; 0 for a word).
 
@@ -246,7 +254,7 @@ def scan_target_kernel(
     out_tgt         int32          written
     out_word_token  int32 [., 2]   written from ``num_words`` on
 
-    Returns (status, rule, first byte, last byte, words). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    Returns (status, rules, first byte, last byte, words). O(N).  Twin: tests/naive/grammar.py::read_rules.
     """
     used = 0
     for r in range(num_rules):
@@ -288,124 +296,6 @@ def scan_target_kernel(
         out_first_tgt[r + 1] = used
         at[r] = stop
     return OK, num_rules, np.int64(0), np.int64(0), num_words
-
-
-@kernel
-def ends_value(data, at, end):
-    return at == end or data[at] == SPACE or data[at] == TAB or data[at] == SEMICOLON
-
-
-@kernel
-def scan_features_kernel(
-    data, num_rules, end, at, powers, out_first_feature, out_name, out_value, out_name_token, out_unsure
-):
-    """Read feature values, up to and including ``|||`` or to the end of the line.
-
-    data               uint8 [N]
-    end, at            int32 [R]      ``at`` is written
-    powers             float64 [309]  10 ** k
-    out_first_feature  int64 [R + 1]  written
-    out_name           int32 [F]      written: name tokens, or -1 - k
-    out_value          float64 [F]    written
-    out_name_token     int32 [., 2]   written
-    out_unsure         int32 [., 3]   written: values that ``scan_number`` could not read exactly
-
-    Returns (status, rule, first byte, last byte, names, unsure). O(N).
-    Twin: tests/naive/grammar.py::read_rules.
-    """
-    used, num_names, num_unsure = 0, 0, 0
-    for r in range(num_rules):
-        here, last = np.int64(at[r]), np.int64(end[r])
-        while True:
-            while here < last and ends_value(data, here, last):
-                here += 1
-            if here == last:
-                break
-            if data[here] == BAR:
-                first, stop = next_token(data, here, last)
-                if is_bars(data, first, stop):
-                    here = stop
-                    break
-            start = here
-            while not ends_value(data, here, last) and data[here] != EQUALS:
-                here += 1
-            labelled = here < last and data[here] == EQUALS
-            first = here + 1 if labelled else start
-            stop, value, exact = scan_number(data, first, last, powers)
-            status = OK
-            if used - out_first_feature[r] == MAX_FEATURES:
-                status = TOO_MANY_FEATURES
-            elif labelled and here == start:
-                first, status = start, NO_NAME
-            elif stop == first or not ends_value(data, stop, last):
-                status = BAD_VALUE
-            elif np.isinf(np.float32(value)):
-                status = NOT_FINITE
-            if status != OK:
-                return status, r, first, next_token(data, first, last)[1], num_names, num_unsure
-            out_name[used] = num_names if labelled else -1 - (used - out_first_feature[r])
-            if labelled:
-                out_name_token[num_names, 0] = start
-                out_name_token[num_names, 1] = here
-                num_names += 1
-            if not exact:
-                out_unsure[num_unsure, 0] = used
-                out_unsure[num_unsure, 1] = first
-                out_unsure[num_unsure, 2] = stop
-                num_unsure += 1
-            out_value[used] = value
-            used += 1
-            here = stop
-        out_first_feature[r + 1] = used
-        at[r] = here
-    return OK, num_rules, np.int64(0), np.int64(0), num_names, num_unsure
-
-
-@kernel
-def scan_link(data, start, end):
-    """``i-j``: (whether it is one, i, j). No position has more digits than fit into an int64."""
-    middle, i, digits, more = scan_digits(data, start, end, np.int64(0), 0)
-    if more > 0 or middle == start or middle == end or data[middle] != HYPHEN:
-        return False, np.int64(0), np.int64(0)
-    stop, j, digits, more = scan_digits(data, middle + 1, end, np.int64(0), 0)
-    return more == 0 and stop == end and stop > middle + 1, i, j
-
-
-@kernel
-def scan_links_kernel(data, num_rules, end, at, first_src, src, first_tgt, tgt, out_first_link, out_link):
-    """Read ``i-j`` alignment links, up to ``|||`` or to the end of the line. Positions count gaps.
-
-    data            uint8 [N]
-    end, at         int32 [R]
-    first_src, src, first_tgt, tgt   the sides of the rules
-    out_first_link  int64 [R + 1]  written
-    out_link        int16 [., 2]   written; a link from gap to gap says nothing new and is left out
-
-    Returns (status, rule, first byte, last byte). O(N).  Twin: tests/naive/grammar.py::read_rules.
-    """
-    used = 0
-    for r in range(num_rules):
-        stop, last = np.int64(at[r]), np.int64(end[r])
-        num_src = first_src[r + 1] - first_src[r]
-        num_tgt = first_tgt[r + 1] - first_tgt[r]
-        while True:
-            first, stop = next_token(data, stop, last)
-            if first == stop or is_bars(data, first, stop):
-                break
-            fine, i, j = scan_link(data, first, stop)
-            if not fine:
-                return BAD_LINK, r, first, stop
-            if i >= num_src or j >= num_tgt:
-                return LINK_RANGE, r, first, stop
-            from_gap = is_gap(src[first_src[r] + i])
-            if from_gap != is_gap(tgt[first_tgt[r] + j]):
-                return LINK_TO_GAP, r, first, stop
-            if not from_gap:
-                out_link[used, 0] = i
-                out_link[used, 1] = j
-                used += 1
-        out_first_link[r + 1] = used
-    return OK, num_rules, np.int64(0), np.int64(0)
 
 
 @kernel

@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """The pieces of a scanner over bytes that the rule formats share: tokens, gaps, numbers, a local vocabulary.
 
 Everything here is a kernel over one buffer of whole lines. A scanner knows nothing of ``Symbols``: it numbers
@@ -8,12 +8,13 @@ are read in several threads at once, and a string costs Python work once per fil
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.symbols import fill_slots_kernel, hash_bytes, read_only
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
@@ -33,14 +34,14 @@ class LocalVocabulary(NamedTuple):
     first  int64 [W + 1]   entry w is pool[first[w]:first[w + 1]]
     slot   int32 [2 ** k]  open addressing, linear probing, -1 empty
     after  int32 [W]       the entry that followed this one last time, or 0
-    count  int64 [1]       entries in use
+    used   int64 [1]       entries in use
     """
 
     pool: npt.NDArray[np.uint8]
     first: npt.NDArray[np.int64]
     slot: npt.NDArray[np.int32]
     after: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int64]
+    used: npt.NDArray[np.int64]
 
 
 def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalVocabulary:
@@ -58,7 +59,7 @@ def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalV
 
 def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
     """The same vocabulary with room for more entries, one of them as long as ``num_bytes``."""
-    count = int(old.count[0])
+    count = int(old.used[0])
     pool_bytes = len(old.pool)
     while pool_bytes < old.first[count] + num_bytes:
         pool_bytes *= 2
@@ -66,7 +67,7 @@ def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
     new.pool[: old.first[count]] = old.pool[: old.first[count]]
     new.first[: count + 1] = old.first[: count + 1]
     new.after[:count] = old.after[:count]
-    new.count[0] = count
+    new.used[0] = count
     fill_slots_kernel(read_only(new.pool), read_only(new.first[: count + 1]), new.slot)
     return new
 
@@ -86,9 +87,9 @@ def intern_tokens(
 
 def local_entries(local: LocalVocabulary, start: int = 0) -> list[bytes]:
     """Entries from ``start`` on."""
-    first = local.first[start : int(local.count[0]) + 1].tolist()
+    first = local.first[start : int(local.used[0]) + 1].tolist()
     pool = local.pool[first[0] : first[-1]].tobytes()
-    return [pool[a - first[0] : b - first[0]] for a, b in zip(first[:-1], first[1:], strict=True)]
+    return [pool[a - first[0] : b - first[0]] for a, b in itertools.pairwise(first)]
 
 
 def powers_of_ten() -> npt.NDArray[np.float64]:
@@ -97,12 +98,12 @@ def powers_of_ten() -> npt.NDArray[np.float64]:
 
 
 @kernel
-def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, count, out_id):
+def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used, out_id):
     """Number tokens by a local vocabulary until it is full; returns how many are done.
 
     data        uint8 [N]
     token       int32 [K, 2]  first and last byte of a token
-    pool ... count            the fields of a LocalVocabulary, written. They are loose and the loop is one
+    pool ... used             the fields of a LocalVocabulary, written. They are loose and the loop is one
                               piece because a call with many arrays costs more than the look-up itself.
     out_id      int32 [K]     written from ``from_token`` on
 
@@ -110,7 +111,7 @@ def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, coun
     before hashing. O(bytes of tokens).  Twin: tests/naive/grammar.py::intern_tokens.
     """
     mask = np.int64(slot.shape[0] - 1)
-    num_entries = count[0]
+    num_entries = used[0]
     previous = np.int64(0)
     done = token.shape[0]
     for t in range(from_token, token.shape[0]):
@@ -147,11 +148,11 @@ def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, coun
         out_id[t] = entry
         after[previous] = entry
         previous = entry
-    count[0] = num_entries
+    used[0] = num_entries
     return done
 
 
-@kernel
+@leaf
 def next_token(data, at, end):
     """Start and end of the next token; equal at the end of the line."""
     while at < end and (data[at] == SPACE or data[at] == TAB):
@@ -162,12 +163,12 @@ def next_token(data, at, end):
     return start, at
 
 
-@kernel
+@leaf
 def is_bars(data, start, end):
     return end - start == 3 and data[start] == BAR and data[start + 1] == BAR and data[start + 2] == BAR
 
 
-@kernel
+@leaf
 def small_number(data, start, end):
     """The value of one or two digits without a leading zero, else 0."""
     length = end - start
@@ -180,7 +181,7 @@ def small_number(data, start, end):
     return 10 * (np.int64(data[start]) - ZERO) + np.int64(data[start + 1]) - ZERO
 
 
-@kernel
+@leaf
 def gap_shape(data, start, end):
     """(end of the label, index) of a token ``[LABEL]`` (index 0) or ``[LABEL,n]``; (-1, 0) for a word.
 
@@ -202,7 +203,7 @@ def gap_shape(data, start, end):
     return comma, index
 
 
-@kernel
+@leaf
 def scan_digits(data, at, end, mantissa, digits):
     """Read decimal digits: where they stop, the mantissa so far, its significant digits, digits left out."""
     left_out = 0
@@ -217,7 +218,7 @@ def scan_digits(data, at, end, mantissa, digits):
     return at, mantissa, digits, left_out
 
 
-@kernel
+@leaf
 def scan_number(data, start, end, powers):
     """Read a decimal number: (where it stops, its value, whether the value is exact).
 
@@ -246,7 +247,7 @@ def scan_number(data, start, end, powers):
         minus = sign < end and data[sign] == HYPHEN
         if sign < end and (minus or data[sign] == PLUS):
             sign += 1
-        stop, power, used, left_out = scan_digits(data, sign, end, np.int64(0), 0)
+        stop, power, _, left_out = scan_digits(data, sign, end, np.int64(0), 0)
         if stop > sign:
             at = stop
             # Any power beyond this is zero or infinite, however long the mantissa.
@@ -256,7 +257,7 @@ def scan_number(data, start, end, powers):
     return at, -value if negative else value, exact
 
 
-@kernel
+@leaf
 def scale(mantissa, exponent, powers):
     """mantissa * 10 ** exponent, and whether it is exact in the sense of ``scan_number``."""
     value = np.float64(mantissa)

@@ -1,0 +1,145 @@
+"""``hiero grammar``: compile, convert and describe grammars."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from hiero.errors import UsageError
+from hiero.formats.cdec import write_cdec
+from hiero.formats.compiled import write_compiled
+from hiero.formats.moses import SCALES
+from hiero.formats.text import open_output
+from hiero.grammar import RuleTable
+from hiero.rulesource import FORMATS, GrammarFormat, build_grammar, merge_tables, read_grammar
+from hiero.symbols import MAX_GAPS, Symbols
+
+REPORT_SECONDS = 2.0
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero grammar compile | convert | stats``."""
+    parser = subparsers.add_parser(
+        "grammar",
+        help="compile, convert or describe grammars",
+        description="Compile, convert or describe synchronous grammars. Grammars are text files as cdec, "
+        "Joshua or Moses write them, plain or gz, or grammars compiled before; several are taken as one.",
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    described = {
+        "compile": "write a directory of arrays that opens in no time and is shared between processes",
+        "convert": "write any grammar as cdec's text",
+        "stats": "print the numbers of rules, source sides, gaps, labels and the ranges of the features",
+    }
+    for name, text in described.items():
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action.add_argument(
+            "grammar", nargs="+", metavar="GRAMMAR", help="grammar to read, - for standard input"
+        )
+        if name == "compile":
+            action.add_argument(
+                "out", metavar="OUT", help="directory to write; a compiled grammar is replaced"
+            )
+        if name == "convert":
+            action.add_argument(
+                "-o",
+                "--output",
+                default="-",
+                metavar="OUT",
+                help="file to write, gz by its suffix (standard output)",
+            )
+        _add_reading(action)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how text is read")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="auto",
+        help="auto tells Moses' tables from cdec's; Joshua's look like cdec's and must be named (auto)",
+    )
+    group.add_argument(
+        "--owner", default="pt", help="Joshua: name values without a name tm_OWNER_0, ... (pt)"
+    )
+    group.add_argument(
+        "--sign",
+        choices=(-1, 1),
+        type=int,
+        default=-1,
+        help="Joshua: multiply values without a name by this; -1 is what Joshua does (-1)",
+    )
+    group.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="cdec",
+        help="Moses: a score p becomes -log10 p (cdec), ln p (moses) or stays p (keep) (cdec)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; errors are HieroErrors. Returns the exit code."""
+    if args.grammar.count("-") > 1:
+        raise UsageError("standard input (-) can be read only once")
+    symbols = Symbols()
+    how = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
+    table = merge_tables([read_grammar(path, symbols, how, _Progress(path)) for path in args.grammar])
+    if args.action == "compile":
+        sources = [path for path in args.grammar if path != "-"]
+        write_compiled(args.out, build_grammar([table]), symbols, sources)
+        print(f"{args.out}: {table.num_rules:,} rules", file=sys.stderr)
+    elif args.action == "convert":
+        with open_output(args.output) as file:
+            changed = write_cdec(table, symbols, file)
+        if changed:
+            print(f"{changed:,} words or names escaped: they looked like syntax", file=sys.stderr)
+    else:
+        sys.stdout.write(describe(table, symbols))
+    return 0
+
+
+class _Progress:
+    """Says on standard error how far a long file has been read."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.next = path, time.monotonic() + REPORT_SECONDS
+
+    def __call__(self, num_rules: int) -> None:
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + REPORT_SECONDS
+            print(f"{Path(self.path).name}: {num_rules:,} rules ...", file=sys.stderr)
+
+
+def describe(table: RuleTable, symbols: Symbols) -> str:
+    """A page about a grammar, one ``name<TAB>value`` a line, then a table of the dense features."""
+    grammar = build_grammar([table])
+    rules, trie = grammar.rules, grammar.trie
+    num_gaps = np.diff(np.concatenate([[0], np.cumsum(rules.src < 0)])[rules.first_src])
+    by_label = np.bincount(rules.lhs, minlength=len(symbols.labels)).tolist()
+    facts: list[tuple[str, object]] = [
+        ("rules", table.num_rules),
+        ("source sides", int(np.count_nonzero(np.diff(trie.first_rule)))),
+        ("trie nodes", len(trie.symbol)),
+        *((f"rules with {n} gaps", int(np.count_nonzero(num_gaps == n))) for n in range(MAX_GAPS + 1)),
+        *((f"rules for [{symbols.labels.text(k)}]", number) for k, number in enumerate(by_label)),
+        ("longest source side", int(np.diff(rules.first_src).max(initial=0))),
+        ("longest target side", int(np.diff(rules.first_tgt).max(initial=0))),
+        ("words", len(symbols.words)),
+        ("alignment links", len(rules.link)),
+        ("sparse features", len(np.unique(rules.sparse_name))),
+        ("sparse values", len(rules.sparse_name)),
+        ("bytes", sum(array.nbytes for array in (*rules, *trie))),
+    ]
+    lines = [f"{name}\t{value}" for name, value in facts]
+    if table.num_rules and table.columns:
+        lines.append("feature\tmin\tmean\tmax\tnot zero")
+        for column, values in zip(table.columns, rules.dense.T, strict=True):
+            nonzero = np.count_nonzero(values)
+            mean = values.mean(dtype=np.float64)
+            name = symbols.names.text(column)
+            lines.append(f"{name}\t{values.min():.6g}\t{mean:.6g}\t{values.max():.6g}\t{nonzero}")
+    return "\n".join(lines) + "\n"

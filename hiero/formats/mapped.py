@@ -1,0 +1,103 @@
+"""Directories of arrays that are mapped when they are opened, and a ``meta.json`` that says what they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.errors import FormatError, HieroError
+from hiero.formats.text import open_bytes
+from hiero.symbols import read_only
+
+META = "meta.json"
+SMALL_BYTES = 1 << 16  # reading a small file is cheaper than mapping it, and an empty array cannot be mapped
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of directory."""
+
+    name: str  # "hiero grammar"
+    version: int
+    hint: str  # what the user does about a damaged or outdated one
+    arrays: Mapping[str, tuple[type[np.generic], int]]  # name of the file without .npy: scalar, dimensions
+
+    def write(self, path: Path, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Write a directory beside its place, as ``PATH.part``, and rename it when it is complete.
+
+        A directory of the same kind is replaced; anything else that stands there is left alone.
+        """
+        if path.exists() and not self.recognises(path):
+            raise HieroError(
+                f"{path}: found something that is no compiled {self.name}, expected a free place"
+            )
+        part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
+        head = {"format": self.name, "version": self.version}
+        try:
+            for leftover in (part, old):
+                shutil.rmtree(leftover, ignore_errors=True)
+            part.mkdir(parents=True)
+            for name in self.arrays:
+                np.save(part / f"{name}.npy", arrays[name])
+            (part / META).write_text(json.dumps(head | dict(meta), indent=1) + "\n", encoding="utf-8")
+            if path.exists():
+                os.rename(path, old)
+            os.rename(part, path)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise HieroError(f"{path}: cannot be written: {reason}") from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a path is a directory of this kind, of whatever version."""
+        try:
+            meta = json.loads((path / META).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(meta, dict) and meta.get("format") == self.name
+
+    def read(self, path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """What ``meta.json`` says, and the arrays, mapped; whether they fit together is for the caller."""
+        meta = self._read_meta(path)
+        return meta, {name: self._map(path / f"{name}.npy", *kind) for name, kind in self.arrays.items()}
+
+    def broken(self, path: Path, found: str, expected: str) -> FormatError:
+        return FormatError(path, 0, found=found, expected=expected, hint=self.hint)
+
+    def _read_meta(self, path: Path) -> dict[str, Any]:
+        what = f"a {self.name}, which has {META}"
+        with open_bytes(path / META, what) as stream:
+            text = stream.read()
+        try:
+            meta = json.loads(text)
+        except ValueError as error:
+            raise self.broken(path / META, f"damage ({error})", what) from None
+        if not isinstance(meta, dict) or meta.get("format") != self.name:
+            raise self.broken(path / META, "something else", f"a {self.name}")
+        if meta.get("version") != self.version:
+            raise self.broken(path / META, f"version {meta.get('version')}", f"version {self.version}")
+        return meta
+
+    def _map(self, path: Path, scalar: type[np.generic], dimensions: int) -> npt.NDArray[Any]:
+        what = f"an array of a {self.name}"
+        try:
+            small = path.stat().st_size < SMALL_BYTES
+            array = np.load(path) if small else np.load(path, mmap_mode="r")
+        except FileNotFoundError:
+            raise self.broken(path, "no such file", what) from None
+        except (OSError, ValueError, EOFError) as error:
+            raise self.broken(path, f"damage ({error})", what) from None
+        if array.dtype != scalar or array.ndim != dimensions:
+            found = f"{array.ndim} dimensions of {array.dtype}"
+            raise self.broken(path, found, f"{dimensions} of {np.dtype(scalar)}")
+        return read_only(array)
