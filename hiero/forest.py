@@ -362,3 +362,12 @@ class Forest:
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be computed again."""
         return {**self.__dict__, "_best": None, "_inside": None, "_outside": None, "_search": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies of read-only arrays are writable, and kernels would be compiled once more for them.
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = read_only(value)
+            elif isinstance(value, (Hypergraph, Rules)):
+                value = type(value)._make(read_only(array) for array in value)
+            self.__dict__[name] = value

@@ -1,7 +1,7 @@
 """Random forests for property tests: small enough to enumerate, odd enough to hurt.
 
-They have repeated tails, dead nodes, edges of score -inf, edges without tails, rules without words, many equal
-scores and many equal strings. Scores are quarters, so sums are exact in any order.
+They have repeated tails, dead nodes, edges of score -inf, edges without tails, rules without words, many
+equal scores and many equal strings. Scores are quarters, so sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class World:
     def forest(self) -> Forest:
         """Fresh, with nothing remembered. All gaps and nodes have label 0."""
         first_edge = np.cumsum([0] + [len(incoming) for incoming in self.nodes]).astype(np.int64)
-        tail = np.array([(tails + [-1, -1])[:2] for tails, _ in self.edges], np.int32).reshape(-1, 2)
+        tail = np.array([[*tails, -1, -1][:2] for tails, _ in self.edges], np.int32).reshape(-1, 2)
         return Forest(
             Hypergraph(first_edge, tail),
             np.array([score for _, score in self.edges], np.float64),

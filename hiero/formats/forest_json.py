@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hiero.hypergraph import Hypergraph, heads
 from hiero.symbols import gap, gap_index, gap_label, is_gap
 
 FORMAT = "hiero forest 1"
+# How msgspec says that a value is of the wrong kind.
+WRONG_KIND = re.compile(r"Expected (?P<expected>.*), got (?P<found>.*) - at (?P<place>.*)")
 HINT = "was it written by `hiero decode --forest`?"
 
 
@@ -123,7 +126,11 @@ def read_json(path: str | Path) -> StoredForest:
     try:
         forest = msgspec.json.decode(text, type=_Forest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, 0, found=str(error), expected="a forest as JSON", hint=HINT) from None
+        found, expected = str(error), "a forest as JSON"
+        kinds = WRONG_KIND.fullmatch(found)
+        if kinds:
+            expected, found = kinds["expected"], f"{kinds['found']} at {kinds['place']}"
+        raise FormatError(path, 0, found=found, expected=expected, hint=HINT) from None
     if forest.format != FORMAT:
         raise FormatError(path, 0, found=f"format {show(forest.format)}", expected=repr(FORMAT), hint=HINT)
     try:

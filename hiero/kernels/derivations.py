@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.hypergraph import Derivations
 from hiero.symbols import gap_index, is_gap
 
@@ -23,7 +23,7 @@ def empty_derivations(count):
     )
 
 
-@kernel
+@leaf
 def write_sizes(rules, edge_rule, table, d):
     """Fill size and length of a derivation whose edge and parts are there."""
     size, length = 1, 0
@@ -146,7 +146,7 @@ def expand_kernel(graph, edge_rule, rules, table, roots):
     return first_word, word, first_step, step
 
 
-@kernel
+@leaf
 def source_position(graph, rules, rule, node_start, node_end, edge, head, place):
     """The word of the sentence at a place of the source side of an edge's rule; -1 if a gap is there."""
     first = rules.first_src[rule]
@@ -160,7 +160,7 @@ def source_position(graph, rules, rule, node_start, node_end, edge, head, place)
     return np.int64(-1) if is_gap(rules.src[first + place]) else cursor
 
 
-@kernel
+@leaf
 def target_position(rules, rule, step, at, place):
     """The word of the output at a place of the target side of a step's rule; -1 if a gap is there."""
     first = rules.first_tgt[rule]
@@ -214,7 +214,7 @@ def align_kernel(graph, edge_rule, rules, node_start, node_end, step):
     return pair[:count].copy()
 
 
-@kernel
+@leaf
 def next_uniform(state):
     """A float64 in [0, 1) from a generator that is the same in every lane; state uint64 [1] (SplitMix64)."""
     state[0] = state[0] + np.uint64(0x9E3779B97F4A7C15)
@@ -225,7 +225,7 @@ def next_uniform(state):
     return np.float64(code >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@leaf
 def draw_edge(graph, edge_score, inside, v, state):
     """An edge of v with probability proportional to the weight of the derivations through it."""
     left = next_uniform(state)

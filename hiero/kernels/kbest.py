@@ -12,14 +12,14 @@ history of a heap. Recursion is an explicit stack: a glue derivation is as deep 
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.kernels.kbest_state import BEST, EXHAUSTED, HEAP, UNTOUCHED, meld, with_room, without_top
 from hiero.kernels.kbest_words import is_known, write_derivation
 
 NONE = np.int64(-1)  # typed, because a kernel is compiled once more for every literal it is called with
 
 
-@kernel
+@leaf
 def new_candidate(search, edge, left, right, score):
     """Write a candidate outside all heaps; room is there."""
     heap = search.heap
@@ -34,7 +34,7 @@ def new_candidate(search, edge, left, right, score):
     return c
 
 
-@kernel
+@leaf
 def fill_heap(search, graph, edge_score, best, best_edge, v):
     """Enter the best candidate of each edge of v but the one that its best derivation took."""
     top = np.int64(-1)
@@ -49,7 +49,7 @@ def fill_heap(search, graph, edge_score, best, best_edge, v):
     search.nodes.phase[v] = HEAP
 
 
-@kernel
+@leaf
 def unmade_part(graph, nodes, heap, c):
     """Set the best parts of a candidate; a tail whose best derivation must be made first, or -1."""
     for k in range(2):
@@ -61,7 +61,7 @@ def unmade_part(graph, nodes, heap, c):
     return -1
 
 
-@kernel
+@leaf
 def advances(order, heap, c, k):
     """Whether the successor of c with the next part k is entered by c.
 
@@ -70,7 +70,7 @@ def advances(order, heap, c, k):
     return heap.part[c, k] >= 0 and (k == 1 or heap.part[c, 1] < 0 or order.rank[heap.part[c, 1]] == 0)
 
 
-@kernel
+@leaf
 def unmade_successor(graph, order, nodes, heap, c):
     """A tail that must make its next derivation before the successors of c are known, or -1."""
     for k in range(2):
@@ -81,7 +81,7 @@ def unmade_successor(graph, order, nodes, heap, c):
     return -1
 
 
-@kernel
+@leaf
 def enter_successors(search, edge_score, v, c):
     """Put the successors of a candidate that was taken into the heap of v."""
     found, order, heap = search.found, search.order, search.heap
@@ -101,7 +101,7 @@ def enter_successors(search, edge_score, v, c):
     search.nodes.pending[v] = -1
 
 
-@kernel
+@leaf
 def derive(search, rules, edge_rule, unique, v, c):
     """Make candidate c the next derivation of v unless its string is known; whether it is new.
 
@@ -123,7 +123,7 @@ def derive(search, rules, edge_rule, unique, v, c):
     return True
 
 
-@kernel
+@leaf
 def step(search, graph, edge_score, edge_rule, rules, best, best_edge, unique, v):
     """Bring v nearer to its next derivation: a node to ask first, v itself to go on, -1 when done."""
     nodes = search.nodes

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.hypergraph import Derivations
 from hiero.kernels.kbest_words import slot_of
 
@@ -165,7 +165,7 @@ def move_slots_kernel(node, code, old_slot, out_slot):
             out_slot[at] = d
 
 
-@kernel
+@leaf
 def before(heap, rank, a, b):
     """Whether candidate a of a node comes before candidate b."""
     if heap.score[a] != heap.score[b]:
@@ -181,7 +181,7 @@ def before(heap, rank, a, b):
     return False
 
 
-@kernel
+@leaf
 def meld(heap, rank, a, b):
     """One pairing heap of two; -1 is the empty one."""
     if a < 0:
@@ -195,7 +195,7 @@ def meld(heap, rank, a, b):
     return a
 
 
-@kernel
+@leaf
 def without_top(heap, rank, top):
     """The pairing heap that is left when its top is taken: melded in pairs, then from the right."""
     pairs = np.int64(-1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import leaf
 from hiero.symbols import gap_index, is_gap
 
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that its powers never vanish
@@ -14,21 +14,21 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 ROW_A, ROW_B = np.int64(0), np.int64(2)
 
 
-@kernel
+@leaf
 def slot_of(slot, node, code):
     """Where to begin looking for a string of a node."""
     mixed = (code ^ (np.uint64(node) * MIX_1)) * MIX_2
     return np.int64(mixed >> np.uint64(32)) & (slot.shape[0] - 1)
 
 
-@kernel
+@leaf
 def hash_word(word):
     code = (np.uint64(word) + ONE) * MIX_1
     code = (code ^ (code >> np.uint64(29))) * MIX_2
     return code ^ (code >> np.uint64(32))
 
 
-@kernel
+@leaf
 def write_derivation(search, rules, edge_rule, v, c):
     """Write candidate c as derivation ``fill[0]``, not yet counted; room is there."""
     found, order, heap = search.found, search.order, search.heap
@@ -69,7 +69,7 @@ def write_derivation(search, rules, edge_rule, v, c):
     return d
 
 
-@kernel
+@leaf
 def next_item(found, rules, edge_rule, frame, row, depth):
     """The next item of a string, and the new depth: a word, -2 - d for all of derivation d, -1 at its end."""
     while depth > 0:
@@ -88,7 +88,7 @@ def next_item(found, rules, edge_rule, frame, row, depth):
     return np.int64(-1), depth
 
 
-@kernel
+@leaf
 def descend(frame, row, depth, item):
     """Step past the current item, and into it if it is a derivation; the new depth."""
     if depth > 0:
@@ -100,7 +100,7 @@ def descend(frame, row, depth, item):
     return depth
 
 
-@kernel
+@leaf
 def same_words(found, rules, edge_rule, frame, a, b):
     """Whether two derivations have the same target words; what they share is stepped over."""
     depth_a = descend(frame, ROW_A, np.int64(0), -2 - np.int64(a))
@@ -122,7 +122,7 @@ def same_words(found, rules, edge_rule, frame, a, b):
             return False
 
 
-@kernel
+@leaf
 def is_known(search, rules, edge_rule, d):
     """Whether the node of d has a derivation with the same words; if not, d is entered."""
     found, order, slot = search.found, search.order, search.slot

@@ -6,10 +6,10 @@ NaN. Tails count by position, not by node: one node may fill both.
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 
 
-@kernel
+@leaf
 def log_add(a, b):
     """log(exp(a) + exp(b)), -inf for two of -inf."""
     if a < b:
@@ -19,7 +19,7 @@ def log_add(a, b):
     return a + np.log1p(np.exp(b - a))
 
 
-@kernel
+@leaf
 def edge_total(graph, edge_score, node_score, edge):
     """The score of an edge with those of its tails, summed in one fixed order."""
     score = edge_score[edge]

@@ -106,7 +106,7 @@ def words(rules, edge_rule, derivation):
 def ranked(nodes, edges, rules, edge_rule, unique):
     """Every node's derivations, best first: (score, edge, ranks of the parts); then by edge and ranks.
 
-    With ``unique``, a node keeps the first of each string. Returns, for each node, a list of (score, derivation).
+    With ``unique``, a node keeps the first of each string. Returns a list of (score, derivation) for each node.
     """
     lists = []
     for incoming in nodes:
@@ -170,7 +170,7 @@ def expand(rules, edge_rule, derivation, start=0, depth=0):
 def alignment(src, tgt, links, spans, edges, head, edge_rule, derivation, start=0):
     """The set of (source word, target word) of all links between words.
 
-    ``src``, ``tgt`` and ``links`` hold the sides and links of each rule; ``spans`` the source span of each node.
+    ``src``, ``tgt`` and ``links`` hold the sides and links of each rule, ``spans`` the source spans of nodes.
     """
     edge, *parts = derivation
     rule = edge_rule[edge]
