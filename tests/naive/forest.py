@@ -106,7 +106,7 @@ def words(rules, edge_rule, derivation):
 def ranked(nodes, edges, rules, edge_rule, unique):
     """Every node's derivations, best first: (score, edge, ranks of the parts); then by edge and ranks.
 
-    With ``unique``, a node keeps the first of each string. Returns a list of (score, derivation) for each node.
+    With ``unique``, a node keeps the first of each string. Returns, by node, lists of (score, derivation).
     """
     lists = []
     for incoming in nodes:
