@@ -26,7 +26,7 @@ from hiero.symbols import Symbols, Vocabulary, gap_index, gap_label
 RULES_AT_ONCE = 20_000
 
 _GAP_LIKE = re.compile(rb"\[[^\t \[\],]+(?:,[1-9][0-9]?)?\]")
-_NAME_UNSAFE = re.compile(rb"[\x00-\x20;=%]|^\|\|\|$")
+_NAME_UNSAFE = re.compile(rb"[\x00-\x20;=]|^\|\|\|$")
 
 
 def read_cdec(
@@ -80,8 +80,8 @@ class _Spelling:
 def write_cdec(table: RuleTable, symbols: Symbols, file: IO[bytes]) -> int:
     """Write rules as cdec reads them, numbers with nine significant digits (enough for a float32).
 
-    A word shaped like a gap, or ``|||``, is written with ``&#91;``, ``&#93;``, ``&#124;``, a blank, ``=``,
-    ``;`` or ``%`` in a feature name as ``%XX``. Returns how many words and names had to be changed so.
+    A word shaped like a gap, or ``|||``, is written with ``&#91;``, ``&#93;``, ``&#124;``, a blank, ``=``
+    or ``;`` in a feature name as ``%XX``. Returns how many words and names had to be changed so.
     """
     words, names = _Spelling(symbols.words), _Spelling(symbols.names, _NAME_UNSAFE)
 

@@ -341,9 +341,10 @@ class MosesReader(RuleReader):
             bad = score[np.argmax(value < 0)]
             rule = np.searchsorted(b.first_feature[: scan.num_rules + 1], bad, side="right") - 1
             line = scan.chunk.first_line + int(b.line[rule])
-            hint = "a table of other scores can be read as it is, with the scale 'keep'"
+            hint = "tables of other scores are read with the scale 'keep'"
             found = f"{b.value[bad]:g}"
-            raise FormatError(self.path, line, found=found, expected="a probability", hint=hint)
+            wanted = "a probability"
+            raise FormatError(self.path, line, found=found, expected=wanted, hint=hint)
         with np.errstate(divide="ignore"):
             if self.scale == "cdec":
                 b.value[score] = np.minimum(-np.log10(value), ZERO_COST)

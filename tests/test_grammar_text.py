@@ -1,0 +1,115 @@
+"""Text in pieces, plain and gz, and output that is whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.errors import FormatError
+from hiero.formats.text import open_output, read_chunks, read_lines
+
+texts = st.lists(
+    st.sampled_from([b"a", b"\n", b"\r", b"\x0b", b"\x1c", "\u2028".encode(), b"\0", b"word"])
+).map(b"".join)
+
+
+@given(texts, st.integers(1, 20), st.sampled_from(["plain", "gz", "two members", "padded"]))
+def test_chunks_hold_whole_lines_and_know_their_places(tmp_path_factory, text, chunk_bytes, how):
+    path = tmp_path_factory.mktemp("t") / "text"
+    half = len(text) // 2
+    packed = {
+        "plain": text,
+        "gz": gzip.compress(text),
+        "two members": gzip.compress(text[:half]) + gzip.compress(text[half:]),
+        "padded": gzip.compress(text) + b"\0" * 9,
+    }
+    path.write_bytes(packed[how])
+    whole = text if text.endswith(b"\n") or not text else text + b"\n"
+    offset, line = 0, 1
+    for chunk in read_chunks(path, chunk_bytes):
+        assert (chunk.offset, chunk.first_line) == (offset, line)
+        assert chunk.data.endswith(b"\n")
+        assert chunk.data == whole[offset : offset + len(chunk.data)]
+        offset += len(chunk.data)
+        line += chunk.data.count(b"\n")
+    assert offset == len(whole)
+    assert list(read_lines(path)) == (whole[:-1].split(b"\n") if whole else [])
+
+
+def test_large_files_come_in_many_chunks(tmp_path):
+    path = tmp_path / "large.gz"
+    path.write_bytes(gzip.compress(b"0123456789\n" * 500_000))
+    chunks = list(read_chunks(path))
+    assert len(chunks) > 1
+    assert b"".join(chunk.data for chunk in chunks) == b"0123456789\n" * 500_000
+    assert max(len(chunk.data) for chunk in chunks) < 9 << 20
+
+
+@pytest.mark.parametrize("cut", [3, 12, 20, -9, -8, -1])
+def test_a_truncated_file_is_an_error_wherever_it_ends(tmp_path, cut):
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(os.urandom(100) + b"a\n" * 50)[:cut])
+    with pytest.raises(FormatError, match="expected a whole gz file"):
+        list(read_chunks(path))
+
+
+def test_damage_inside_and_rubbish_behind(tmp_path):
+    path = tmp_path / "bad.gz"
+    packed = gzip.compress(bytes(range(200)) * 50)
+    for data in (packed[:60] + b"????" + packed[64:], packed + b"rubbish"):
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match="found damaged compressed data"):
+            list(read_chunks(path))
+
+
+def test_standard_input(monkeypatch, tmp_path):
+    path = tmp_path / "in.gz"
+    path.write_bytes(gzip.compress(b"a\nb"))
+    with path.open("rb") as stream:
+        monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": stream}))
+        assert list(read_lines("-")) == [b"a", b"b"]
+
+
+def test_output_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"old")
+    with open_output(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+        assert (tmp_path / "out.txt.part").exists()
+    assert path.read_bytes() == b"new"
+    with contextlib.suppress(KeyError), open_output(path) as file:
+        file.write(b"half")
+        raise KeyError
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_equal_content_is_an_equal_gz_file(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        with open_output(tmp_path / name) as file:
+            file.write(b"text\n")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"text\n"
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    with (
+        pytest.raises(FormatError, match="expected a place to write to"),
+        open_output(tmp_path / "no" / "out"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs a device to write to")
+def test_devices_are_written_directly():
+    with open_output("/dev/null") as file:
+        file.write(b"gone")
+    assert not Path("/dev/null").is_file()
