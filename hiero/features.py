@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.grammar import Rules
 from hiero.symbols import read_only
 
@@ -66,14 +66,14 @@ class FeatureTable(NamedTuple):
     size: npt.NDArray[np.int64]
 
 
-@kernel
+@leaf
 def mix(code, symbol):
     """A hash with one more integer in it."""
     code = (code ^ np.uint64(np.int64(symbol) & np.int64(0xFFFFFFFF))) * STEP
     return code ^ (code >> HALF)
 
 
-@kernel
+@leaf
 def key_code(kind, a, b, sequence):
     """The hash of a key; of a rule id that of sequence[a:a + b]."""
     code = mix(SEED, kind)
@@ -84,7 +84,7 @@ def key_code(kind, a, b, sequence):
     return mix(mix(code, a), b)
 
 
-@kernel
+@leaf
 def find_feature(table, code, kind, a, b, sequence):
     """The number of the feature with this hash and this key, or -1."""
     mask = np.uint64(table.slot.shape[0] - 1)
@@ -206,7 +206,7 @@ class FeatureIndex:
         kind, a, b = self._table.key[feature].tolist()
         return (RULE_ID, *self._table.pool[a : a + b].tolist()) if kind == RULE_ID else (kind, a, b)
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """All keys, in the order of their numbers."""
         pool = self._table.pool[: self._table.size[1]].tolist()
         rows = self._table.key[: len(self)].tolist()

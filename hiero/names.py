@@ -133,19 +133,6 @@ def as_cdec(name: bytes) -> bytes:
     return name.translate(_TO_CDEC)
 
 
-def may_be_shared(name: bytes) -> bool:
-    """Whether cdec could give the name of a feature, one of a template's, to other features as well.
-
-    May say yes where no is right.
-    """
-    found = _TEMPLATE.match(name)
-    if not found or found[0] == b"Shape_S":
-        return False
-    tokens = re.split(b"[_:]", name[found.end() :])
-    expected = {b"R:": 3, b"LD:": 1, b"LI:": 1}.get(found[0], 2)
-    return len(tokens) != expected or (found[0][:1] == b"R" and not RESERVED.isdisjoint(tokens[-2:]))
-
-
 class Names:
     """The names of features over one set of symbols."""
 

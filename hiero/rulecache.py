@@ -81,13 +81,17 @@ def row_of_entry(first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def beside(parts: Sequence[FeatureRows]) -> FeatureRows:
-    """Row by row the entries of all parts; entries with the same id become one, and ids ascend in a row."""
+    """Row by row the entries of all parts; ids ascend in a row, equal ones are added up, zeros left out."""
     row = np.concatenate([row_of_entry(part.first) for part in parts])
     ids = np.concatenate([part.id for part in parts])
     value = np.concatenate([part.value for part in parts])
     order = np.lexsort((ids, row))  # stable, so sums do not depend on chance
     row, ids, value = row[order], ids[order], value[order]
-    starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(ids) != 0)] if len(row) else [])
+    if len(row):
+        starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(ids) != 0)])
+        value = np.add.reduceat(value, starts)
+        row, ids = row[starts][value != 0], ids[starts][value != 0]
+        value = value[value != 0]
     first = np.zeros(len(parts[0].first), np.int64)
-    np.cumsum(np.bincount(row[starts], minlength=len(first) - 1), out=first[1:])
-    return FeatureRows(first, ids[starts], np.add.reduceat(value, starts) if len(starts) else value)
+    np.cumsum(np.bincount(row, minlength=len(first) - 1), out=first[1:])
+    return FeatureRows(first, ids, value)

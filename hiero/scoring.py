@@ -92,7 +92,8 @@ class RuleScorer:
         self._basic_names = self._intern_basic()
         self._name_weight = np.empty(0)
         self._table, self._weight = weights.template_weights()
-        self._shared = SharedNames(symbols, weights) if weights.shared else None
+        shared = SharedNames(symbols, weights)
+        self._shared = shared if shared.num_names else None
 
     def _intern_basic(self) -> list[int]:
         names = self.symbols.names

@@ -54,6 +54,10 @@ class SharedNames:
         self._table, self._weight = weights.shared_weights()
         self._lock = threading.Lock()
 
+    @property
+    def num_names(self) -> int:
+        return len(self._weight)
+
     def current(self) -> Spelling:
         """For all symbols there are now."""
         with self._lock:

@@ -3,8 +3,8 @@
 
 A feature has the weight that is given under its exact name (``names.py``). Files from elsewhere spell names
 as cdec does, which may fit several features: a weight under such a *shared* name is that of every feature
-which cdec spells so and which has no weight of its own. Both kinds are kept apart, so what is written reads
-back as the same weights; among the names of a ``Weights`` a shared one is marked ``%~``.
+which cdec spells so and which has no weight of its own. A name that is nobody's exact one can only be shared;
+``%~`` before a name says that it is. In weights which are not ``exact`` all names are shared as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 import numpy as np
 import numpy.typing as npt
 
-from hiero.features import NAME, FeatureIndex, FeatureTable, Key, intern_keys_kernel
+from hiero.features import NAME, SHAPE, FeatureIndex, FeatureTable, Key, intern_keys_kernel
 from hiero.names import Names, as_cdec
 from hiero.symbols import Symbols, WordTable, read_only, word_table
 
@@ -33,10 +33,13 @@ class Weights(MutableMapping[str, float]):
         symbols: Symbols,
         weights: Mapping[str, float] | Iterable[tuple[str, float]] = (),
         index: FeatureIndex | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
         self.symbols = symbols
         self.names = Names(symbols)
         self.index = FeatureIndex() if index is None else index
+        self.exact = exact
         self.shared: dict[bytes, float] = {}
         self._value = np.empty(0)
         self._given = np.empty(0, np.bool_)
@@ -84,16 +87,28 @@ class Weights(MutableMapping[str, float]):
 
     def items_bytes(self) -> Iterator[tuple[Key, bytes, float]]:
         """Key, name and weight of every feature that has a weight of its own."""
-        keys = self.index.keys()
+        keys = self.index.all_keys()
         for feature in np.flatnonzero(self._given).tolist():
             yield keys[feature], self.names.name_bytes(keys[feature]), float(self._value[feature])
 
     def of(self, key: Key) -> float:
         """The weight with which a feature counts."""
         feature = self.index.find(key)
-        if 0 <= feature < len(self._given) and self._given[feature]:
+        if self._is_given(feature):
             return float(self._value[feature])
-        return self.shared.get(self.names.cdec_bytes(key), 0.0) if self.shared else 0.0
+        shared = self.of_spelling(key)
+        return 0.0 if shared is None else shared
+
+    def of_spelling(self, key: Key) -> float | None:
+        """The weight that a feature has by its shared name, if it has none of its own; None if nobody's."""
+        if self.exact and not self.shared:
+            return None
+        spelling = self.names.cdec_bytes(key)
+        if spelling in self.shared or self.exact:
+            return self.shared.get(spelling)
+        other = self.names.parse(spelling, add=False)
+        feature = -1 if other is None or other == key else self.index.find(other)
+        return float(self._value[feature]) if self._is_given(feature) else None
 
     def set_all(self, keys: Sequence[Key], weights: Sequence[float]) -> None:
         """Set the weights of features, given by their keys."""
@@ -106,7 +121,7 @@ class Weights(MutableMapping[str, float]):
         """A new vector of the weights with which the features of ``index`` count."""
         self._resize()
         vector = np.where(self._given, self._value, 0.0)
-        if self.shared:
+        if self.shared or not self.exact:
             for feature in np.flatnonzero(~self._given).tolist():
                 vector[feature] = self.of(self.index.key(feature))
         return vector
@@ -123,9 +138,9 @@ class Weights(MutableMapping[str, float]):
         self._resize()
         self._value[: len(vector)] = vector
         given = vector != 0
-        if self.shared:
+        if self.shared or not self.exact:
             for feature in np.flatnonzero(~given).tolist():
-                given[feature] = self.names.cdec_bytes(self.index.key(feature)) in self.shared
+                given[feature] = self.of_spelling(self.index.key(feature)) is not None
         self._given[: len(vector)] = given
 
     def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
@@ -133,21 +148,42 @@ class Weights(MutableMapping[str, float]):
 
         Zeros are left out, except where a shared name would take their place.
         """
+        by_spelling = self._plainly_shared()
         self._resize()
         table = self.index.table
         rows = table.key[: len(self.index)]
         wanted = self._given & (rows[:, 0] != NAME)
-        if not self.shared:
+        if self.exact and not self.shared:
             wanted &= self._value != 0
         chosen = np.flatnonzero(wanted)
         index = FeatureIndex()
         ids = np.empty(len(chosen), np.int32)
         intern_keys_kernel(index.reserve(len(chosen), len(table.pool)), rows[chosen], table.pool, ids)
-        return index.table, read_only(self._value[chosen])
+        index.intern_all(list(by_spelling))
+        weights = np.concatenate([self._value[chosen], np.array(list(by_spelling.values()), np.float64)])
+        return index.table, read_only(weights)
+
+    def _plainly_shared(self) -> dict[Key, float]:
+        """Features whose exact name is the shared one that gives them their weight.
+
+        The kernel that goes by spelling passes over features whose name has nothing to mistake.
+        """
+        found: dict[Key, float] = {}
+        for name, value in self.shared.items():
+            key = self.names.parse(name)
+            if key is not None and key[0] != NAME and self.names.cdec_bytes(key) == name:
+                if not self._is_given(self.index.find(key)):
+                    found[key] = value
+        return found
 
     def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
-        """The shared names and their weights; read-only."""
-        return word_table(list(self.shared)), read_only(np.array(list(self.shared.values()), np.float64))
+        """The shared names of features of templates and their weights; read-only."""
+        shared = dict(self.shared)
+        if not self.exact:
+            for key, name, value in self.items_bytes():
+                if key[0] not in (NAME, SHAPE):
+                    shared.setdefault(name, value)
+        return word_table(list(shared)), read_only(np.array(list(shared.values()), np.float64))
 
     def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
         """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
@@ -158,7 +194,7 @@ class Weights(MutableMapping[str, float]):
         given[given] = self._given[ids[given]]
         weights = np.zeros(len(keys))
         weights[given] = self._value[ids[given]]
-        if self.shared:
+        if self.shared or not self.exact:
             for i in np.flatnonzero(~given).tolist():
                 weights[i] = self.of(keys[i])
         return weights
@@ -166,7 +202,10 @@ class Weights(MutableMapping[str, float]):
     def _find(self, name: str) -> int:
         key = self.names.parse(name, add=False)
         feature = -1 if key is None else self.index.find(key)
-        return feature if 0 <= feature < len(self._given) and self._given[feature] else -1
+        return feature if self._is_given(feature) else -1
+
+    def _is_given(self, feature: int) -> bool:
+        return 0 <= feature < len(self._given) and bool(self._given[feature])
 
     def _resize(self) -> None:
         missing = len(self.index) - len(self._value)

@@ -3,9 +3,9 @@
 Reading: a line that begins with ``#`` is a comment, an empty one nothing. The name ends at the first space or
 tab; without these, at the last ``=``. A name may not be given twice.
 
-Files of our own begin with the line ``EXACT``, and each name in them is that of one feature (``names.py``)
-or is marked ``%~``. Any other file may be cdec's or a person's: there a name also stands for all other
-features that cdec spells the same way and that have no line of their own (``weights.py``).
+A file of ours begins with the line ``EXACT``: each name in it is that of one feature (``names.py``) or marked
+``%~``. Any other file may be cdec's or a person's, and makes weights that are not ``exact`` (``weights.py``):
+there a name also stands for all features that cdec spells so and that have no line of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from hiero.errors import FormatError, show
 from hiero.features import Key
 from hiero.formats.text import open_output, read_chunks
-from hiero.names import as_cdec, may_be_shared
+from hiero.names import as_cdec
 from hiero.symbols import Symbols
 from hiero.weights import SHARED, Weights
 
@@ -47,8 +47,7 @@ def read_weights(path: str | Path, symbols: Symbols) -> Weights:
 class _Reader:
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path = path
-        self.weights = Weights(symbols)
-        self.exact = False
+        self.weights = Weights(symbols, exact=False)
         self.names: dict[bytes, int] = {}  # to the line
         self.keys: list[Key] = []
         self.values: list[float] = []
@@ -56,7 +55,7 @@ class _Reader:
     def read_line(self, line: bytes, number: int) -> None:
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-            self.exact = line.rstrip(b"\r") == EXACT
+            self.weights.exact = line.rstrip(b"\r") == EXACT
         line = line.removesuffix(b"\r")
         if line[:1] == b"#" or not line.strip(b" \t"):
             return
@@ -85,7 +84,7 @@ class _Reader:
         raise self._error(number, f"the weight {show(text)}", "a finite number")
 
     def _add(self, name: bytes, value: float, number: int) -> None:
-        if name.endswith(b"=") and not self.exact:
+        if name.endswith(b"=") and not self.weights.exact:
             name = name[:-1]  # Moses writes 'name= value'
         shared = self.weights.shared
         if name.startswith(_SHARED):
@@ -95,9 +94,9 @@ class _Reader:
         if key is not None:
             self.keys.append(key)
             self.values.append(value)
-        elif self.exact:
+        elif self.weights.exact:
             raise self._error(number, f"the name {show(name)}", "the exact name of a feature", _SAY_CDEC)
-        if not self.exact and (key is None or may_be_shared(name)):
+        else:
             shared[as_cdec(name)] = value
 
     def _error(self, number: int, found: str, expected: str, hint: str = "") -> FormatError:
@@ -122,7 +121,7 @@ def write_weights(
     """
     lines, clashes = _cdec_lines(weights) if cdec_names else (_exact_lines(weights), [])
     with open_output(path) as stream:
-        if not cdec_names:
+        if weights.exact and not cdec_names:
             stream.write(EXACT + b"\n")
         for name in sorted(lines):
             value, needed = lines[name]
@@ -135,11 +134,10 @@ Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it matters 
 
 
 def _exact_lines(weights: Weights) -> Lines:
-    shared = weights.shared
-    lines: Lines = {_SHARED + name: (value, False) for name, value in shared.items()}
+    lines: Lines = {_SHARED + name: (value, False) for name, value in weights.shared.items()}
     for key, name, value in weights.items_bytes():
         # Left out, a zero would be replaced by the shared weight.
-        lines[name] = value, bool(shared) and weights.names.cdec_bytes(key) in shared
+        lines[name] = value, value == 0 and weights.of_spelling(key) is not None
     return lines
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.features import (
     DELETION,
     INSERTION,
@@ -55,7 +55,7 @@ def room_kernel(rules, chosen, templates, out_room):
         out_room[2] = max(out_room[2], num_src, num_tgt)
 
 
-@kernel
+@leaf
 def put_rule_id(lhs, src, first_src, end_src, tgt, first_tgt, end_tgt, out_pool, start):
     """Write the sequence of a rule id; returns its length."""
     out_pool[start] = lhs
@@ -73,7 +73,7 @@ def put_rule_id(lhs, src, first_src, end_src, tgt, first_tgt, end_tgt, out_pool,
     return n - start
 
 
-@kernel
+@leaf
 def side_shape(symbols, first, end):
     """Which of the slots words, gap, words, gap, words a side fills: five bits, the first one highest."""
     shape, slot = 0, -1
@@ -87,7 +87,7 @@ def side_shape(symbols, first, end):
     return shape
 
 
-@kernel
+@leaf
 def put_lexical(
     templates,
     src,
@@ -312,7 +312,10 @@ def linear_scores_kernel(
 
 @kernel
 def count_words_kernel(rules, chosen, out_count):
-    """Target words, source words and gaps of the ``chosen`` rules: writes int64 ``out_count`` [N, 3]."""
+    """Target words, source words and gaps of the ``chosen`` rules: writes int64 ``out_count`` [N, 3].
+
+    Twin: tests/naive/features.py::words.
+    """
     out_count[:] = 0
     for i in range(chosen.shape[0]):
         for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):
@@ -324,7 +327,10 @@ def count_words_kernel(rules, chosen, out_count):
 
 @kernel
 def count_oovs_kernel(rules, chosen, lm_word, out_count):
-    """Target words unknown to each model: writes int64 ``out_count`` [N, M] for the ``chosen`` rules."""
+    """Target words unknown to each model: writes int64 ``out_count`` [N, M] for the ``chosen`` rules.
+
+    Twin: tests/naive/features.py::oovs.
+    """
     out_count[:] = 0
     for i in range(chosen.shape[0]):
         for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):

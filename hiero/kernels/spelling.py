@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import kernel
+from hiero._jit import kernel, leaf
 from hiero.features import (
     DELETION,
     INSERTION,
@@ -63,7 +63,7 @@ def mark_special_kernel(pool, first, start, end, out_special):
                 break
 
 
-@kernel
+@leaf
 def put_bytes(pool, start, end, out, n):
     """Append bytes as cdec writes them; bytes beyond the end of ``out`` are counted but not written."""
     for i in range(start, end):
@@ -74,14 +74,14 @@ def put_bytes(pool, start, end, out, n):
     return n
 
 
-@kernel
+@leaf
 def put_byte(byte, out, n):
     if n < out.shape[0]:
         out[n] = byte
     return n + 1
 
 
-@kernel
+@leaf
 def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
     """Append a word, a boundary, or a category, followed by its index if ``indexed``."""
     if symbol >= 0:
@@ -96,7 +96,7 @@ def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
     return put_byte(DIGIT_0 + gap_index(symbol), out, n) if indexed else n
 
 
-@kernel
+@leaf
 def put_rule(spelling, sequence, start, length, num_kinds, out, n):
     """Append the sides of a rule id as ``lhs:source:target``."""
     label = sequence[start]
@@ -121,7 +121,7 @@ def put_rule(spelling, sequence, start, length, num_kinds, out, n):
     return n
 
 
-@kernel
+@leaf
 def spell(spelling, kind, a, b, pool, out):
     """Write cdec's name of a feature (but a SHAPE or NAME); returns its length, even if ``out`` is shorter.
 
@@ -139,7 +139,7 @@ def spell(spelling, kind, a, b, pool, out):
     return put_symbol(spelling, b, kind == TARGET_BIGRAM, num_kinds, out, n)
 
 
-@kernel
+@leaf
 def symbol_special(word_special, label_special, symbol):
     if symbol >= 0:
         return word_special[symbol]
@@ -148,7 +148,7 @@ def symbol_special(word_special, label_special, symbol):
     return label_special[gap_label(symbol)]
 
 
-@kernel
+@leaf
 def key_special(word_special, label_special, kind, a, b, pool):
     """Whether cdec's spelling of a feature may differ from its exact name."""
     if kind == SHAPE:
