@@ -142,13 +142,14 @@ def matching(table, symbols, words, limit):
 def test_exactly_the_rules_that_match_are_found(tmp_path_factory, lines, words, limit):
     symbols = Symbols()
     grammar = build_grammar([parse_cdec(lines, symbols)])
+    path = tmp_path_factory.mktemp("c") / "g"
+    # Before the sentence is known, so that the directory has no ids for words that no rule has.
+    write_compiled(path, grammar, symbols)
     text = " ".join(words)
     whole = StaticGrammar(grammar, limit)
     expected = matching(whole.all_rules(), symbols, [w.encode() for w in words], limit)
     assert rules_of(whole.rules_for(sentence(symbols, text), {}), symbols) == expected
 
-    path = tmp_path_factory.mktemp("c") / "g"
-    write_compiled(path, grammar, symbols)
     # Another process has other ids: those of words are given in another order, some not at all.
     others = Symbols()
     others.names.intern_all([b"zzz"])
@@ -168,10 +169,14 @@ def test_no_limit_is_the_length_of_the_sentence():
 
 def test_many_matches_make_the_kernel_take_more_room():
     symbols = Symbols()
-    names = [f"w{k}" for k in range(40)]
-    rules = [f"[X] ||| {a} [X] {b} ||| [1]" for a in names for b in names]
-    source = RuleList(symbols, rules)
-    assert source.rules_for(sentence(symbols, " ".join(names)), {}).num_rules == 38 * 39 // 2
+    names = [f"w{k}" for k in range(300)]
+    words = sentence(symbols, " ".join(names))
+    pairs = [f"[X] ||| {a} [X] {b} ||| [1]" for a in names[:30] for b in names[:30]]
+    assert RuleList(symbols, pairs).rules_for(words, {}).num_rules == 28 * 29 // 2
+    behind_gap = [f"[X] ||| [X] {a} ||| [1]" for a in names]
+    assert RuleList(symbols, behind_gap).rules_for(words, {}).num_rules == 299
+    many_labels = [f"[X] ||| [L{k}] ||| [1]" for k in range(600)]
+    assert RuleList(symbols, many_labels).rules_for(words[:2], {}).num_rules == 600
 
 
 def test_a_rule_list_says_which_string_is_wrong():

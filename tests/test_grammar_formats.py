@@ -246,6 +246,12 @@ def test_broken_utf8_is_an_error_at_its_line(tmp_path):
             read_cdec(write(tmp_path, good * 2 + bad + good + bad), Symbols())
 
 
+@pytest.mark.parametrize("word", ["\ud800", "b\udfff"])
+def test_strings_that_have_no_utf8_are_errors(word):
+    with pytest.raises(FormatError, match=r"<rules>:1: found '.*', expected UTF-8"):
+        parse_cdec([f"[X] ||| a ||| {word}"], Symbols())
+
+
 def test_a_field_that_is_not_read_may_hold_anything(tmp_path):
     assert read_cdec(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).num_rules == 1
 

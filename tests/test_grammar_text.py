@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import sys
@@ -98,6 +99,18 @@ def test_equal_content_is_an_equal_gz_file(tmp_path):
             file.write(b"text\n")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"text\n"
+
+
+def test_a_full_disk_is_one_line_and_no_file(tmp_path):
+    with pytest.raises(FormatError, match="found no space left on device, expected room to write"):
+        write_on_a_full_disk(tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+
+
+def write_on_a_full_disk(path):
+    with open_output(path) as file:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_place_that_cannot_be_written(tmp_path):

@@ -47,7 +47,7 @@ def parse_cdec(rules: Sequence[str], symbols: Symbols, origin: str = "<rules>") 
     """Rules from strings; ``origin`` stands for the path in messages, in which a line is a string."""
     # A string with a newline would shift line numbers, and be two rules: a blank makes it a bad one.
     text = "".join(rule.replace("\n", " ") + "\n" for rule in rules)
-    data = text.encode("utf-8", errors="surrogateescape")
+    data = text.encode("utf-8", errors="surrogatepass")
     return RuleReader(origin, symbols).read([Chunk(data, 1, 0)] if data else [])
 
 

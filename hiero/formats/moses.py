@@ -343,8 +343,7 @@ class MosesReader(RuleReader):
             line = scan.chunk.first_line + int(b.line[rule])
             hint = "tables of other scores are read with the scale 'keep'"
             found = f"{b.value[bad]:g}"
-            wanted = "a probability"
-            raise FormatError(self.path, line, found=found, expected=wanted, hint=hint)
+            raise FormatError(self.path, line, found=found, expected="a probability", hint=hint)
         with np.errstate(divide="ignore"):
             if self.scale == "cdec":
                 b.value[score] = np.minimum(-np.log10(value), ZERO_COST)
@@ -362,9 +361,9 @@ def read_moses(
 ) -> RuleTable:
     """Read a rule table, plain or gz.
 
-    ``scale`` says what becomes of a score p: -log10 p, at most 99 (``cdec``), ln p, at least -100 (``moses``),
-    or p itself (``keep``). The k-th score is called ``prefix`` and k. ``chunks`` are those of the file, if it
-    is open already.
+    ``scale`` says what becomes of a score p: -log10 p, at most 99 (``cdec``), ln p, at least -100
+    (``moses``), or p itself (``keep``). The k-th score is called ``prefix`` and k. ``chunks`` are those of
+    the file, if it is open already.
     """
     reader = MosesReader(path, symbols, scale, prefix)
     return reader.read(read_chunks(path, what="a rule table") if chunks is None else chunks, progress)

@@ -160,7 +160,9 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
                 yield raw
         if not special:
             os.replace(target, path)
-    except BaseException:
+    except BaseException as error:
         if not special:
             target.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise FormatError(path, 0, found=_reason(error), expected="room to write") from None
         raise
