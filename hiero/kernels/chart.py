@@ -273,16 +273,16 @@ def hash_row(states, row):
 
 
 @leaf
-def same_rows(states, row, other):
-    """Whether no continuation can tell two rows apart."""
+def same_rows(states, row, others, other):
+    """Whether no continuation can tell apart a row of one table and a row of another."""
     for m in range(states.length.shape[1]):
         for i in range(3):
-            if states.length[row, m, i] != states.length[other, m, i]:
+            if states.length[row, m, i] != others.length[other, m, i]:
                 return False
         for i in range(states.length[row, m, LEFT]):
-            if states.left_key[row, m, i] != states.left_key[other, m, i]:
+            if states.left_key[row, m, i] != others.left_key[other, m, i]:
                 return False
         for i in range(states.length[row, m, RIGHT]):
-            if states.right_word[row, m, i] != states.right_word[other, m, i]:
+            if states.right_word[row, m, i] != others.right_word[other, m, i]:
                 return False
     return True

@@ -1,0 +1,167 @@
+"""The tables that a search fills, and how they grow.
+
+Memory is made here and nowhere else: the search itself is free of it, so that it needs no reference counts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero._jit import kernel
+from hiero.kernels.chart import States, grown_states, new_states
+
+
+class Nodes(NamedTuple):
+    """Nodes as they are found; the first rows are in use.
+
+    state  States
+    cell   int32 [.]    -1 for the goal
+    score  float64 [.]  of the best derivation
+    hash   uint64 [.]   of the state
+    rank   int32 [.]    nodes of a cell by score, best first; the nodes themselves are numbered as found
+    """
+
+    state: States
+    cell: np.ndarray
+    score: np.ndarray
+    hash: np.ndarray
+    rank: np.ndarray
+
+
+class Edges(NamedTuple):
+    """Edges as they are found.
+
+    head   int32 [.]
+    tail   int32 [., 2]    nodes, -1 for none
+    rule   int32 [.]       -1 on edges into the goal
+    local  float64 [.]     what the edge adds to the score
+    lm     float32 [., M]  what it adds to each model's log10 probability
+    """
+
+    head: np.ndarray
+    tail: np.ndarray
+    rule: np.ndarray
+    local: np.ndarray
+    lm: np.ndarray
+
+
+class Agenda(NamedTuple):
+    """What one cell needs while it is filled.
+
+    candidate  int32 [., 5]    bundle, place of the rule, ranks of the tails, row of its score or -1
+    priority   float64 [.]     of the heap
+    entry      int32 [.]       candidates in the heap
+    slot       int32 [2 ** k]  nodes of the cell by hash of their state, -1 empty
+    state      States          of candidates that were scored
+    local      float64 [.]     what their rule adds to the score
+    lm         float64 [., M]  and to each model's log10 probability
+    scratch    float32 [.]     for the language model
+    """
+
+    candidate: np.ndarray
+    priority: np.ndarray
+    entry: np.ndarray
+    slot: np.ndarray
+    state: States
+    local: np.ndarray
+    lm: np.ndarray
+    scratch: np.ndarray
+
+
+@kernel
+def _longer(array, size):
+    """The same rows with room for ``size``."""
+    larger = np.empty((size, array.shape[1]), array.dtype)
+    for i in range(array.shape[0]):
+        for j in range(array.shape[1]):
+            larger[i, j] = array[i, j]
+    return larger
+
+
+@kernel
+def _longer_column(array, size):
+    larger = np.empty(size, array.dtype)
+    for i in range(array.shape[0]):
+        larger[i] = array[i]
+    return larger
+
+
+@kernel
+def new_nodes(size, num_models, stride):
+    return Nodes(
+        new_states(size, num_models, stride),
+        np.empty(size, np.int32),
+        np.empty(size, np.float64),
+        np.empty(size, np.uint64),
+        np.empty(size, np.int32),
+    )
+
+
+@kernel
+def room_for_nodes(nodes, size):
+    """The same nodes with room for ``size``; the same tables if they have it already."""
+    if size <= nodes.cell.shape[0]:
+        return nodes
+    size *= 2
+    return Nodes(
+        grown_states(nodes.state, size),
+        _longer_column(nodes.cell, size),
+        _longer_column(nodes.score, size),
+        _longer_column(nodes.hash, size),
+        _longer_column(nodes.rank, size),
+    )
+
+
+@kernel
+def new_edges(size, num_models):
+    return Edges(
+        np.empty(size, np.int32),
+        np.empty((size, 2), np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.float64),
+        np.empty((size, num_models), np.float32),
+    )
+
+
+@kernel
+def room_for_edges(edges, size):
+    """As ``room_for_nodes``."""
+    if size <= edges.head.shape[0]:
+        return edges
+    size *= 2
+    return Edges(
+        _longer_column(edges.head, size),
+        _longer(edges.tail, size),
+        _longer_column(edges.rule, size),
+        _longer_column(edges.local, size),
+        _longer(edges.lm, size),
+    )
+
+
+@kernel
+def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
+    """An empty agenda for a cell with so many candidates, of which so many are scored, and popped."""
+    num_slots = 1024
+    while num_slots < 2 * num_pops:
+        num_slots *= 2
+    return Agenda(
+        np.empty((num_candidates, 5), np.int32),
+        np.empty(num_candidates, np.float64),
+        np.empty(num_candidates, np.int32),
+        np.empty(num_slots, np.int32),
+        new_states(num_scored, num_models, stride),
+        np.empty(num_scored, np.float64),
+        np.empty((num_scored, num_models), np.float64),
+        np.empty(2 * stride + 2, np.float32),
+    )
+
+
+@kernel
+def room_on_agenda(agenda, num_candidates, num_scored, num_pops):
+    """An agenda with room for a cell; what it held does not matter."""
+    fits = num_candidates <= agenda.entry.shape[0] and num_scored <= agenda.local.shape[0]
+    if fits and 2 * num_pops <= agenda.slot.shape[0]:
+        return agenda
+    return new_agenda(
+        2 * num_candidates, 2 * num_scored, num_pops, agenda.lm.shape[1], agenda.state.left_key.shape[2]
+    )
