@@ -174,7 +174,7 @@ def pack_keys(keys: Sequence[Key]) -> tuple[npt.NDArray[np.int32], npt.NDArray[n
             sequence.extend(key[1:])
         else:
             rows.append(key)
-    return np.array(rows, np.int32).reshape(-1, 3), np.array(sequence, np.int32)
+    return read_only(np.array(rows, np.int32).reshape(-1, 3)), read_only(np.array(sequence, np.int32))
 
 
 class FeatureIndex:

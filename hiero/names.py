@@ -31,7 +31,7 @@ So which words are escaped depends on nothing but the feature: names are the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from hiero.features import (
     DELETION,
@@ -102,26 +102,26 @@ def _escape_first(text: bytes) -> bytes:
 
 
 def _unescape(text: bytes) -> bytes:
-    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text) if b"%" in text else text
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text)
 
 
 def _category(label: bytes) -> bytes:
     return label if label in CATEGORIES else b"%%" + _escape(label, _UNSAFE_OR_BOTH)
 
 
-def _splits(text: bytes, separator: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _splits(text: bytes, separator: bytes) -> list[tuple[bytes, bytes]]:
     """All ways to cut a text at a separator into two parts that are not empty."""
+    found = []
     at = text.find(separator, 1)
     while 0 < at < len(text) - 1:
-        yield text[:at], text[at + 1 :]
+        found.append((text[:at], text[at + 1 :]))
         at = text.find(separator, at + 1)
+    return found
 
 
-def _sides(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _sides(text: bytes) -> list[tuple[bytes, bytes]]:
     """All ways to cut ``source side:target side``; sides are symbols joined by ``_``, none of them empty."""
-    for src, tgt in _splits(text, b":"):
-        if all(map(_joined, (src, tgt))):
-            yield src, tgt
+    return [(src, tgt) for src, tgt in _splits(text, b":") if _joined(src) and _joined(tgt)]
 
 
 def _joined(side: bytes) -> bool:
@@ -138,6 +138,7 @@ class Names:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        self._adding, self._finding = _Reader(symbols, True), _Reader(symbols, False)
 
     def name(self, key: Key) -> str:
         """The name; no other feature has it."""
@@ -188,8 +189,7 @@ class Names:
         New words, labels and names are added to the symbols, or, without ``add``, make the answer None.
         """
         text = name.encode(errors="surrogateescape") if isinstance(name, str) else name
-        reader = _Reader(self.symbols, add)
-        key = reader.key(text)
+        key = (self._adding if add else self._finding).key(text)
         if key is None or (_is_plain(text) or self.name_bytes(key) == text):
             return key
         return None
@@ -234,7 +234,7 @@ class Names:
             src = b"_".join(self._rule_source(symbol, unsafe) for symbol in sequence[1:cut])
             # An empty side is marked, so that words which are or end with a colon need no escape.
             tgt = b"_".join(self._rule_target(symbol, unsafe) for symbol in sequence[cut + 1 :]) or b"%%"
-            if len(list(_sides(src + b":" + tgt))) == 1:
+            if len(_sides(src + b":" + tgt)) == 1:
                 break
         return lhs + src + b":" + tgt
 
@@ -281,7 +281,7 @@ def _shape(bits: int) -> bytes:
 def _pair(first: object, second: object, write: Callable[..., bytes], separator: bytes) -> bytes:
     """Two symbols and a separator; those inside words are escaped if there are several ways to cut."""
     text = write(first, _UNSAFE) + separator + write(second, _UNSAFE)
-    if len(list(_splits(text, separator))) == 1:
+    if len(_splits(text, separator)) == 1:
         return text
     unsafe = _UNSAFE_OR[separator]
     return write(first, unsafe) + separator + write(second, unsafe)
@@ -317,7 +317,7 @@ class _Reader:
         if prefix in (b"LD:", b"LI:"):
             return (DELETION if prefix == b"LD:" else INSERTION, self._word(rest), 0)
         lexical = prefix in (b"LT:", b"IP:")
-        splits = list(_splits(rest, b":" if lexical else b"_"))
+        splits = _splits(rest, b":" if lexical else b"_")
         if len(splits) != 1:
             return None
         first, second = splits[0]
@@ -330,7 +330,7 @@ class _Reader:
 
     def _rule(self, rest: bytes) -> Key | None:
         lhs, colon, rest = rest.partition(b":")
-        splits = list(_sides(rest)) if colon else []
+        splits = _sides(rest) if colon else []
         if len(splits) != 1:
             return None
         src_text, tgt_text = (side.split(b"_") for side in splits[0])
@@ -345,8 +345,10 @@ class _Reader:
         return (RULE_ID, self._id(self.symbols.labels, lhs), *src, SEPARATOR, *tgt)
 
     def _id(self, vocabulary: Vocabulary, text: bytes) -> int:
-        entry = _unescape(text)
-        index = vocabulary.intern(entry) if self.add else vocabulary.find(entry)
+        entry = _unescape(text) if b"%" in text else text
+        if self.add:
+            return vocabulary.intern(entry)
+        index = vocabulary.find(entry)
         if index < 0:
             raise _Unknown
         return index

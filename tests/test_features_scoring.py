@@ -187,6 +187,7 @@ def test_names_of_span_sizes_are_known_beforehand():
     assert {"SpanSize_X_1", "GapSize_X1_6-7", "GapSize_X2_16+"} <= set(names)
 
 
+@pytest.mark.heavy
 @pytest.mark.reference
 def test_cdec_knows_no_feature_that_our_rules_do_not_fire(reference):
     """All sparse features in cdec's lists, by name, and every rule's features times weights is its score."""

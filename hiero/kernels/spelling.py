@@ -81,7 +81,7 @@ def put_byte(byte, out, n):
     return n + 1
 
 
-@leaf
+@kernel
 def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
     """Append a word, a boundary, or a category, followed by its index if ``indexed``."""
     if symbol >= 0:
@@ -96,7 +96,7 @@ def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
     return put_byte(DIGIT_0 + gap_index(symbol), out, n) if indexed else n
 
 
-@leaf
+@kernel
 def put_rule(spelling, sequence, start, length, num_kinds, out, n):
     """Append the sides of a rule id as ``lhs:source:target``."""
     label = sequence[start]
@@ -121,7 +121,7 @@ def put_rule(spelling, sequence, start, length, num_kinds, out, n):
     return n
 
 
-@leaf
+@kernel
 def spell(spelling, kind, a, b, pool, out):
     """Write cdec's name of a feature (but a SHAPE or NAME); returns its length, even if ``out`` is shorter.
 
