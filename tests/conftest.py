@@ -14,17 +14,32 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Compiling breaks any deadline; interpreted kernels are some hundred times slower.
+PROJECT = Path(__file__).parents[1]
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+MAX_INTERPRETED_EXAMPLES = 15
+
+# Compiling breaks any deadline.
 settings.register_profile(
     "hiero",
     deadline=None,
-    max_examples=20 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60,
+    max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,
 )
 settings.load_profile("hiero")
 
-PROJECT = Path(__file__).parents[1]
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where kernels are interpreted, some hundred times slower, fewer examples, whatever a test asks for."""
+    if not INTERPRETED:
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        # The attribute that the decorator ``settings`` sets, which refuses to decorate a test twice.
+        asked = getattr(test, "_hypothesis_internal_use_settings", None)
+        if asked is not None and asked.max_examples > MAX_INTERPRETED_EXAMPLES:
+            fewer = settings(asked, max_examples=MAX_INTERPRETED_EXAMPLES)
+            test._hypothesis_internal_use_settings = fewer  # type: ignore[union-attr]
 
 
 @pytest.fixture(scope="session")
