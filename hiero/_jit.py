@@ -100,10 +100,15 @@ class CompileTimer(event.Listener):  # type: ignore[misc]
         self.on_first: Callable[[], None] | None = None
         self._local = threading.local()
 
+    def here(self) -> float:
+        """CPU seconds that this thread has spent compiling."""
+        return getattr(self._local, "cpu", 0.0)
+
     def on_start(self, _event: object) -> None:
         depth = getattr(self._local, "depth", 0)
         if depth == 0:
             self._local.started = time.perf_counter()
+            self._local.cpu_started = time.thread_time()
         self._local.depth = depth + 1
         if self.on_first is not None:
             callback, self.on_first = self.on_first, None
@@ -113,6 +118,7 @@ class CompileTimer(event.Listener):  # type: ignore[misc]
         self._local.depth -= 1
         if self._local.depth == 0:
             self.seconds += time.perf_counter() - self._local.started
+            self._local.cpu = self.here() + time.thread_time() - self._local.cpu_started
 
 
 compile_timer = CompileTimer()

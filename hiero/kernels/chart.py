@@ -147,7 +147,8 @@ def add_word(lm, m, states, row, word, scratch):
 def add_tail(lm, m, states, row, tails, tail, scratch):
     """Append a finished partial translation (a row of ``tails``) to a row.
 
-    Returns what the context changes: the tail's own score is the caller's to add. ``scratch`` float32 [2 S + 2].
+    Returns what the context changes; the tail's own score is the caller's to add.
+    scratch  float32 [2 S + 2]  overwritten
     """
     num_left = tails.length[tail, m, LEFT]
     tail_full = tails.length[tail, m, FULL]

@@ -14,9 +14,6 @@ import numpy as np
 
 from hiero._jit import kernel, leaf
 from hiero.kernels.arena import (
-    Agenda,
-    Edges,
-    Nodes,
     new_agenda,
     new_edges,
     new_nodes,
@@ -30,9 +27,9 @@ from hiero.symbols import gap_index
 
 # Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
 SCORED_PER_POP = 4
-# An estimate knows no context, and context mostly helps: so many log10 units of doubt in favour of a rule that
-# was not scored in its place yet, half of them for other tails of one that was, which also inherits what
-# context did to its neighbour (half of it if the rule is another one). Chosen on news and captions.
+# An estimate knows no context, and context mostly helps: so many log10 units of doubt in favour of a rule
+# that was not scored in its place yet, half of them for other tails of one that was. Those also inherit what
+# context did to their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
 DOUBT = 0.8
 INHERITED = 0.5
 
@@ -133,7 +130,7 @@ def _next_score(nodes, cell_first, cell, rank):
 
 @leaf
 def _join(nodes, num_nodes, agenda, row, cell, score):
-    """The node with the state of a row of the agenda: one of the cell at hand, or a new one, ``num_nodes``."""
+    """The node with the state of a row of the agenda: one of the cell at hand or, new, ``num_nodes``."""
     code = hash_row(agenda.state, row)
     mask = agenda.slot.shape[0] - 1
     at = np.int64(code & np.uint64(mask))
@@ -154,7 +151,20 @@ def _join(nodes, num_nodes, agenda, row, cell, score):
 
 @leaf
 def _search_cell(
-    cell, parse, pairs, rules, lm, weight, most_pops, most_scored, cell_first, nodes, num_nodes, edges, num_edges, agenda
+    cell,
+    parse,
+    pairs,
+    rules,
+    lm,
+    weight,
+    most_pops,
+    most_scored,
+    cell_first,
+    nodes,
+    num_nodes,
+    edges,
+    num_edges,
+    agenda,
 ):
     """Fill one cell; all tables have the room. Returns the new numbers of nodes and edges."""
     doubt = 0.0
@@ -277,7 +287,9 @@ def _num_candidates(parse, cell_first, cell):
 
 
 @kernel
-def search_kernel(parse, first_pair, pair_rule, pair_score, pair_estimate, rules, lm, weight, goal, pop_limit, most_edges):
+def search_kernel(
+    parse, first_pair, pair_rule, pair_score, pair_estimate, rules, lm, weight, goal, pop_limit, most_edges
+):
     """Search a parse with language models.
 
     parse          Parse
@@ -324,7 +336,20 @@ def search_kernel(parse, first_pair, pair_rule, pair_score, pair_estimate, rules
         agenda = room_on_agenda(agenda, num_bundles + 3 * most_scored, most_scored, most_pops)
         first = num_nodes
         num_nodes, num_edges, num_scored = _search_cell(
-            c, parse, pairs, rules, lm, weight, most_pops, most_scored, cell_first, nodes, num_nodes, edges, num_edges, agenda
+            c,
+            parse,
+            pairs,
+            rules,
+            lm,
+            weight,
+            most_pops,
+            most_scored,
+            cell_first,
+            nodes,
+            num_nodes,
+            edges,
+            num_edges,
+            agenda,
         )
         total_scored += num_scored
         cell_first[c + 1] = num_nodes

@@ -14,7 +14,9 @@ def heap_push(priority, entry, size, new_priority, new_entry):
     at = size
     while at > 0:
         parent = (at - 1) >> 1
-        if priority[parent] > new_priority or (priority[parent] == new_priority and entry[parent] < new_entry):
+        if priority[parent] > new_priority or (
+            priority[parent] == new_priority and entry[parent] < new_entry
+        ):
             break
         priority[at] = priority[parent]
         entry[at] = entry[parent]
@@ -36,7 +38,9 @@ def heap_pop(priority, entry, size):
             break
         if child + 1 < last and _before(priority, entry, child + 1, child):
             child += 1
-        if priority[child] > moved_priority or (priority[child] == moved_priority and entry[child] < moved_entry):
+        if priority[child] > moved_priority or (
+            priority[child] == moved_priority and entry[child] < moved_entry
+        ):
             priority[at] = priority[child]
             entry[at] = entry[child]
             at = child

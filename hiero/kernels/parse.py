@@ -90,7 +90,7 @@ def _scan_word(trie, word, item, num_items, first, last):
 
 @kernel
 def _scan_gap(trie, cell_at, item, num_items, first, last):
-    """Append the items ``first`` ... ``last - 1`` advanced by each gap that has a cell; ``cell_at`` by label."""
+    """Append the items ``first`` ... ``last - 1`` advanced by each gap that has a cell (by label)."""
     for old in range(first, last):
         node = item[old, NODE]
         for child in range(trie.first_child[node], trie.first_child[node + 1]):
@@ -165,12 +165,16 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
             num_found = 0
 
             if not beyond:
-                first, last = (0, 1) if span == 1 else (span_items[start, span - 1, 0], span_items[start, span - 1, 1])
+                first, last = (
+                    (0, 1) if span == 1 else (span_items[start, span - 1, 0], span_items[start, span - 1, 1])
+                )
                 item, num_items = _scan_word(trie, src[end - 1], item, num_items, first, last)
                 for middle in range(start + 1, end):
                     first = span_items[start, middle - start, 0]
                     last = span_items[start, middle - start, 1]
-                    item, num_items = _scan_gap(trie, cell_at[middle, end - middle], item, num_items, first, last)
+                    item, num_items = _scan_gap(
+                        trie, cell_at[middle, end - middle], item, num_items, first, last
+                    )
 
             for at in range(begin, num_items):
                 rule = trie.first_rule[item[at, NODE]]
@@ -182,7 +186,14 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         rule += 1
                     found = room(found, num_found)
                     _chain_bundle(
-                        found, num_found, chain, label, first_rule, rule - first_rule, item[at, TAIL_1], item[at, TAIL_2]
+                        found,
+                        num_found,
+                        chain,
+                        label,
+                        first_rule,
+                        rule - first_rule,
+                        item[at, TAIL_1],
+                        item[at, TAIL_2],
                     )
                     num_found += 1
             if start == 0:
@@ -193,7 +204,14 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         if left >= 0 and right >= 0:
                             found = room(found, num_found)
                             _chain_bundle(
-                                found, num_found, chain, glue[g, LHS], glue[g, RULE], glue[g, COUNT], left, right
+                                found,
+                                num_found,
+                                chain,
+                                glue[g, LHS],
+                                glue[g, RULE],
+                                glue[g, COUNT],
+                                left,
+                                right,
                             )
                             num_found += 1
 
@@ -227,7 +245,14 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         if glue[g, LEFT] < 0 and glue[g, RIGHT] == label and rank[glue[g, LHS]] > r:
                             found = room(found, num_found)
                             _chain_bundle(
-                                found, num_found, chain, glue[g, LHS], glue[g, RULE], glue[g, COUNT], num_cells, -1
+                                found,
+                                num_found,
+                                chain,
+                                glue[g, LHS],
+                                glue[g, RULE],
+                                glue[g, COUNT],
+                                num_cells,
+                                -1,
                             )
                             num_found += 1
                 node = np.int64(-1) if beyond else find_child(trie, 0, gap(label, 1))

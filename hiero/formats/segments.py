@@ -1,0 +1,83 @@
+"""Input lines: plain sentences, or ``<seg id="7" grammar="g.7.gz">a b c</seg> ||| reference``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from hiero.errors import FormatError, show
+
+# As liberal as cdec: quotes and spaces around "=" are optional.
+_ATTRIBUTE = r"""\s+([A-Za-z_][\w.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+_SEGMENT = re.compile(
+    rf"[ \t]*<seg((?:{_ATTRIBUTE})*)[ \t]*>(.*)</seg>[ \t]*(?:\|\|\|(.*))?", re.ASCII | re.DOTALL
+)
+_ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
+_SPACES = re.compile("[ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One input line. Words are what stands between ASCII spaces and tabs, whatever it is."""
+
+    words: tuple[str, ...]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    reference: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The id that the line gives itself."""
+        return self.attributes.get("id")
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _SPACES.split(text) if word)
+
+
+def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
+    """Read one line, without its end."""
+    if not line.lstrip(" \t").startswith(("<seg ", "<seg>", "<seg\t")):
+        return Segment(split_words(line))
+    found = _SEGMENT.fullmatch(line)
+    if found is None:
+        raise FormatError(
+            path,
+            number,
+            found=show(line.strip()),
+            expected='<seg id="…" grammar="…"> words </seg>',
+            hint='optionally followed by ||| and a reference; every attribute is name="value"',
+        )
+    attributes: dict[str, str] = {}
+    for name, *values in _ATTRIBUTES.findall(found.group(1)):
+        if name in attributes:
+            raise FormatError(path, number, found=f"{name} twice", expected="each attribute once")
+        attributes[name] = next((value for value in values if value), "")
+    text, reference = found.group(found.re.groups - 1), found.group(found.re.groups)
+    return Segment(split_words(text), attributes, None if reference is None else split_words(reference))
+
+
+class SegmentReader:
+    """Segments of a byte stream, a line each; lines end at ``\\n`` alone.
+
+    Bytes that are no UTF-8 are replaced by U+FFFD, and the lines that had some are counted.
+    """
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        self.stream, self.path = stream, path
+        self.num_lines = 0
+        self.num_broken = 0
+
+    def __iter__(self) -> Iterator[Segment]:
+        for line in self.stream:
+            self.num_lines += 1
+            if self.num_lines == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                self.num_broken += 1
+                text = line.decode(errors="replace")
+            yield parse_segment(text, self.path, self.num_lines)
