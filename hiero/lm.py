@@ -60,17 +60,25 @@ def chain(key, word):
 @leaf
 def find_slot(lm, m, key):
     """The slot of an n-gram of two or more words in model m, or -1."""
-    first = lm.first_slot[m]
-    mask = np.uint64(lm.first_slot[m + 1] - first - 1)
+    # Unsigned throughout: numba checks a signed index for being negative, in every iteration.
+    first = np.uint64(lm.first_slot[m])
+    mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
     at = key & mask
     while True:
-        slot = first + np.int64(at)
-        found = lm.key[2 * slot]
+        slot = first + at
+        found = lm.key[slot + slot]
         if found == key:
-            return slot
+            return np.int64(slot)
         if found == np.uint64(0):
             return np.int64(-1)
         at = (at + np.uint64(1)) & mask
+
+
+@leaf
+def stored(lm, slot):
+    """log10 probability and back-off in a slot, with their signs."""
+    at = np.uint64(4) * np.uint64(slot)
+    return lm.value[at + np.uint64(2)], lm.value[at + np.uint64(3)]
 
 
 @leaf

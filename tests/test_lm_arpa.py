@@ -71,7 +71,7 @@ def test_pieces_of_a_file_make_no_difference(text: str, lines: int) -> None:
     assert bytes(words.pool) == bytes(same_words.pool)
 
 
-@given(st.sets(st.integers(1, 2**64 - 1), max_size=80))
+@given(st.sets(st.integers(1, 2**64 - 1), max_size=85))
 def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
     table = ngram_table.open_table(0)
     for value, key in enumerate(keys):
@@ -79,7 +79,9 @@ def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
             table = ngram_table.grown(table)
         code = np.uint64(key)
         ngram_table.put(table, ngram_table.locate(table, code), code, np.float32(value), np.float32(-value))
-    assert table.used[0] == len(keys) <= len(table.key) // 2 * ngram_table.MAX_LOAD
+    slots = len(table.key) // 2
+    assert table.used[0] == len(keys) <= slots * ngram_table.MAX_LOAD
+    assert slots in (64, 128)  # 64 are enough for the spare room; none is wasted
     for value, key in enumerate(keys):
         slot = ngram_table.locate(table, np.uint64(key))
         assert int(table.key[2 * slot]) == key

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.lm import MAX_ORDER, chain, extends_left, extends_right, find_slot
+from hiero.lm import MAX_ORDER, chain, extends_left, extends_right, find_slot, stored
 from hiero.symbols import find_bytes
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "look_up_kernel",
     "score_sentences_kernel",
     "score_word",
+    "stored",
 ]
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
@@ -35,9 +36,9 @@ def score_word(lm, m, line, at, context, backoff, old, new):
     """
     word = line[at]
     row = lm.first_word[m] + word
-    prob = lm.unigram[row, 0]
-    backoff[new] = lm.unigram[row, 1]
-    following = 1 if extends_right(backoff[new]) else 0
+    prob, weight = lm.unigram[row, 0], lm.unigram[row, 1]
+    backoff[new] = weight
+    following = 1 if extends_right(weight) else 0
     length = 1
     key = np.uint64(word)
     while length <= context and extends_left(prob):
@@ -45,10 +46,10 @@ def score_word(lm, m, line, at, context, backoff, old, new):
         slot = find_slot(lm, m, key)
         if slot < 0:
             break
-        prob = lm.value[4 * slot + 2]
-        backoff[new + length] = lm.value[4 * slot + 3]
+        prob, weight = stored(lm, slot)
+        backoff[new + length] = weight
         length += 1
-        if extends_right(backoff[new + length - 1]):
+        if extends_right(weight):
             following = length
     score = -np.abs(prob)
     for shorter in range(length, context + 1):
