@@ -124,6 +124,7 @@ def test_the_second_of_two_models_scores_alone() -> None:
 
 
 @pytest.mark.reference
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["m30k", "ep"])
 def test_real_models_score_as_kenlm_does(reference: Path, tmp_path: Path, name: str) -> None:
     arpa = tmp_path / "lm.arpa"
