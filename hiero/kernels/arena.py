@@ -54,7 +54,7 @@ class Agenda(NamedTuple):
     slot       int32 [2 ** k]  nodes of the cell by hash of their state, -1 empty
     state      States          of candidates that were scored
     local      float64 [.]     what their rule adds to the score
-    lm         float64 [., M]  and to each model's log10 probability
+    lm         float32 [., M]  and to each model's log10 probability, as precise as edges keep it
     scratch    float32 [.]     for the language model
     """
 
@@ -151,7 +151,7 @@ def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
         np.empty(num_slots, np.int32),
         new_states(num_scored, num_models, stride),
         np.empty(num_scored, np.float64),
-        np.empty((num_scored, num_models), np.float64),
+        np.empty((num_scored, num_models), np.float32),
         np.empty(2 * stride + 2, np.float32),
     )
 

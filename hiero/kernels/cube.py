@@ -263,7 +263,8 @@ def _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, scratch
             change = add_tail(lm, m, nodes.state, num_nodes, nodes.state, tail, scratch)
             change += add_word(lm, m, nodes.state, num_nodes, lm.eos[m], scratch)
             edges.lm[num_edges, m] = change
-            local += weight[m] * change
+            # In the precision in which it was stored: features must add up to the score.
+            local += weight[m] * edges.lm[num_edges, m]
         edges.head[num_edges] = num_nodes
         edges.tail[num_edges, 0] = tail
         edges.tail[num_edges, 1] = -1
