@@ -1,3 +1,55 @@
-"""Hierarchical phrase-based translation."""
+"""Hierarchical phrase-based translation.
+
+>>> import hiero
+>>> model = hiero.load()                                   # the German-English model in the package
+>>> model.translate("er hat mir ein buch versprochen .").text
+'he promised me a book .'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hiero.config import load
+    from hiero.decode import Model
+    from hiero.derivation import Derivation
+    from hiero.errors import HieroError
+    from hiero.forest import Forest
+    from hiero.rulebatch import rule_feature
+    from hiero.searchconfig import SearchConfig
+    from hiero.statistics import Statistics
+    from hiero.weights import Weights
+
+# Imported when first used: nothing is compiled, and numba not loaded, for ``hiero --help``.
+_WHERE = {
+    "load": "config",
+    "Model": "decode",
+    "SearchConfig": "searchconfig",
+    "Statistics": "statistics",
+    "Forest": "forest",
+    "Derivation": "derivation",
+    "Weights": "weights",
+    "rule_feature": "rulebatch",
+    "HieroError": "errors",
+}
+__all__ = [
+    "Derivation",
+    "Forest",
+    "HieroError",
+    "Model",
+    "SearchConfig",
+    "Statistics",
+    "Weights",
+    "load",
+    "rule_feature",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"hiero.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'hiero' has no attribute {name!r}")

@@ -7,119 +7,34 @@ step of it is one kernel call over arrays.
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import compile_timer
 from hiero.derivation import Derivation
-from hiero.errors import ConfigError, HieroError
+from hiero.errors import HieroError
 from hiero.features import EdgeBatch
 from hiero.featureset import FeatureSet
 from hiero.forest import Forest
 from hiero.formats.segments import Segment, parse_segment
-from hiero.grammar import Grammar, GrammarSource, Rules, RuleTable
+from hiero.grammar import Grammar, GrammarSource, RuleTable
 from hiero.hypergraph import Hypergraph
 from hiero.kernels.cube import Chart, search_kernel
 from hiero.kernels.parse import Parse, parse_kernel
 from hiero.kernels.rulestates import rule_states_kernel
 from hiero.lm import LanguageModels
+from hiero.ownrules import glue_rules, pass_through_rules
 from hiero.rulesource import build_grammar, merge_tables
 from hiero.scoring import Replay, RuleScorer, edge_scores
-from hiero.symbols import Symbols, gap, gap_label, read_only
+from hiero.searchconfig import SearchConfig
+from hiero.statistics import Statistics
+from hiero.symbols import Symbols, gap_label, read_only
 from hiero.weights import Weights
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchConfig:
-    """How to search; the defaults are those of Simianer, Riezler and Dyer (2012)."""
-
-    span_limit: int = 15  # longest span of source words that a rule of a grammar may cover
-    pop_limit: int = 200  # candidates popped per span and category; 0: all of them, which is exact and slow
-    glue: bool = True  # glue rules that join partial translations from left to right, without span limit
-    pass_through: Literal["all", "oov", "none"] = "all"  # words that may be translated by themselves
-    oov: Literal["copy", "drop", "mark"] = "copy"  # how a word that no rule covers passes through
-    goal: str = "S"  # category of a whole sentence
-    category: str = "X"  # category that glue joins and passed-through words have
-    max_edges: int = 50_000_000  # an exhaustive search gives up on a sentence with more
-
-    def __post_init__(self) -> None:
-        for name, least in (("span_limit", 1), ("pop_limit", 0), ("max_edges", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"search: {name} is {getattr(self, name)}, must be at least {least}")
-        for name, choices in (("pass_through", ("all", "oov", "none")), ("oov", ("copy", "drop", "mark"))):
-            if getattr(self, name) not in choices:
-                raise ConfigError(
-                    f"search: {name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}"
-                )
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What decoding took. Times are CPU seconds, summed over threads, without compiling kernels."""
-
-    sentences: int = 0
-    words: int = 0
-    failed: int = 0  # sentences without any derivation
-    rules: int = 0  # rules that could match
-    pops: int = 0  # candidates that made or joined a node
-    scored: int = 0  # candidates scored with language models
-    nodes: int = 0
-    edges: int = 0
-    score: float = 0.0  # sum over the best derivations
-    seconds: Counter[str] = field(default_factory=Counter)
-
-    @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
-        start, compiled = time.thread_time(), compile_timer.here()
-        try:
-            yield
-        finally:
-            self.seconds[stage] += time.thread_time() - start - (compile_timer.here() - compiled)
-
-    def add(self, other: Statistics) -> None:
-        for name in ("sentences", "words", "failed", "rules", "pops", "scored", "nodes", "edges", "score"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.seconds.update(other.seconds)
-
-    @property
-    def mean_score(self) -> float:
-        done = self.sentences - self.failed
-        return self.score / done if done else 0.0
-
-    def as_dict(self) -> dict[str, float | int]:
-        stages = ("features", "parse", "search", "kbest")
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {
-            "sentences": self.sentences,
-            "words": self.words,
-            "failed": self.failed,
-            "mean_score": self.mean_score,
-            "search_cpu_s": sum(self.seconds[stage] for stage in stages),
-            **{f"{stage}_cpu_s": self.seconds[stage] for stage in stages},
-            "load_s": self.seconds["load"],
-            "extract_s": self.seconds["extract"],
-            "compile_s": compile_timer.seconds,
-            "rules": self.rules,
-            "pops": self.pops,
-            "scored": self.scored,
-            "nodes": self.nodes,
-            "edges": self.edges,
-            # Kilobytes on Linux, bytes on macOS.
-            "peak_rss_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
-        }
 
 
 class Model:
@@ -142,7 +57,7 @@ class Model:
         self.search = search or SearchConfig()
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
-        self._glue = self._glue_rules()
+        self._glue = glue_rules(symbols, self._goal, self._category)
 
     @cached_property
     def scorer(self) -> RuleScorer:
@@ -225,38 +140,13 @@ class Model:
 
     def _grammar_of(self, src: Ints, tables: list[RuleTable]) -> tuple[Grammar, int]:
         """All rules of a sentence, and where among them glue begins, which is not in the trie."""
-        passed = self._pass_through(src, tables)
+        passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
         grammar = build_grammar([*tables, passed] if passed.num_rules else tables)
         first_glue = grammar.num_rules
         if not self.search.glue:
             return grammar, first_glue
         table = merge_tables([RuleTable(grammar.rules, grammar.columns), self._glue])
         return Grammar(table.rules, grammar.trie, table.columns), first_glue
-
-    def _pass_through(self, src: Ints, tables: list[RuleTable]) -> RuleTable:
-        """A rule for every word to stand for itself, or as the configuration has it for unknown ones."""
-        words = np.unique(src)
-        name = self.symbols.names.intern(b"PassThrough")
-        known = np.zeros(0, np.int32)
-        if self.search.pass_through != "all" or self.search.oov != "copy":
-            known = np.unique(np.concatenate([known, *(table.rules.src for table in tables)]))
-        if self.search.pass_through == "none":
-            words = words[:0]
-        elif self.search.pass_through == "oov":
-            words = np.setdiff1d(words, known)
-        targets: list[list[int]] = [[word] for word in words.tolist()]
-        if self.search.oov != "copy":
-            for i in np.flatnonzero(~np.isin(words, known)).tolist():
-                marked = self.symbols.words.entry(int(words[i])) + b"_OOV"
-                targets[i] = [] if self.search.oov == "drop" else [self.symbols.words.intern(marked)]
-        return _rule_table(self._category, [[word] for word in words.tolist()], targets, name, link=True)
-
-    def _glue_rules(self) -> RuleTable:
-        goal, category = self._goal, self._category
-        name = self.symbols.names.intern(b"Glue")
-        alone = _rule_table(goal, [[gap(category, 1)]], [[gap(category, 1)]], name, value=0.0)
-        both = [gap(goal, 1), gap(category, 2)]
-        return merge_tables([alone, _rule_table(goal, [both], [both], name)])
 
     def _glue_table(self, first: int) -> npt.NDArray[np.int64]:
         """Glue as the parser wants it; see ``parse_kernel``."""
@@ -266,7 +156,7 @@ class Model:
         return np.array([[goal, -1, category, first, 1], [goal, goal, category, first + 1, 1]], np.int64)
 
     def _label_order(self, grammar: Grammar) -> Ints:
-        """Categories so that unary rules lead from earlier to later ones; one that closes a circle is idle."""
+        """Categories so that unary rules lead from earlier to later ones; one closing a circle is idle."""
         num_labels = len(self.symbols.labels)
         parents: list[set[int]] = [set() for _ in range(num_labels)]
         if self.search.glue:
@@ -279,7 +169,8 @@ class Model:
             parents[gap_label(int(trie.symbol[child]))].update(rules.tolist())
         order: list[int] = []
         state = [0] * num_labels  # 1: entered, 2: done
-        for root in range(num_labels):
+        # From the category that glue starts with: of a circle through glue, it is not glue that is idle.
+        for root in (self._category, *range(num_labels)):
             stack = [root]
             while stack:
                 label = stack[-1]
@@ -341,8 +232,20 @@ class Model:
 class DerivationFeatures:
     """The features of derivations, replayed from their rules: names to values, zeros left out."""
 
-    def __init__(self, model: Model, grammar: Grammar, lm_word: Ints, *, cdec_names: bool = False) -> None:
+    def __init__(
+        self, model: Model, grammar: RuleTable | Grammar, lm_word: Ints, *, cdec_names: bool = False
+    ) -> None:
         self.model, self.replay = model, Replay(model.scorer, grammar, lm_word, cdec_names=cdec_names)
+
+    @classmethod
+    def of(cls, forest: Forest, *, cdec_names: bool = False) -> DerivationFeatures:
+        """Those of a forest that a model made, with names in the spelling asked for."""
+        own = forest.feature_source
+        assert isinstance(own, cls)
+        if not cdec_names:
+            return own
+        replay = own.replay
+        return cls(own.model, replay.table, replay.lm_word, cdec_names=True)
 
     def __call__(self, derivation: Derivation) -> Mapping[str, float]:
         forest = derivation.forest
@@ -370,36 +273,6 @@ _EMPTY_CHART = Chart(
     np.zeros(0),
     np.zeros((0, 0), np.float32),
 )
-
-
-def _rule_table(
-    lhs: int,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    name: int,
-    *,
-    value: float = 1.0,
-    link: bool = False,
-) -> RuleTable:
-    """Rules of one category with one feature; with ``link``, their first words are aligned."""
-    num_rules = len(sources)
-    linked = np.array([link and bool(target) for target in targets], np.bool_)
-    offset = lambda sides: np.cumsum([0, *map(len, sides)])  # noqa: E731
-    flat = lambda sides: np.array([symbol for side in sides for symbol in side], np.int32)  # noqa: E731
-    rules = Rules(
-        lhs=np.full(num_rules, lhs, np.int32),
-        first_src=offset(sources),
-        src=flat(sources),
-        first_tgt=offset(targets),
-        tgt=flat(targets),
-        dense=np.full((num_rules, 1), value, np.float32),
-        first_sparse=np.zeros(num_rules + 1, np.int64),
-        sparse_name=np.zeros(0, np.int32),
-        sparse_value=np.zeros(0, np.float32),
-        first_link=np.concatenate([[0], np.cumsum(linked)]),
-        link=np.zeros((int(linked.sum()), 2), np.int16),
-    )
-    return RuleTable(Rules._make(map(read_only, rules)), (name,))
 
 
 def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int64]]:

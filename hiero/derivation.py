@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """One derivation of a forest: its words, rules, spans, alignment and tree, each worked out when asked for."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class HieroError(Exception):
 
 
 class FormatError(HieroError):
-    """``path:line: found X, expected Y (hint)``; line numbers count from 1, and 0 stands for the whole file."""
+    """``path:line: found X, expected Y (hint)``; lines count from 1, and 0 stands for the whole file."""
 
     def __init__(self, path: str | Path, line: int, *, found: str, expected: str, hint: str = "") -> None:
         self.path, self.line, self.found, self.expected, self.hint = str(path), line, found, expected, hint

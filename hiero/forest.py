@@ -206,6 +206,11 @@ class Forest:
             found += [Derivation(batch, i, s) for i, s in enumerate(scores[start : start + BATCH])]
         return found
 
+    @property
+    def feature_source(self) -> FeaturesOf | None:
+        """What was given as ``features_of``."""
+        return self._features_of
+
     def features_of(self, derivation: Derivation) -> Mapping[str, float]:
         """The features of a derivation of this forest, by name."""
         if self._features_of is not None:

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls, allow-untyped-defs
 """Words, categories and feature names as integers; the one place that knows how a gap is coded.
 
 A word is an int32 >= 0: its place in ``Symbols.words``. A gap is negative and carries its label (its place

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """Forests as JSON; ``hiero.formats.forest`` describes the form."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """What a forest file holds, whatever its form."""
 
 from __future__ import annotations
