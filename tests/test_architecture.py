@@ -27,7 +27,7 @@ LAYERS = (
     {"features", "grammar", "hypergraph", "lm", "names", "rulebatch", "weights"},
     {"formats", "kernels"},
     {"bitext", "decode", "derivation", "featureset", "forest", "language", "metrics", "rulecache"}
-    | {"ownrules", "rulesource", "scoring", "search", "searchconfig", "spansize", "spelling", "statistics"},
+    | {"ownrules", "rulesource", "scoring", "search", "searchconfig", "spansize", "spelling", "statistics", "translations"},
     {"reorder", "tune"},
     {"config", "pipeline", "report"},
     {"__init__", "__main__", "cli"},

@@ -281,7 +281,7 @@ class _Job:
 
     def _translate(self, number: int, segment: Segment) -> Result:
         from hiero.decode import DerivationFeatures
-        from hiero.formats.translations import TranslationWriter
+        from hiero.translations import TranslationWriter
         from hiero.statistics import Statistics
 
         here = Statistics()
