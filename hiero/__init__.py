@@ -3,7 +3,7 @@
 >>> import hiero
 >>> model = hiero.load()                                   # the German-English model in the package
 >>> model.translate("er hat mir ein buch versprochen .").text
-'he promised me a book .'
+'he has promised me a book .'
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Model:
             )
         statistics.rules += grammar.num_rules
         statistics.scored += num_scored
-        statistics.pops += len(chart.rule)
+        statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
         return self._forest(segment, grammar, lm_word, parse, chart if goal >= 0 else _EMPTY_CHART)
