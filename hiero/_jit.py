@@ -82,7 +82,14 @@ def _compiled(function: F, **options: bool) -> F:
     # The directory is read when the function is decorated: set it here, and leave other packages' alone.
     theirs, config.CACHE_DIR = config.CACHE_DIR, CACHE_DIRECTORY
     try:
-        settings = {"cache": bool(CACHE_DIRECTORY), "nogil": True, "error_model": "numpy"} | options
+        settings = {
+            "cache": bool(CACHE_DIRECTORY),
+            "nogil": True,
+            "error_model": "numpy",
+            # Nobody calls a kernel from C: the wrapper for that would only take time to compile.
+            "no_cfunc_wrapper": True,
+        }
+        settings |= options
         compiled: F = njit(**settings)(function)
     finally:
         config.CACHE_DIR = theirs

@@ -172,26 +172,28 @@ def _search_cell(
         doubt += DOUBT * abs(weight[m])
     for at in range(agenda.slot.shape[0]):
         agenda.slot[at] = -1
-    size = 0
+    # Not a bare 0: numba would compile every callee once more for the literal.
+    zero = np.int64(0)
+    size = zero
     for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
         best = pairs.estimate[pairs.order[pairs.first[b]]] + doubt
         for t in range(2):
             if parse.tail[b, t] >= 0:
                 best += nodes.score[nodes.rank[cell_first[parse.tail[b, t]]]]
-        _enter(agenda, size, size, best, b, 0, 0, 0)
+        _enter(agenda, size, size, best, b, zero, zero, zero)
         size += 1
     num_candidates = size
-    num_scored = 0
-    pops = 0
+    num_scored = zero
+    pops = zero
     while size > 0 and pops < most_pops:
         score = agenda.priority[0]
-        top = agenda.entry[0]
+        top = np.int64(agenda.entry[0])
         heap_pop(agenda.priority, agenda.entry, size)
         size -= 1
-        b = agenda.candidate[top, 0]
-        place = agenda.candidate[top, 1]
-        rank_1 = agenda.candidate[top, 2]
-        rank_2 = agenda.candidate[top, 3]
+        b = np.int64(agenda.candidate[top, 0])
+        place = np.int64(agenda.candidate[top, 1])
+        rank_1 = np.int64(agenda.candidate[top, 2])
+        rank_2 = np.int64(agenda.candidate[top, 3])
         row = np.int64(agenda.candidate[top, 4])
         tail_1 = _node_at(nodes, cell_first, parse.tail[b, 0], rank_1)
         tail_2 = _node_at(nodes, cell_first, parse.tail[b, 1], rank_2)
@@ -223,13 +225,13 @@ def _search_cell(
                 size += 1
             step = _next_score(nodes, cell_first, parse.tail[b, 0], rank_1)
             if rank_2 == 0 and step <= 0.0:
-                _enter(agenda, num_candidates, size, score + step + doubt / 2, b, place, rank_1 + 1, 0)
+                _enter(agenda, num_candidates, size, score + step + doubt / 2, b, place, rank_1 + 1, zero)
                 num_candidates += 1
                 size += 1
             if rank_1 == 0 and rank_2 == 0 and place + 1 < parse.rules[b, 1]:
                 step = pairs.estimate[pairs.order[pairs.first[b] + place + 1]] - pairs.estimate[pair]
                 guess = score + step + before * (1.0 - INHERITED) + doubt
-                _enter(agenda, num_candidates, size, guess, b, place + 1, 0, 0)
+                _enter(agenda, num_candidates, size, guess, b, place + 1, zero, zero)
                 num_candidates += 1
                 size += 1
             if size > 0 and score < agenda.priority[0]:
@@ -261,7 +263,7 @@ def _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, scratch
         for m in range(weight.shape[0]):
             begin_sentence(lm, m, nodes.state, num_nodes)
             change = add_tail(lm, m, nodes.state, num_nodes, nodes.state, tail, scratch)
-            change += add_word(lm, m, nodes.state, num_nodes, lm.eos[m], scratch)
+            change += add_word(lm, m, nodes.state, num_nodes, np.int32(lm.eos[m]), scratch)
             edges.lm[num_edges, m] = change
             # In the precision in which it was stored: features must add up to the score.
             local += weight[m] * edges.lm[num_edges, m]
@@ -314,9 +316,9 @@ def search_kernel(
     order = np.empty(pair_rule.shape[0], np.int64)
     sort_pairs_kernel(first_pair, parse.rules[:, 1].copy(), pair_estimate, order)
     pairs = Pairs(first_pair, pair_rule, pair_score, pair_estimate, order)
-    nodes = new_nodes(1024, num_models, stride)
-    edges = new_edges(1024, num_models)
-    agenda = new_agenda(1024, 1024, 512, num_models, stride)
+    nodes = new_nodes(np.int64(1024), num_models, stride)
+    edges = new_edges(np.int64(1024), num_models)
+    agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
     cell_first = np.zeros(num_cells + 1, np.int64)
     num_nodes = np.int64(0)
     num_edges = np.int64(0)

@@ -78,7 +78,7 @@ def _chain_bundle(found, at, chain, label, first, size, tail_1, tail_2):
 def _scan_word(trie, word, item, num_items, first, last):
     """Append the items ``first`` ... ``last - 1`` advanced by a word."""
     for old in range(first, last):
-        child = find_child(trie, item[old, NODE], word)
+        child = find_child(trie, np.int64(item[old, NODE]), word)
         if child >= 0:
             item = room(item, num_items)
             item[num_items, NODE] = child
@@ -140,14 +140,16 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
     item[0, NODE] = 0
     item[0, TAIL_1] = -1
     item[0, TAIL_2] = -1
-    num_items = 1  # item 0 is the root of the trie, over nothing
+    root = np.int64(0)
+    none = np.int64(-1)
+    num_items = np.int64(1)  # item 0 is the root of the trie, over nothing
 
     cell = np.empty((256, 3), np.int32)
     first_bundle = np.zeros((257, 1), np.int64)
-    num_cells = 0
+    num_cells = np.int64(0)
     rules = np.empty((1024, 2), np.int64)
     tails = np.empty((1024, 2), np.int32)
-    num_bundles = 0
+    num_bundles = np.int64(0)
 
     # Bundles found for the span at hand, chained by category, since cells are made category by category.
     found = np.empty((1024, 5), np.int64)
@@ -162,7 +164,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
             start = 0 if beyond else end - 1 - step
             span = end - start
             begin = num_items
-            num_found = 0
+            num_found = np.int64(0)
 
             if not beyond:
                 first, last = (
@@ -180,7 +182,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                 rule = trie.first_rule[item[at, NODE]]
                 last_rule = trie.first_rule[item[at, NODE] + 1]
                 while rule < last_rule:
-                    label = lhs[rule]
+                    label = np.int64(lhs[rule])
                     first_rule = rule
                     while rule < last_rule and lhs[rule] == label:
                         rule += 1
@@ -192,15 +194,15 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         label,
                         first_rule,
                         rule - first_rule,
-                        item[at, TAIL_1],
-                        item[at, TAIL_2],
+                        np.int64(item[at, TAIL_1]),
+                        np.int64(item[at, TAIL_2]),
                     )
                     num_found += 1
             if start == 0:
                 for g in range(glue.shape[0]):
                     for middle in range(max(1, lowest), end if glue[g, LEFT] >= 0 else 0):
-                        left = cell_from_0[middle, glue[g, LEFT]]
-                        right = cell_at[middle, end - middle, glue[g, RIGHT]]
+                        left = np.int64(cell_from_0[middle, glue[g, LEFT]])
+                        right = np.int64(cell_at[middle, end - middle, glue[g, RIGHT]])
                         if left >= 0 and right >= 0:
                             found = room(found, num_found)
                             _chain_bundle(
@@ -217,7 +219,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
 
             # Category by category; a new cell at once feeds the unary rules that lead on from it.
             for r in range(num_labels):
-                label = label_order[r]
+                label = np.int64(label_order[r])
                 if chain[label, 0] < 0:
                     continue
                 cell = room(cell, num_cells)
@@ -252,22 +254,29 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                                 glue[g, RULE],
                                 glue[g, COUNT],
                                 num_cells,
-                                -1,
+                                none,
                             )
                             num_found += 1
-                node = np.int64(-1) if beyond else find_child(trie, 0, gap(label, 1))
+                node = np.int64(-1) if beyond else find_child(trie, root, gap(label, 1))
                 if node >= 0:
                     rule = trie.first_rule[node]
                     last_rule = trie.first_rule[node + 1]
                     while rule < last_rule:
-                        parent = lhs[rule]
+                        parent = np.int64(lhs[rule])
                         first_rule = rule
                         while rule < last_rule and lhs[rule] == parent:
                             rule += 1
                         if rank[parent] > r:  # else it would close a circle
                             found = room(found, num_found)
                             _chain_bundle(
-                                found, num_found, chain, parent, first_rule, rule - first_rule, num_cells, -1
+                                found,
+                                num_found,
+                                chain,
+                                parent,
+                                first_rule,
+                                rule - first_rule,
+                                num_cells,
+                                none,
                             )
                             num_found += 1
                     # Items that begin with a gap over the whole span.

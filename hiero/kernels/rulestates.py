@@ -43,7 +43,8 @@ def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_scor
         for i in range(tgt.shape[0]):
             ids[m, i] = word_id[m, tgt[i]] if tgt[i] >= 0 else tgt[i]
     states = new_states(num_rules, num_models, stride)
-    aside = new_states(1, num_models, stride)
+    first_row = np.int64(0)
+    aside = new_states(np.int64(1), num_models, stride)
     prob = np.zeros((num_rules, num_models))
     estimate = rule_score.copy()
     resume = np.empty(num_rules, np.int64)
@@ -63,8 +64,8 @@ def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_scor
                 close_row(lm, m, states, rule)
             for i in range(at, last):
                 if tgt[i] < 0:
-                    empty_row(aside, 0, m)
+                    empty_row(aside, first_row, m)
                 else:
-                    total += add_word(lm, m, aside, 0, ids[m, i], scratch)
+                    total += add_word(lm, m, aside, first_row, ids[m, i], scratch)
             estimate[rule] += lm_weight[m] * total
     return RuleStates(first_tgt, ids, resume, states, prob, estimate)
