@@ -1,0 +1,1 @@
+"""Parallel text: word alignment, and what is estimated from it."""

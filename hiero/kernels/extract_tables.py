@@ -1,0 +1,187 @@
+"""The arrays that extraction works on: what an index holds, what is remembered, what is scratch paper.
+
+A pattern is the source side of rules without gaps at its edges: words >= 1 with GAP between them. A match is
+a place where it occurs, as one number: place of the first word << 16 | second << 8 | third, where second and
+third are how far the second and third run of words begin from the first word (0 if there is none).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero._jit import leaf
+
+GAP = -1
+SPAN, SYMBOLS, GAPS, SAMPLES = 0, 1, 2, 3  # places in ``limits``
+MAX_SPAN = 255  # distances in a match are one byte
+MAX_RUNS = 3  # of words in a pattern
+
+# Where the matches of a pattern are: a range of the suffix array, of ``Paper.match``, of ``Tables.match``.
+SUFFIXES, FOUND, LISTED = 0, 1, 2
+OK, MORE_ENTRIES, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
+LEADING, TRAILING = 1, 2  # gaps at the edges of a rule's source side
+NUM_FEATURES = 7
+
+
+class Tables(NamedTuple):
+    """A bitext, read-only. Words count from 1, a 0 ends every sentence; target places count in a sentence.
+
+    src           int32 [N]
+    sentence      int32 [N]         the sentence of each place
+    first_src     int64 [S + 1]     sentence s: src[first_src[s]:first_src[s + 1] - 1]
+    tgt           int32 [M]
+    first_tgt     int64 [S + 1]
+    suffix        int32 [N]         the suffix array of ``src``
+    first_suffix  int64 [V + 2]     suffixes that begin with w: suffix[first_suffix[w]:first_suffix[w + 1]]
+    src_span      int16 [A, N, 2]   first linked target word and the one after the last; -1 if there is none
+    tgt_span      int16 [A, M, 2]   likewise, source words of the sentence
+    first_link    int64 [A, N + 1]  links of a source word: link[first_link[a, n]:first_link[a, n + 1]]
+    link          int16 [L]         target words, ascending
+    pair_key      int64 [2 ** k]    hash table: source word << 32 | target word, 0 for none; -1 empty
+    pair_loss     float32 [., 2]    -log10 p(source word | target word), -log10 p(target word | source word)
+    frequent      int64 [F, 3]      frequent sequences of words: occurrences, first place in ``suffix``, words
+    first_pair    int64 [F * F + 1]     matches of two of them with a gap between, see collocations_kernel
+    first_triple  int64 [F ** 3 + 1]    and of three
+    match         int64 [.]
+    """
+
+    src: np.ndarray
+    sentence: np.ndarray
+    first_src: np.ndarray
+    tgt: np.ndarray
+    first_tgt: np.ndarray
+    suffix: np.ndarray
+    first_suffix: np.ndarray
+    src_span: np.ndarray
+    tgt_span: np.ndarray
+    first_link: np.ndarray
+    link: np.ndarray
+    pair_key: np.ndarray
+    pair_loss: np.ndarray
+    frequent: np.ndarray
+    first_pair: np.ndarray
+    first_triple: np.ndarray
+    match: np.ndarray
+
+
+class Memory(NamedTuple):
+    """Patterns met so far, and their rules; all are written, and grow.
+
+    slot      int32 [2 ** k]  hash table of patterns by their symbols, -1 empty
+    symbol    int32 [P, W]    the pattern
+    shape     int32 [P, 4]    its symbols; its gaps; words after the last gap; the frequent sequence it is, or -1
+    count     int64 [P]       its matches; -1 if not known yet
+    place     int64 [P, 3]    where these are: first, last + 1, and in which of three arrays
+    stamp     int64 [P, 3]    for which round of ``Paper`` the place is good; generation of its rules; the
+                              call that met it last
+    rule      int64 [P, 2]    its rules: first, last + 1
+    edge      uint8 [R]       gaps at the edges of a rule: LEADING | TRAILING
+    feature   float32 [R, 7]
+    first_tgt int64 [R + 1]   target side: words >= 1, gap g = -g
+    tgt       int32 [.]
+    first_link int64 [R + 1]
+    link      int16 [., 2]
+    used      int64 [4]       patterns; rules
+    """
+
+    slot: np.ndarray
+    symbol: np.ndarray
+    shape: np.ndarray
+    count: np.ndarray
+    place: np.ndarray
+    stamp: np.ndarray
+    rule: np.ndarray
+    edge: np.ndarray
+    feature: np.ndarray
+    first_tgt: np.ndarray
+    tgt: np.ndarray
+    first_link: np.ndarray
+    link: np.ndarray
+    used: np.ndarray
+
+
+class Paper(NamedTuple):
+    """What is worked out for one sentence, or for one pattern.
+
+    match    int64 [.]          matches of patterns with gaps
+    state    int32 [., 3]       patterns at places of the sentence: pattern, first and last word
+    found    int32 [.]          patterns of the sentence that have matches; as long as ``Memory.count``
+    pattern  int32 [1, W]       the one that is looked up
+    round    int64 [5]          round of matches; matches in use; generation of rules; call; patterns found
+    sample   int64 [.]          matches chosen
+    low      int64 [16]         half-open ranges: source gaps from row 0 (0 is for one before all words), runs
+    high     int64 [16]         of words from row 4, target gaps from row 8; patterns that wait for their parts
+    tally    int64 [4]          rules seen with these gaps at the edges
+    slot     int32 [2, 2 ** k]  hash tables of rules, and of alignments of rules
+    group    int32 [E, 4]       rules of one pattern: edges, occurrences, first and last symbol
+    symbol   int32 [.]          their target sides
+    variant  int32 [E, 4]       alignments of these rules: rule, occurrences, first and last link
+    link     int16 [., 2]
+    best     int32 [E]          of each rule, the alignment seen most often
+    loss     float64 [.]        of target words
+    """
+
+    match: np.ndarray
+    state: np.ndarray
+    found: np.ndarray
+    pattern: np.ndarray
+    round: np.ndarray
+    sample: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    tally: np.ndarray
+    slot: np.ndarray
+    group: np.ndarray
+    symbol: np.ndarray
+    variant: np.ndarray
+    link: np.ndarray
+    best: np.ndarray
+    loss: np.ndarray
+
+
+@leaf
+def mix(code, value):
+    """One step of a hash (FNV-1a over numbers)."""
+    return (code ^ np.uint64(value)) * np.uint64(1099511628211)
+
+
+@leaf
+def finish(code):
+    """Bring the high bits down: tables use the low ones."""
+    code ^= code >> np.uint64(32)
+    code *= np.uint64(0x9E3779B97F4A7C15)
+    return code ^ (code >> np.uint64(29))
+
+
+@leaf
+def find_pattern(slot, symbol, shape, pattern, row, begin, end):
+    """The number of ``pattern[row, begin:end]``, or -1 - the slot where it would go."""
+    code = np.uint64(14695981039346656037)
+    for k in range(begin, end):
+        code = mix(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
+    mask = np.uint64(slot.shape[0] - 1)
+    at = np.int64(finish(code) & mask)
+    while True:
+        entry = np.int64(slot[at])
+        if entry < 0:
+            return -1 - at
+        if shape[entry, 0] == end - begin:
+            k = 0
+            while k < end - begin and symbol[entry, k] == pattern[row, begin + k]:
+                k += 1
+            if k == end - begin:
+                return entry
+        at = (at + 1) & np.int64(mask)
+
+
+@leaf
+def find_pair(pair_key, src, tgt):
+    """Where a pair of words is in the hash table, or -1 - the slot where it would go."""
+    key = np.int64(src) << 32 | np.int64(tgt)
+    mask = np.uint64(pair_key.shape[0] - 1)
+    at = np.int64(finish(np.uint64(key)) & mask)
+    while pair_key[at] >= 0:
+        if pair_key[at] == key:
+            return at
+        at = (at + 1) & np.int64(mask)
+    return -1 - at
