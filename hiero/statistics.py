@@ -16,7 +16,13 @@ try:
 except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-STAGES = ("features", "parse", "search", "kbest")
+# The stages of a search, and what their times are called: the total has the name of the longest of them.
+STAGES = {
+    "features": "features_cpu_s",
+    "parse": "parse_cpu_s",
+    "search": "lm_search_cpu_s",
+    "kbest": "kbest_cpu_s",
+}
 
 
 @dataclass(slots=True)
@@ -61,7 +67,7 @@ class Statistics:
             "failed": self.failed,
             "mean_score": self.mean_score,
             "search_cpu_s": sum(self.seconds[stage] for stage in STAGES),
-            **{f"{stage}_cpu_s": self.seconds[stage] for stage in STAGES},
+            **{name: self.seconds[stage] for stage, name in STAGES.items()},
             "load_s": self.seconds["load"],
             "extract_s": self.seconds["extract"],
             "compile_s": compile_timer.seconds,
