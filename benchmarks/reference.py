@@ -1,6 +1,6 @@
 """Ours beside cdec on the reference sets: model score and CPU time at the same pop limits.
 
-    python benchmarks/reference.py [--reference DIR] [--sets m30k,ep] [--pop-limits 10,30,100,200,500,1000]
+    python -m benchmarks.reference [--reference DIR] [--sets m30k,ep] [--pop-limits 10,30,100,200,500,1000]
                                    [--rounds 3] [-j 2] [--sparse]
 
 Same grammars, language model, weights, features, span limit and pop limit on both sides. cdec ran once, when
@@ -36,7 +36,7 @@ CDEC_LOOPS = {
     "m30k": {10: 1.49, 30: 1.97, 100: 3.67, 200: 6.43, 500: 16.0, 1000: 34.2},
     "ep": {10: 7.97, 30: 9.42, 100: 14.6, 200: 22.4, 500: 49.9, 1000: 96.5},
 }
-STAGES = ("features", "parse", "search", "kbest")
+STAGES = ("features", "parse", "lm_search", "kbest")
 TEMPLATES = "rule_id,source_bigram,target_bigram,shape,lexical"
 NUM_WEIGHTS = 200_000
 
@@ -106,12 +106,12 @@ def compare(bench: Bench, name: str, pop_limits: Sequence[int]) -> None:
     means, loops = cdec_means(bench.reference / name / "onebest.tsv.gz"), CDEC_LOOPS[name]
     print(f"\n{name}: calibration loop {loop:.3f} s of CPU; times in loops")
     print(f"load: the grammars of all sentences; language model and weights take {models / loop:.2f}\n")
-    print(f"{'':5}|{'mean score':^27}|{'CPU':^24}|{'of which':^36}|{'load':>6} {'peak':>5}")
-    titles = "".join(f"{stage:>9}" for stage in STAGES)
+    print(f"{'':5}|{'mean score':^27}|{'CPU':^24}|{'of which':^40}|{'load':>6} {'peak':>5}")
+    titles = "".join(f"{stage:>10}" for stage in STAGES)
     print(f"{'pops':5}|     ours      cdec    gain|   ours     cdec   ratio|{titles}|{'':6} {'MB':>5}")
     for pop_limit, run in runs.items():
         ours, gain = run["search_cpu_s"] / loop, run["mean_score"] - means[pop_limit]
-        stages = "".join(f"{run[f'{stage}_cpu_s'] / loop:9.3f}" for stage in STAGES)
+        stages = "".join(f"{run[f'{stage}_cpu_s'] / loop:10.3f}" for stage in STAGES)
         print(
             f"{pop_limit:5}|{run['mean_score']:9.4f} {means[pop_limit]:9.4f} {gain:+7.4f}"
             f"|{ours:7.2f} {loops[pop_limit]:8.2f} {ours / loops[pop_limit]:7.3f}|{stages}"

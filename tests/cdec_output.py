@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """cdec's output as the reference data holds it, and its model spelt out in plain Python.
 
 Nothing here uses the package: grammars and weights are read by slow twins, language models by kenlm.
@@ -114,4 +115,5 @@ class Exact:
     def best_score(self, text: str) -> float:
         tgt = [word.encode() for word in text.split(" ")]
         nodes, edges, _ = synchronous.derive(self.rules, self.glue, self.src, tgt, SPAN_LIMIT, b"S")
-        return synchronous.best_score(nodes, edges) + self.weights["LanguageModel"] * self.lm.score(text)
+        best = float(synchronous.best_score(nodes, edges))
+        return best + self.weights["LanguageModel"] * float(self.lm.score(text))
