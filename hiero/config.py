@@ -6,29 +6,26 @@ Unknown keys are errors that name the nearest one. Paths in a file are relative 
 from __future__ import annotations
 
 import dataclasses
-import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
-import yaml
+from typing import Any
 
 from hiero import bundled
 from hiero.decode import Model
-from hiero.errors import ConfigError, FormatError, did_you_mean
+from hiero.errors import ConfigError, FormatError, show
 from hiero.featureset import Feature, feature_set
-from hiero.formats.text import read_lines
+from hiero.formats.settings import read_settings
 from hiero.formats.weights import read_weights
 from hiero.grammar import GrammarSource
+from hiero.grammarformat import GrammarFormat
 from hiero.language import load_language_models
-from hiero.rulesource import GrammarFormat, PerSentence, RuleList, open_grammar
+from hiero.records import record
+from hiero.rulesource import PerSentence, RuleList, open_grammar
 from hiero.searchconfig import SearchConfig
 from hiero.symbols import Symbols
 from hiero.weights import Weights
-
-Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,24 +68,22 @@ class Config:
         """Whether no part of a model is named, which means ours."""
         return not self.grammar and not self.lm and self.weights is None
 
+    @property
+    def model_files(self) -> list[str]:
+        """The files and directories that the model is loaded from."""
+        grammars = [section.path for section in self.grammar if section.path is not None]
+        weights = [self.weights.path] if self.weights is not None else []
+        return [*grammars, *(section.path for section in self.lm), *weights]
+
 
 def read_config(path: str | Path) -> Config:
     """Read a YAML file."""
-    path = Path(path)
-    text = b"\n".join(read_lines(path, "a configuration in YAML"))
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "a mistake")
-        raise FormatError(path, mark.line + 1 if mark else 0, found=problem, expected="YAML") from None
-    return config_of({} if content is None else content, str(path), path.parent)
+    content = read_settings(path)
+    return config_of({} if content is None else content, str(path), Path(path).parent)
 
 
 def config_of(content: Any, where: str = "config", base: Path = Path()) -> Config:
     """Check nested mappings and make a configuration of them; paths are taken relative to ``base``."""
-    if not isinstance(content, Mapping):
-        raise ConfigError(f"{where}: found {content!r}, expected sections such as grammar, lm and weights")
     config = record(Config, content, where)
     return dataclasses.replace(
         config,
@@ -101,52 +96,6 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
         lm=[dataclasses.replace(section, path=_based(base, section.path)) for section in config.lm],
         weights=config.weights and WeightsSection(path=str(base / config.weights.path)),
     )
-
-
-def record(kind: type[Record], content: Any, where: str) -> Record:
-    """A typed record of what a file says; a wrong key or value is one line that says where."""
-    _check_keys(kind, content, where)
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `$")
-        key = place.strip("`").lstrip(".").replace(".", ": ")
-        raise ConfigError(
-            f"{where}: {key + ': ' if key else ''}{message[:1].lower() + message[1:]}"
-        ) from None
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
-def _check_keys(kind: Any, content: Any, where: str) -> None:
-    if dataclasses.is_dataclass(kind) and isinstance(content, Mapping):
-        fields = {f.name: f for f in dataclasses.fields(kind)}
-        types = _types_of(kind)
-        for key, value in content.items():
-            if key not in fields:
-                raise ConfigError(f"{where}: unknown key {key!r}; {did_you_mean(str(key), fields)}")
-            for inner in types[key]:
-                _check_keys(inner, value, f"{where}: {key}")
-    elif isinstance(content, list):
-        for number, item in enumerate(content, 1):
-            _check_keys(kind, item, f"{where}: entry {number}")
-
-
-def _types_of(kind: Any) -> dict[str, list[Any]]:
-    """The record types that each field of a record may hold, by itself or in a list."""
-    info = msgspec.inspect.type_info(kind)
-    assert isinstance(info, msgspec.inspect.DataclassType)
-    return {f.name: _records_in(f.type) for f in info.fields}
-
-
-def _records_in(info: msgspec.inspect.Type) -> list[Any]:
-    if isinstance(info, msgspec.inspect.DataclassType):
-        return [info.cls]
-    if isinstance(info, msgspec.inspect.ListType):
-        return _records_in(info.item_type)
-    if isinstance(info, msgspec.inspect.UnionType):
-        return [found for member in info.types for found in _records_in(member)]
-    return []
 
 
 def _based(base: Path, path: Any) -> Any:
@@ -210,21 +159,33 @@ def load(
         settings = dataclasses.replace(settings, weights=WeightsSection(path=str(weights)))
     if search:
         known = dataclasses.asdict(settings.search)
-        _check_keys(SearchConfig, search, "search")
         settings = dataclasses.replace(settings, search=record(SearchConfig, known | search, "search"))
     if settings.is_bundled and not rules and weights is None:
-        ours = bundled_config()
-        settings = dataclasses.replace(settings, grammar=ours.grammar, lm=ours.lm, weights=ours.weights)
-    return _model(settings, rules, features, weights, Path(base))
+        settings = with_bundled(settings)
+    if settings.weights is None and weights is None:
+        warnings.warn(NO_WEIGHTS, stacklevel=2)
+    given = weights if isinstance(weights, Mapping) else None
+    return make_model(settings, base=base, rules=rules, features=features, weights=given)
 
 
-def _model(
+NO_WEIGHTS = "no weights are given: every translation scores 0"
+
+
+def with_bundled(config: Config) -> Config:
+    """The same with the model that comes with the package."""
+    ours = bundled_config()
+    return dataclasses.replace(config, grammar=ours.grammar, lm=ours.lm, weights=ours.weights)
+
+
+def make_model(
     config: Config,
-    rules: Sequence[str],
-    features: Sequence[str | Feature] | None,
-    weights: str | Path | Mapping[str, float] | None,
-    base: Path,
+    *,
+    base: str | Path = ".",
+    rules: Sequence[str] = (),
+    features: Sequence[str | Feature] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Model:
+    """What ``load`` does once it knows the configuration."""
     symbols = Symbols()
     limit = config.search.span_limit
     sources: list[GrammarSource] = []
@@ -236,21 +197,33 @@ def _model(
             sources.append(open_grammar(section.path, symbols, limit, section))
         else:
             own_base = True
-            sources.append(PerSentence(symbols, str(section.per_sentence), limit, section))
+            sources.append(PerSentence(symbols, _directory(section.per_sentence), limit, section))
     if rules:
         sources.append(RuleList(symbols, list(rules), limit))
     if not own_base:
         sources.append(PerSentence(symbols, base, limit))
-    names = [section.name for section in config.lm]
-    if len(set(names)) < len(names):
-        raise ConfigError("lm: two language models have the same name (give each one: NAME=PATH)")
+    _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(section.path)) for section in config.lm])
-    if isinstance(weights, Mapping):
+    if weights is not None:
         given = Weights(symbols, weights)
     elif config.weights is not None:
         given = read_weights(config.weights.path, symbols)
     else:
         given = Weights(symbols)
-        print("hiero: no weights are given: every translation scores 0", file=sys.stderr)
     chosen = feature_set(config.features.templates if features is None else features, symbols)
     return Model(symbols, sources, models, given, chosen, config.search)
+
+
+def _directory(path: str | None) -> Path:
+    if not Path(str(path)).is_dir():
+        raise FormatError(str(path), 0, found="no such directory", expected="one with grammars")
+    return Path(str(path))
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Names of language models are names of features: in files, spaces and ``=`` end them."""
+    for name in names:
+        if not name or set(name) & set(" \t\r\n="):
+            raise ConfigError(f"lm: found the name {show(name)}, expected one without spaces and =")
+    if len(set(names)) < len(names):
+        raise ConfigError("lm: found two language models of one name (give each its own: NAME=PATH)")

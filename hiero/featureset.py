@@ -19,6 +19,7 @@ from hiero.kernels.features import (
     WITH_SOURCE_BIGRAM,
     WITH_TARGET_BIGRAM,
 )
+from hiero.rulebatch import foreign_code
 from hiero.spansize import SpanSize
 from hiero.symbols import Symbols
 
@@ -94,11 +95,11 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSe
 def _named(name: str, symbols: Symbols) -> Feature:
     if name in EDGE_FEATURES:
         return EDGE_FEATURES[name](symbols)
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
         near = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
         raise ConfigError(f"features: unknown feature {name!r}; {near} (your own is MODULE:NAME)")
-    with _current_directory_importable():
+    with _current_directory_importable(), foreign_code(f"features: cannot import {module_name!r}"):
         try:
             module = importlib.import_module(module_name)
         except ImportError as error:
@@ -108,7 +109,8 @@ def _named(name: str, symbols: Symbols) -> Feature:
         raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {near}")
     feature = getattr(module, attribute)
     # A class stands for a feature that wants to know the symbols.
-    made: Feature = feature(symbols) if isinstance(feature, type) else feature
+    with foreign_code(f"feature {name!r}"):
+        made: Feature = feature(symbols) if isinstance(feature, type) else feature
     return made
 
 

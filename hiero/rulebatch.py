@@ -23,6 +23,8 @@ It must depend on nothing but the rule: its answer is kept, and it is asked only
 
 from __future__ import annotations
 
+import contextlib
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -31,12 +33,28 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import ConfigError, did_you_mean
+from hiero.errors import ConfigError, HieroError, did_you_mean
 from hiero.features import FeatureRows
 from hiero.grammar import Rules
 from hiero.symbols import Symbols, gap_index, gap_label
 
 Answer = Mapping[str, Any] | Iterable[tuple[int, str, float]]
+
+
+@contextlib.contextmanager
+def foreign_code(what: str) -> Iterator[None]:
+    """Run code that is not ours, in which anything may go wrong without being our bug: one line says what."""
+    try:
+        yield
+    except HieroError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = "" if frame.filename.startswith("<") else f"{frame.filename}:{frame.lineno}: "
+        raise ConfigError(
+            f"{what}: {place}{type(error).__name__}: {error}"
+            " (HIERO_TRACEBACK=1 in the environment shows more)"
+        ) from error
 
 
 class Rule:
@@ -172,10 +190,15 @@ class UserRuleFeature:
 
     def rows(self, batch: RuleBatch) -> FeatureRows:
         """What fires on each rule; ids in Symbols.names. A name given twice for a rule counts twice."""
+        with foreign_code(f"feature {self.name!r}"):
+            return self._rows(batch)
+
+    def _rows(self, batch: RuleBatch) -> FeatureRows:
         triples = list(self._triples(batch))
         for rule, name, value in triples:
-            if not isinstance(name, str) or not name:
-                raise ConfigError(f"feature {self.name!r} gave {name!r}, expected the name of a feature")
+            if not isinstance(name, str) or not name or set(name) & set(" \t\r\n"):
+                expected = "the name of a feature, without spaces"
+                raise ConfigError(f"feature {self.name!r} gave {name!r}, expected {expected}")
             if not 0 <= rule < len(batch):
                 raise ConfigError(f"feature {self.name!r} gave rule {rule}, expected 0 to {len(batch) - 1}")
             if not np.isfinite(value):

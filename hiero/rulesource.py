@@ -6,22 +6,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import ConfigError, did_you_mean
 from hiero.formats.cdec import parse_cdec, read_cdec
 from hiero.formats.columns import split_features
 from hiero.formats.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.formats.joshua import read_joshua
-from hiero.formats.moses import SCALES, read_moses
+from hiero.formats.moses import read_moses
 from hiero.formats.rulescan import share_ids_kernel
 from hiero.formats.table import joined_columns
 from hiero.formats.text import read_chunks
 from hiero.grammar import Grammar, Rules, RuleTable, Trie
+from hiero.grammarformat import AUTO, GrammarFormat
 from hiero.kernels.trie import grow_trie_kernel, match_kernel
 from hiero.symbols import Symbols, Vocabulary, WordTable, find_all, read_only, table_entry
 
@@ -153,26 +152,6 @@ def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarFormat:
-    """How a grammar file is read. A compiled grammar is recognised whatever is said here."""
-
-    format: str = "auto"  # one of FORMATS; "auto" tells Moses' tables from cdec's, but cannot tell Joshua's
-    owner: str = "pt"  # Joshua: unlabelled values are called tm_OWNER_0, tm_OWNER_1, ...
-    sign: int = -1  # Joshua: what unlabelled values are multiplied by; Joshua itself takes -1
-    scale: str = "cdec"  # Moses: a score p becomes -log10 p ("cdec"), ln p ("moses") or stays p ("keep")
-
-    def __post_init__(self) -> None:
-        for key, value, choices in (("format", self.format, FORMATS), ("scale", self.scale, SCALES)):
-            if value not in choices:
-                hint = did_you_mean(value, choices)
-                raise ConfigError(f"{key}: found {value!r}, expected {' or '.join(choices)} ({hint})")
-        if self.sign not in (-1, 1):
-            raise ConfigError(f"sign: found {self.sign!r}, expected -1 or 1")
-
-
-FORMATS = ("auto", "cdec", "joshua", "moses")
-AUTO = GrammarFormat()
 Progress = Callable[[int], None]
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from hiero.errors import ConfigError
 
+MOST = 2**31 - 1  # for kernels, which count in 32 bits here and there
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
@@ -25,10 +27,10 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         for name, least in (("span_limit", 1), ("pop_limit", 0), ("kbest", 0), ("max_edges", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"search: {name} is {getattr(self, name)}, must be at least {least}")
+            if not least <= getattr(self, name) <= MOST:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected {least} to {MOST}")
         for name, choices in (("pass_through", ("all", "oov", "none")), ("oov", ("copy", "drop", "mark"))):
             if getattr(self, name) not in choices:
                 raise ConfigError(
-                    f"search: {name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}"
+                    f"{name}: found {getattr(self, name)!r}, expected one of {', '.join(choices)}"
                 )

@@ -23,10 +23,11 @@ NAIVE = Path(__file__).parent / "naive"
 
 # Modules at the top of the package, and folders, by layer.
 LAYERS = (
-    {"_jit", "bundled", "errors", "symbols"},
-    {"features", "grammar", "hypergraph", "lm", "names", "rulebatch", "weights"},
+    {"_jit", "bundled", "errors", "inorder", "records", "symbols"},
+    {"features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
     {"formats", "kernels"},
     {"bitext", "decode", "derivation", "featureset", "forest", "language", "metrics", "rulecache"}
+    | {"corpusmetrics", "evaluation", "prep", "recase", "significance"}
     | {"ownrules", "rulesource", "scoring", "search", "searchconfig", "spansize", "spelling", "statistics", "translations"},
     {"reorder", "tune"},
     {"config", "pipeline", "report"},

@@ -15,8 +15,8 @@ from hiero.errors import ConfigError, FormatError
 from hiero.formats.cdec import parse_cdec
 from hiero.formats.compiled import read_compiled, write_compiled
 from hiero.grammar import Grammar, GrammarSource
+from hiero.grammarformat import GrammarFormat
 from hiero.rulesource import (
-    GrammarFormat,
     PerSentence,
     RuleList,
     StaticGrammar,

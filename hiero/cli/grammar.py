@@ -6,17 +6,15 @@ import argparse
 import sys
 import time
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from hiero.errors import UsageError
-from hiero.formats.cdec import write_cdec
-from hiero.formats.compiled import write_compiled
-from hiero.formats.moses import SCALES
 from hiero.formats.text import open_output
-from hiero.grammar import RuleTable
-from hiero.rulesource import FORMATS, GrammarFormat, build_grammar, merge_tables, read_grammar
-from hiero.symbols import MAX_GAPS, Symbols
+from hiero.grammarformat import FORMATS, SCALES, GrammarFormat
+
+if TYPE_CHECKING:
+    from hiero.grammar import RuleTable
+    from hiero.symbols import Symbols
 
 REPORT_SECONDS = 2.0
 
@@ -85,6 +83,12 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; errors are HieroErrors. Returns the exit code."""
     if args.grammar.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
+    # What follows loads numba: not for --help, and not before the command line is right.
+    from hiero.formats.cdec import write_cdec
+    from hiero.formats.compiled import write_compiled
+    from hiero.rulesource import build_grammar, merge_tables, read_grammar
+    from hiero.symbols import Symbols
+
     symbols = Symbols()
     how = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
     table = merge_tables([read_grammar(path, symbols, how, _Progress(path)) for path in args.grammar])
@@ -116,6 +120,11 @@ class _Progress:
 
 def describe(table: RuleTable, symbols: Symbols) -> str:
     """A page about a grammar, one ``name<TAB>value`` a line, then a table of the dense features."""
+    import numpy as np
+
+    from hiero.rulesource import build_grammar
+    from hiero.symbols import MAX_GAPS
+
     grammar = build_grammar([table])
     rules, trie = grammar.rules, grammar.trie
     num_gaps = np.diff(np.concatenate([[0], np.cumsum(rules.src < 0)])[rules.first_src])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import hiero
 from hiero.errors import HieroError, UsageError
@@ -14,13 +17,29 @@ from hiero.errors import HieroError, UsageError
 COMMANDS = ("decode", "grammar", "lm")
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, and names the nearest option to an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unknown argument {rest[0]}{hint}")
+        return known, rest
+
+
 def parser() -> argparse.ArgumentParser:
-    """The whole command line; building it compiles nothing."""
-    top = argparse.ArgumentParser(
+    """The whole command line; building it does not load numba, so that --help is there at once."""
+    top = Parser(
         prog="hiero",
         description="Hierarchical phrase-based translation: decoding with synchronous grammars.",
         epilog="Each command has its own --help. Results go to standard output, all else to standard error. "
-        "Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 interrupted.",
+        "Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 interrupted. "
+        "With HIERO_TRACEBACK=1 in the environment, an error shows where in the program it came up.",
     )
     top.add_argument("--version", action="version", version=f"hiero {hiero.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -31,27 +50,61 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
+    _open_missing_streams()
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:
+        # The terminal has just written ^C at the beginning of a line.
+        print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted", file=sys.stderr)
+        code = 130
+    _leave_quietly(code)
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     args = parser().parse_args(arguments)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
         return code
-    except UsageError as error:
-        print(f"hiero {args.command}: {error}", file=sys.stderr)
-        return 2
-    except HieroError as error:
-        print(error, file=sys.stderr)
-        return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing may be flushed there when Python exits.
+        return 1  # whoever read our output has seen enough
+    except (HieroError, OSError, MemoryError) as error:
+        if os.environ.get("HIERO_TRACEBACK"):
+            traceback.print_exc()
+        print(_line(error, args.command), file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+def _line(error: HieroError | OSError | MemoryError, command: str) -> str:
+    if isinstance(error, UsageError):
+        return f"hiero {command}: {error}"
+    if isinstance(error, HieroError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"hiero: found too little memory{f' ({error})' if str(error) else ''}, expected more"
+    reason = (error.strerror or str(error)).lower()
+    return f"{error.filename}: found {reason}" if error.filename else f"hiero: found {reason}"
+
+
+def _open_missing_streams() -> None:
+    """Who closes a stream (``hiero ... <&-``) gets an empty one: None has no buffer to read or write."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _leave_quietly(code: int) -> None:
+    """See to it that Python, when it ends, neither complains nor waits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written now could not be written then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        print(f"{error.filename or 'hiero'}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nhiero: interrupted", file=sys.stderr)
-        return 130
+    inorder = sys.modules.get("hiero.inorder")
+    if inorder is not None and inorder.still_busy():
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ from hiero.formats.text import Chunk, read_chunks
 from hiero.grammar import RuleTable
 from hiero.symbols import MAX_GAPS, Symbols, gap, gap_index, gap_label, is_gap
 
-SCALES = ("cdec", "moses", "keep")
 ZERO_COST = 99.0  # what cdec's extractor writes for -log10 0
 LOWEST_SCORE = -100.0  # what Moses takes for ln 0
 

@@ -1,18 +1,22 @@
 """Output that survives being killed: complete blocks in ``OUT.part``, and beside it how far they are good.
 
 ``OUT.part`` holds the blocks in plain text, ``OUT.part.state`` a line of JSON: their number, their length
-in bytes and a digest of what they were made with. Whatever follows that length was not finished and is cut
-off when work resumes. At the end the file gets its name, compressed if that ends in ``.gz``.
+in bytes, a digest of the settings they were made with, and one of what they were made of. Whatever follows
+that length was not finished and is cut off when work resumes. At the end the file gets its name, compressed
+if that ends in ``.gz``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from hiero.errors import FormatError, HieroError
 from hiero.formats.text import open_output
@@ -23,96 +27,151 @@ STATE_SECONDS = 1.0
 class ResumableOutput:
     """Write blocks one after the other; ``done`` says how many there are already."""
 
-    def __init__(self, path: str, digest: str, *, resume: bool = False) -> None:
-        self.path, self.digest = Path(path), digest
+    def __init__(self, path: str | Path, settings: str, *, resume: bool = False) -> None:
+        """``settings`` is what a resumed output must have been made with, as any string."""
+        self.path, self.settings = Path(path), hashlib.sha256(settings.encode()).hexdigest()
         self.part = self.path.with_name(self.path.name + ".part")
         self.state = self.path.with_name(self.path.name + ".part.state")
-        self.done, self._length = self._resumed() if resume else (0, 0)
-        try:
+        self._origin = hashlib.sha256()
+        self.done, self._length, self._expected = self._resumed() if resume else (0, 0, "")
+        with self._errors():
             self._file: IO[bytes] = open(self.part, "r+b" if self.done else "wb")  # noqa: SIM115
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise FormatError(path, 0, found=reason.lower(), expected="a place to write to") from None
-        self._file.seek(self._length)
-        self._file.truncate()
+            self._file.seek(self._length)
+            self._file.truncate()
         self._saved = time.monotonic()
-        self.save()
+        if not self.done:
+            self._write_state()
 
-    def _resumed(self) -> tuple[int, int]:
-        if not self.part.exists() or not self.state.exists():
+    def _resumed(self) -> tuple[int, int, str]:
+        if not self.part.exists():
             if self.path.exists():
+                self.state.unlink(missing_ok=True)  # killed between the last two steps of ``finish``
                 raise HieroError(f"{self.path}: found complete, nothing to resume (remove it to start again)")
-            return 0, 0
+            return 0, 0, ""
+        if not self.state.exists():
+            return 0, 0, ""
         try:
-            state = json.loads(self.state.read_text())
-            done, length, digest = int(state["blocks"]), int(state["bytes"]), str(state["digest"])
+            state = json.loads(self.state.read_bytes())
+            done, length = int(state["blocks"]), int(state["bytes"])
+            settings, origin = str(state["settings"]), str(state["origin"])
         except (ValueError, KeyError, TypeError):
-            raise FormatError(
-                self.state, 1, found="no state of ours", expected="blocks, bytes and digest", hint="remove it"
-            ) from None
-        if digest != self.digest:
-            raise HieroError(
-                f"{self.part}: found the beginning of an output made with other settings or input, expected"
-                " the same (give the same command as before, or leave --resume out to start again)"
-            )
+            expected, hint = "blocks, bytes, settings and origin", f"remove {self.part} to start again"
+            raise FormatError(self.state, 1, found="no state of ours", expected=expected, hint=hint) from None
+        if settings != self.settings:
+            self._refuse("other settings or another model")
         if self.part.stat().st_size < length:
-            raise HieroError(
-                f"{self.part}: found fewer bytes than {self.state} counts ({length}); start again"
-            )
-        return done, length
+            found = f"fewer bytes than the {length} that {self.state.name} counts"
+            hint = "leave --resume out to start again"
+            raise FormatError(self.part, 0, found=found, expected="them all", hint=hint)
+        return done, length, origin
 
-    def write(self, block: bytes) -> None:
-        """Append one block."""
-        self._file.write(block)
-        self._length += len(block)
-        self.done += 1
-        if time.monotonic() - self._saved > STATE_SECONDS:
-            self.save()
+    def _refuse(self, what: str) -> NoReturn:
+        raise HieroError(
+            f"{self.part}: found the beginning of an output made with {what}, expected the same"
+            " (give the same command as before, or leave --resume out to start again)"
+        )
+
+    def skip(self, origins: Iterator[bytes]) -> None:
+        """Take what the blocks that are there should have been made of, and check that they were."""
+        for _ in range(self.done):
+            origin = next(origins, None)
+            if origin is None:
+                self._refuse("a longer input")
+            self._origin.update(origin)
+        if self.done and self._origin.hexdigest() != self._expected:
+            self._refuse("another input")
+
+    def write(self, block: bytes, origin: bytes) -> None:
+        """Append one block, and note what it was made of."""
+        with self._errors():
+            self._file.write(block)
+            self._length += len(block)
+            self.done += 1
+            self._origin.update(origin)
+            if time.monotonic() - self._saved > STATE_SECONDS:
+                self.save()
 
     def save(self) -> None:
         """Note how far the output is good."""
-        self._file.flush()
-        fresh = self.state.with_name(self.state.name + ".new")
-        fresh.write_text(
-            json.dumps({"blocks": self.done, "bytes": self._length, "digest": self.digest}) + "\n"
-        )
-        os.replace(fresh, self.state)
+        with self._errors():
+            self._file.flush()
+            os.fsync(self._file.fileno())  # first the blocks, then the word that they are there
+            self._write_state()
         self._saved = time.monotonic()
 
+    def _write_state(self) -> None:
+        numbers = {"blocks": self.done, "bytes": self._length}
+        digests = {"settings": self.settings, "origin": self._origin.hexdigest()}
+        fresh = self.state.with_name(self.state.name + ".new")
+        with self._errors():
+            fresh.write_text(json.dumps(numbers | digests) + "\n")
+            os.replace(fresh, self.state)
+
     def close(self) -> None:
-        """Keep what there is, to be resumed."""
-        self.save()
-        self._file.close()
+        """Keep what there is, to be resumed; without a single block, nothing."""
+        if not self.done:
+            self._file.close()
+            self.part.unlink(missing_ok=True)
+            self.state.unlink(missing_ok=True)
+            return
+        try:
+            self.save()
+        finally:
+            # Where there is no room, the state of before stands, and closing fails as writing did.
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def finish(self) -> None:
         """Give the complete output its name."""
+        self.save()
         self._file.close()
         if self.path.suffix == ".gz":
             packed = self.path.with_name(self.path.name + ".packing.gz")
             with open(self.part, "rb") as plain, open_output(packed) as stream:
                 shutil.copyfileobj(plain, stream)
-            os.replace(packed, self.path)
-            self.part.unlink()
+            with self._errors():
+                os.replace(packed, self.path)
+                self.part.unlink()
         else:
-            os.replace(self.part, self.path)
+            with self._errors():
+                os.replace(self.part, self.path)
         self.state.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise _no_room(self.path, error) from None
 
 
 class StandardOutput:
     """Blocks to a stream that cannot be continued, each at once."""
 
-    done = 0
+    def __init__(self, stream: IO[bytes], name: str = "<stdout>") -> None:
+        self._stream, self._name = stream, name
+        self.done = 0
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def skip(self, origins: Iterator[bytes]) -> None:
+        """Nothing is there already."""
 
-    def write(self, block: bytes) -> None:
-        self._stream.write(block)
-        self._stream.flush()
+    def write(self, block: bytes, origin: bytes) -> None:
+        try:
+            self._stream.write(block)
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _no_room(self._name, error) from None
         self.done += 1
 
     def close(self) -> None:
         """Nothing to keep."""
 
     def finish(self) -> None:
-        self._stream.flush()
+        """Nothing is left to do."""
+
+
+def _no_room(path: str | Path, error: OSError) -> FormatError:
+    found = (error.strerror or str(error)).lower()
+    return FormatError(path, 0, found=found, expected="a place and room to write")

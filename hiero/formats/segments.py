@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
 from hiero.errors import FormatError, show
 
@@ -16,6 +15,7 @@ _SEGMENT = re.compile(
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
 _SPACES = re.compile("[ \t]+")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,12 @@ def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
     return Segment(split_words(text), attributes, None if reference is None else split_words(reference))
 
 
-class SegmentReader:
-    """Segments of a byte stream, a line each; lines end at ``\\n`` alone.
-
-    Bytes that are no UTF-8 are replaced by U+FFFD, and the lines that had some are counted.
-    """
-
-    def __init__(self, stream: BinaryIO, path: str) -> None:
-        self.stream, self.path = stream, path
-        self.num_lines = 0
-        self.num_broken = 0
-
-    def __iter__(self) -> Iterator[Segment]:
-        for line in self.stream:
-            self.num_lines += 1
-            if self.num_lines == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                self.num_broken += 1
-                text = line.decode(errors="replace")
-            yield parse_segment(text, self.path, self.num_lines)
+def decode_line(line: bytes, number: int) -> tuple[str, bool]:
+    """The text of a line without its end, and whether it is UTF-8; bytes that are not become U+FFFD."""
+    if number == 1:
+        line = line.removeprefix(BYTE_ORDER_MARK)
+    line = line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return line.decode(), True
+    except UnicodeDecodeError:
+        return line.decode(errors="replace"), False

@@ -1,0 +1,276 @@
+"""One run of ``hiero decode``: read, share out, write in order, report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import hiero
+from hiero.cli.progress import Progress
+from hiero.config import NO_WEIGHTS, Config, make_model
+from hiero.decode import DerivationFeatures, Model
+from hiero.derivation import Derivation
+from hiero.errors import FormatError, HieroError
+from hiero.forest import Forest
+from hiero.formats.resumable import ResumableOutput, StandardOutput
+from hiero.formats.segments import Segment, decode_line, parse_segment
+from hiero.formats.text import open_output, read_chunks
+from hiero.inorder import in_order
+from hiero.rulesource import grammar_paths
+from hiero.statistics import Statistics
+from hiero.translations import TranslationWriter
+
+STANDARD_INPUT = "<stdin>"
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(slots=True)
+class Result:
+    """What a thread makes of one line."""
+
+    line: bytes
+    block: bytes
+    statistics: Statistics
+    num_escaped: int
+    merged: frozenset[str]
+    is_utf8: bool
+    has_grammar: bool
+
+
+class Job:
+    def __init__(self, args: argparse.Namespace, config: Config) -> None:
+        self.args, self.config = args, config
+        self.statistics = Statistics()
+        self.style = args.format or ("cdec" if config.search.kbest else "text")
+        self.path = STANDARD_INPUT if args.input == "-" else args.input
+        self.base = Path(".") if args.input == "-" else Path(args.input).parent
+        self.load_seconds = 0.0
+        self.num_resumed = 0
+        self.num_escaped = 0
+        self.num_broken = 0
+        self.merged: set[str] = set()
+        self.without_grammar: int | None = None  # the first line that had none
+        self.model: Model
+
+    # ---- the run
+
+    def run(self) -> None:
+        if self.args.forest:
+            _make_directory(self.args.forest)
+        lines, total = self._open_input()
+        start = time.process_time()
+        if self.config.weights is None:
+            self._say(NO_WEIGHTS)
+        self.model = make_model(self.config, base=self.base)
+        self.load_seconds = time.process_time() - start
+        with ExitStack() as stack:
+            output = self._open_output(stack)
+            try:
+                self._resume(output, lines)
+                self.model.warm_up()
+                self._decode(output, lines, total)
+            except BaseException:
+                output.close()
+                if output.done and self.args.output != "-" and not self.args.quiet:
+                    print(
+                        f"hiero: {output.done} lines are in {self.args.output}.part; --resume continues",
+                        file=sys.stderr,
+                    )
+                raise
+            output.finish()
+
+    def _decode(
+        self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
+    ) -> None:
+        # Where results appear on a terminal, they are the progress.
+        quiet = self.args.quiet or (self.args.output == "-" and sys.stdout.isatty())
+        results = in_order(self._translate, enumerate(lines, output.done + 1), self.args.threads)
+        with Progress("decode", total, quiet=quiet) as progress, contextlib.closing(results):
+            progress.advance(output.done)
+            for result in results:
+                output.write(result.block, result.line)
+                self._account(result, output.done)
+                progress.advance(1, f"{self.statistics.mean_score:.3f} mean score")
+
+    def _resume(self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes]) -> None:
+        self.num_resumed = output.done
+        output.skip(lines)
+        for number in range(output.done if self.args.forest else 0):
+            path = self._forest_path(number)
+            if not path.exists():
+                hint = "leave --resume out to start again"
+                raise FormatError(path, 0, found="no such file", expected="the forest", hint=hint)
+
+    # ---- input and output
+
+    def _open_input(self) -> tuple[Iterator[bytes], int | None]:
+        """The lines, with their ends, and how many there are if that can be known."""
+        if self.args.input == "-":
+            return _standard_input(self.args.quiet), None
+        # Read whole: so that the number of lines is known, and the file may change meanwhile.
+        data = b"".join(chunk.data for chunk in read_chunks(self.path, what="text to translate"))
+        if b"<seg" in data:
+            self._check(io.BytesIO(data))
+        return iter(io.BytesIO(data)), data.count(b"\n")
+
+    def _check(self, lines: Iterable[bytes]) -> None:
+        """Find what is wrong with the input before hours go by, not after."""
+        own = [section.per_sentence for section in self.config.grammar if section.per_sentence is not None]
+        bases = [Path(base) for base in own] or [self.base]
+        for number, line in enumerate(lines, 1):
+            if b"<seg" in line:
+                segment = parse_segment(decode_line(line, number)[0], self.path, number)
+                for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
+                    if not (base / name).exists():
+                        error = FormatError(base / name, 0, found="no such file", expected="a grammar")
+                        raise self._placed(error, number)
+
+    def _placed(self, error: HieroError, number: int) -> HieroError:
+        """An error with the line of the input that it came up with."""
+        place = f"{self.path}:{number}"
+        if not isinstance(error, FormatError):
+            return HieroError(f"{place}: {error}")
+        if error.path == self.path:
+            return error
+        hint = f"{error.hint}; for {place}" if error.hint else f"for {place}"
+        return FormatError(error.path, error.line, found=error.found, expected=error.expected, hint=hint)
+
+    def _open_output(self, stack: ExitStack) -> ResumableOutput | StandardOutput:
+        target = self.args.output
+        if target == "-":
+            return StandardOutput(sys.stdout.buffer)
+        if Path(target).exists() and not Path(target).is_file():
+            return StandardOutput(stack.enter_context(open(target, "wb", buffering=0)), target)
+        made_with = [
+            hiero.__version__,
+            dataclasses.asdict(self.config),
+            self.style,
+            self.args.forest and [self.args.forest, self.args.forest_format],
+            [_identity(path) for path in self.config.model_files],
+        ]
+        settings = json.dumps(made_with, sort_keys=True)
+        return ResumableOutput(target, settings, resume=self.args.resume)
+
+    def _forest_path(self, number: int) -> Path:
+        return Path(self.args.forest) / f"{number}.{self.args.forest_format}"
+
+    # ---- one line
+
+    def _translate(self, numbered: tuple[int, bytes]) -> Result:
+        number, line = numbered
+        text, is_utf8 = decode_line(line, number)
+        here = Statistics()
+        try:
+            segment = parse_segment(text, self.path, number)
+            forest = self.model.parse(segment, here)
+        except HieroError as error:
+            raise self._placed(error, number) from error
+        features = DerivationFeatures.of(forest, cdec_names=self.config.features.cdec_names)
+        writer = TranslationWriter(self.style)
+        with here.timed("kbest"):
+            found = self._list(forest)
+        with here.timed("output"):
+            block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
+            if self.args.forest:
+                forest.save(self._forest_path(number - 1))
+        return Result(
+            line,
+            block.encode(),
+            here,
+            writer.num_escaped,
+            frozenset(features.replay.merged),
+            is_utf8,
+            self._has_grammar(segment),
+        )
+
+    def _list(self, forest: Forest) -> list[Derivation]:
+        if self.config.search.kbest:
+            found = forest.kbest(self.config.search.kbest, self.config.search.unique)
+        else:
+            found = [forest.viterbi()] if forest else []
+        for translation in found[:1]:
+            translation.words  # noqa: B018  works all of them out
+        return found
+
+    def _has_grammar(self, segment: Segment) -> bool:
+        return bool(grammar_paths(segment.attributes)) or any(section.path for section in self.config.grammar)
+
+    # ---- what the user should know
+
+    def _account(self, result: Result, number: int) -> None:
+        self.statistics.add(result.statistics)
+        self.num_escaped += result.num_escaped
+        self.num_broken += not result.is_utf8
+        self.merged |= result.merged
+        if not result.has_grammar and self.without_grammar is None:
+            self.without_grammar = number
+            self._say(
+                f"{self.path}:{number}: no grammar (expected -g GRAMMAR, grammar in the configuration,"
+                ' or <seg grammar="…">); words pass through as they are'
+            )
+
+    def report(self) -> None:
+        if self.num_broken:
+            self._say(f"{self.num_broken} lines were not UTF-8; what could not be read is written as U+FFFD")
+        if self.statistics.failed:
+            self._say(f"{self.statistics.failed} sentences have no translation")
+        if self.num_escaped:
+            self._say(f"the word ||| is written as &#124;&#124;&#124; ({self.num_escaped} times)")
+        if self.merged:
+            example = min(self.merged)
+            self._say(f"{len(self.merged)} of cdec's names stand for several features, such as {example}")
+
+    def _say(self, note: str) -> None:
+        if not self.args.quiet:
+            print(f"hiero: {note}", file=sys.stderr)
+
+    def write_statistics(self, path: str, seconds: float) -> None:
+        numbers = self.statistics.as_dict()
+        numbers["load_s"] += self.load_seconds
+        numbers["wall_s"] = seconds
+        numbers["resumed"] = self.num_resumed  # lines that an earlier run had done, counted nowhere above
+        with open_output(path) as stream:
+            stream.write((json.dumps(numbers, indent=2) + "\n").encode())
+
+
+def _identity(path: str) -> list[int]:
+    """What changes if a file is written anew."""
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _standard_input(quiet: bool) -> Iterator[bytes]:
+    """The lines of standard input, as they come."""
+    stream = sys.stdin.buffer
+    if sys.stdin.isatty() and not quiet:
+        print("hiero: reading sentences from the terminal, a line each", file=sys.stderr)
+    if not isinstance(stream, io.BufferedReader) or stream.peek(2)[:2] != GZIP_MAGIC:
+        yield from stream
+        return
+    try:
+        for chunk in read_chunks("-", what="text to translate"):
+            yield from io.BytesIO(chunk.data)
+    except FormatError as error:
+        found, expected, hint = error.found, error.expected, error.hint
+        raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        found = "a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        raise FormatError(path, 0, found=found, expected="a directory") from None
+    if not os.access(path, os.W_OK):
+        raise FormatError(path, 0, found="no right to write", expected="a directory for forests")

@@ -1,0 +1,52 @@
+"""Settings in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hiero.errors import FormatError, show
+from hiero.formats.text import read_lines
+
+MERGE = "tag:yaml.org,2002:merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and no key twice: YAML itself would forget the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key_node.tag != MERGE:
+                if key in seen:
+                    problem = f"the key {show(str(key))} a second time"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_settings(path: str | Path) -> Any:
+    """What a YAML file holds, None if nothing."""
+    data = b"\n".join(read_lines(path, "settings in YAML"))
+    try:
+        text = data.decode("utf-8-sig")
+        return yaml.load(text, _Loader)
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        raise FormatError(path, line, found=f"the byte 0x{byte:02x}", expected="text in UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        found = (error.problem or error.context or "a mistake").removeprefix("but ").removeprefix("found ")
+        raise FormatError(path, line, found=found, expected="YAML") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        found = f"the character U+{error.character:04X}"
+        raise FormatError(path, line, found=found, expected="YAML") from None
+    except RecursionError:
+        raise FormatError(path, 0, found="lists in lists without end", expected="YAML") from None
+    except ValueError as error:  # a date such as 2020-99-99
+        raise FormatError(path, 0, found=f"an impossible value ({error})", expected="YAML") from None
