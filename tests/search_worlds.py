@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """Random systems for property tests of the search: small enough that every derivation can be listed.
 
 All numbers are eighths or quarters, so that sums are exact in any order and ties are real.
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,13 +17,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.decode import Model, SearchConfig
+from hiero.decode import Model
 from hiero.derivation import Derivation
 from hiero.featureset import FeatureSet
 from hiero.forest import Forest
 from hiero.formats.segments import Segment
 from hiero.language import load_language_models
 from hiero.rulesource import RuleList
+from hiero.searchconfig import SearchConfig
 from hiero.symbols import Symbols, gap_index, gap_label
 from hiero.weights import Weights
 from tests.naive import chart as naive_chart
@@ -29,18 +32,19 @@ from tests.naive import lm as naive_lm
 from tests.naive import search as naive
 from tests.naive.search import Rule
 
-SOURCE_WORDS = ["a", "b", "c"]
+SOURCE_WORDS = ["a", "b"]
 TARGET_WORDS = ["u", "v", "w", "a"]
 UNSEEN = "z"  # on the source side: known to no rule; on the target side: to no language model
 LABELS = ["X", "Y", "S"]
 GLUE, PASS_THROUGH = -0.25, -1.5
-MAX_DERIVATIONS = 150
+MAX_DERIVATIONS = 300
 
 quarters = st.integers(-8, 8).map(lambda number: number / 4)
 
 
 @st.composite
 def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
+    """Any rule: with up to two gaps, which may stand next to each other, at the ends or alone."""
     labels = draw(st.lists(st.sampled_from(["X", "X", "X", "Y", "S"]), max_size=2))
     src = draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=0 if labels else 1, max_size=2))
     tgt = draw(st.lists(st.sampled_from([*TARGET_WORDS, UNSEEN]), max_size=3))
@@ -50,6 +54,23 @@ def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
         src.insert(place, f"[{label},{index}]")
         tgt.insert(draw(st.integers(0, len(tgt))), f"[{label},{index}]")
     return Rule(draw(st.sampled_from(["X", "X", "X", "Y", "S"])), tuple(src), tuple(tgt), draw(scores))
+
+
+@st.composite
+def grammars(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> tuple[Rule, ...]:
+    """Several translations for some words, a way to join two parts, and whatever else."""
+    words, targets = st.sampled_from(SOURCE_WORDS), st.lists(st.sampled_from(TARGET_WORDS), max_size=2)
+    lexical = st.builds(lambda *rule: Rule("X", *rule), st.tuples(words), targets.map(tuple), scores)
+    between = draw(st.lists(words, max_size=1))
+    tgt = draw(
+        st.permutations(["[X,1]", "[X,2]", *draw(st.lists(st.sampled_from(TARGET_WORDS), max_size=1))])
+    )
+    join = Rule("X", ("[X,1]", *between, "[X,2]"), tuple(tgt), draw(scores))
+    return (
+        *draw(st.lists(lexical, min_size=2, max_size=5)),
+        join,
+        *draw(st.lists(rules(scores), max_size=4)),
+    )
 
 
 def rule_text(rule: Rule) -> str:
@@ -67,15 +88,21 @@ def arpa_texts(draw: st.DrawFn, max_order: int = 4, words: tuple[str, ...] = ("u
     sections: list[list[tuple[str, ...]]] = [[(word,) for word in vocabulary]]
     for _ in range(2, order + 1):
         contexts = [ngram for ngram in sections[-1] if ngram[-1] != "</s>"]
-        pairs = st.tuples(st.sampled_from(contexts), st.sampled_from(vocabulary[1:])) if contexts else None
-        longer = pairs and pairs.map(lambda pair: (*pair[0], pair[1]))
-        sections.append(draw(st.lists(longer, max_size=7, unique=True)) if longer else [])
+        if not contexts:
+            sections.append([])
+            continue
+        pair = st.tuples(st.sampled_from(contexts), st.sampled_from(vocabulary[1:]))
+        longer = pair.map(lambda pair: (*pair[0], pair[1]))
+        sections.append(draw(st.lists(longer, min_size=2, max_size=7, unique=True)))
     lines = ["\\data\\", *(f"ngram {n}={len(ngrams)}" for n, ngrams in enumerate(sections, 1))]
     for n, ngrams in enumerate(sections, 1):
-        lines.append(f"\\{n}-grams:")
+        lines += ["", f"\\{n}-grams:"]
         backoff = st.sampled_from(backoffs) if n < order else st.just("")
         lines += [f"{draw(probs)}\t{' '.join(ngram)}{draw(backoff)}" for ngram in ngrams]
-    return "\n".join([*lines, "\\end\\", ""])
+    return "\n".join([*lines, "", "\\end\\", ""])
+
+
+read_arpa = lru_cache(naive_lm.read_arpa)
 
 
 @dataclass(frozen=True)
@@ -98,7 +125,9 @@ class System:
         return given | dict(zip(self.lm_names, (weight for _, weight in self.models), strict=True))
 
     @contextmanager
-    def opened(self, *, pop_limit: int = 0, features: FeatureSet | None = None, **settings: Any) -> Iterator[Model]:
+    def opened(
+        self, *, pop_limit: int = 0, features: FeatureSet | None = None, **settings: Any
+    ) -> Iterator[Model]:
         """The system as the package has it."""
         symbols = Symbols()
         symbols.labels.intern_all(label.encode() for label in self.labels)
@@ -116,17 +145,20 @@ class System:
             return model.parse(Segment(self.words))
 
     def lm_score(self, words: tuple[str, ...]) -> float:
-        return sum(weight * naive_chart.sentence(naive_lm.read_arpa(text), words) for text, weight in self.models)
+        return sum(
+            weight * naive_chart.sentence(naive_lm.read_arpa(text), words) for text, weight in self.models
+        )
 
 
 @st.composite
 def systems(draw: st.DrawFn, max_models: int = 2, scores: st.SearchStrategy[float] = quarters) -> System:
     """A system whose sentence is cut so that it has no more than MAX_DERIVATIONS derivations."""
     lm_weight = st.sampled_from([1.0, 0.5, 0.25, 0.0, -0.5])
+    num_models = draw(st.sampled_from([n for n in (0, 1, 1, 1, 2) if n <= max_models]))
     system = System(
-        tuple(draw(st.lists(rules(scores), max_size=7))),
-        tuple(draw(st.lists(st.sampled_from([*SOURCE_WORDS, UNSEEN]), min_size=1, max_size=5))),
-        tuple(draw(st.lists(st.tuples(arpa_texts(), lm_weight), max_size=max_models))),
+        draw(grammars(scores)),
+        tuple(draw(st.lists(st.sampled_from([*SOURCE_WORDS * 3, UNSEEN]), min_size=2, max_size=5))),
+        tuple(draw(st.tuples(arpa_texts(), lm_weight)) for _ in range(num_models)),
         draw(st.integers(1, 6)),
         tuple(draw(st.permutations(LABELS))),
     )

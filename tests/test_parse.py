@@ -107,29 +107,25 @@ def bundles_of(setting: Setting) -> dict[Cell, list[Bundle]]:
     return found
 
 
+UNARY_CIRCLE = (
+    Rule("X", ("a",), ()),
+    Rule("Y", ("[X,1]",), ("[X,1]",)),
+    Rule("X", ("[Y,1]",), ("[Y,1]",)),
+    Rule("Y", ("[Y,1]",), ("[Y,1]",)),
+    Rule("Y", ("[Y,1]", "a"), ("[Y,1]",)),
+)
+ONLY_GAPS = (
+    Rule("X", ("[X,1]", "[X,2]"), ("[X,2]", "[X,1]")),
+    Rule("X", ("[X,1]", "a", "[X,2]"), ("[X,1]", "[X,2]")),
+    Rule("X", ("a",), ("u",)),
+    Rule("X", ("b",), ("u",)),
+    Rule("X", ("b",), ("v",)),
+)
+
+
 @given(worlds())
-# Unary rules in a circle, and one that leads to itself.
-@example(
-    World(
-        ("a", "a"),
-        (Rule("X", ("a",), ()), Rule("Y", ("[X,1]",), ("[X,1]",)), Rule("X", ("[Y,1]",), ("[Y,1]",)))
-        + (Rule("Y", ("[Y,1]",), ("[Y,1]",)), Rule("Y", ("[Y,1]", "a"), ("[Y,1]",))),
-        (ALONE, BOTH),
-        ("Y", "X", "S"),
-        2,
-    )
-)
-# Gaps next to each other, at both ends, and the limit reached by one of them alone.
-@example(
-    World(
-        ("a", "b", "a", "b"),
-        (Rule("X", ("[X,1]", "[X,2]"), ("[X,2]", "[X,1]")), Rule("X", ("[X,1]", "a", "[X,2]"), ("[X,1]", "[X,2]")))
-        + (Rule("X", ("a",), ("u",)), Rule("X", ("b",), ("u",)), Rule("X", ("b",), ("v",))),
-        (ALONE, BOTH),
-        ("X", "Y", "S"),
-        3,
-    )
-)
+@example(World(("a", "a"), UNARY_CIRCLE, (ALONE, BOTH), ("Y", "X", "S"), 2))
+@example(World(("a", "b", "a", "b"), ONLY_GAPS, (ALONE, BOTH), ("X", "Y", "S"), 3))
 def test_bundles_are_those_of_brute_force(world: World) -> None:
     found, expected = bundles_of(parsed(world)), naive.parse(world)
     assert found.keys() == expected.keys()
@@ -190,8 +186,13 @@ def test_room_is_kept_or_doubled() -> None:
 @pytest.mark.parametrize("words", [["a"], ["a", "b", "c", "d", "e"]])
 def test_children_are_found_by_symbol(words: list[str]) -> None:
     symbols = Symbols()
-    rules = [f"[X] ||| {word} ||| x" for word in words] + ["[X] ||| [X,1] a ||| [1]", "[X] ||| b [Y,1] ||| [1]"]
+    rules = [f"[X] ||| {word} ||| x" for word in words] + [
+        "[X] ||| [X,1] a ||| [1]",
+        "[X] ||| b [Y,1] ||| [1]",
+    ]
     trie = build_grammar([parse_cdec(rules, symbols)]).trie
     for symbol in range(-20, len(symbols.words) + 2):
-        child = [node for node in range(trie.first_child[0], trie.first_child[1]) if trie.symbol[node] == symbol]
+        child = [
+            node for node in range(trie.first_child[0], trie.first_child[1]) if trie.symbol[node] == symbol
+        ]
         assert find_child(trie, 0, symbol) == (child[0] if child else -1)

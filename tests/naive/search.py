@@ -34,7 +34,7 @@ class Bundle(NamedTuple):
 class Derivation(NamedTuple):
     rule: Rule
     cell: Cell
-    parts: tuple[Derivation, ...]  # type: ignore[misc]
+    parts: tuple[Derivation, ...]
 
 
 def is_gap(symbol: str) -> bool:

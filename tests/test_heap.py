@@ -1,0 +1,33 @@
+"""The heap against a sorted list."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.kernels.heap import heap_pop, heap_push
+
+# None: take the best away; else an entry with this priority comes in. Few priorities, so that many are equal.
+steps = st.lists(st.none() | st.integers(-2, 2).map(float), max_size=40)
+
+
+@given(steps, st.permutations(range(40)))
+def test_the_top_is_the_best_and_of_equals_the_smallest(changes, ids):
+    priority, entry = np.empty(40), np.empty(40, np.int32)
+    expected, size = [], 0
+    for change, number in zip(changes, ids, strict=False):
+        if change is not None:
+            heap_push(priority, entry, size, change, number)
+            expected.append((-change, number))
+            size += 1
+        elif size:
+            best = min(expected)
+            assert (-priority[0], entry[0]) == best
+            expected.remove(best)
+            heap_pop(priority, entry, size)
+            size -= 1
+    while size:
+        best = min(expected)
+        assert (-priority[0], entry[0]) == best
+        expected.remove(best)
+        heap_pop(priority, entry, size)
+        size -= 1
