@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.lm import chain, extends_right, find_slot
+from hiero.lm import chain, extends_left, extends_right, find_slot
 
 LEFT, FULL, RIGHT = 0, 1, 2
 
@@ -106,8 +106,7 @@ def add_word(lm, m, states, row, word, scratch):
     key = np.uint64(word)
     left_key = key
     matched = 1
-    # A negative stored probability says that no longer n-gram ends in this one.
-    while matched <= num_context and prob >= 0.0:
+    while matched <= num_context and extends_left(prob):
         key = chain(key, states.right_word[row, m, matched - 1])
         slot = find_slot(lm, m, key)
         if slot < 0:
@@ -123,7 +122,7 @@ def add_word(lm, m, states, row, word, scratch):
     for i in range(matched - 1, num_context):
         score += states.right_backoff[row, m, i]
     if states.length[row, m, FULL] == 0:
-        if prob < 0.0 or matched == order or matched <= num_context:
+        if not extends_left(prob) or matched == order or matched <= num_context:
             states.length[row, m, FULL] = 1
         else:
             at = states.length[row, m, LEFT]
@@ -186,7 +185,7 @@ def add_tail(lm, m, states, row, tails, tail, scratch):
         matched = 0
         next_use = 0
         found = True
-        while matched < use and prob >= 0.0:
+        while matched < use and extends_left(prob):
             key = chain(key, states.right_word[row, m, matched])
             slot = find_slot(lm, m, key)
             if slot < 0:
@@ -207,7 +206,7 @@ def add_tail(lm, m, states, row, tails, tail, scratch):
         for i in range(next_use):
             scratch[i] = scratch[num_context + i]
         if states.length[row, m, FULL] == 0:
-            if prob < 0.0 or not found or length + matched == order:
+            if not extends_left(prob) or not found or length + matched == order:
                 states.length[row, m, FULL] = 1
             else:
                 at = states.length[row, m, LEFT]
@@ -227,11 +226,8 @@ def add_tail(lm, m, states, row, tails, tail, scratch):
         states.length[row, m, FULL] = 1
         _take_right(states, row, tails, tail, m)
         return score
+    # A tail that is not full is all context: its words on the right are those on the left.
     num_right = tails.length[tail, m, RIGHT]
-    if num_right < num_left:
-        # The tail's right side was minimised: it does not see past itself.
-        _take_right(states, row, tails, tail, m)
-        return score
     for i in range(use - 1, -1, -1):
         states.right_word[row, m, num_right + i] = states.right_word[row, m, i]
     for i in range(num_right):
