@@ -75,10 +75,11 @@ class Model:
         forest = self._parse(segment, here)
         here.sentences += 1
         here.words += len(segment.words)
-        if forest:
-            here.score += float(forest.best()[0][-1])
-        else:
-            here.failed += 1
+        with here.timed("kbest"):
+            if forest:
+                here.score += float(forest.best()[0][-1])
+            else:
+                here.failed += 1
         if statistics is not None:
             statistics.add(here)
         return forest
@@ -102,7 +103,7 @@ class Model:
             tables = [source.rules_for(src, segment.attributes) for source in self.sources]
             grammar, first_glue = self._grammar_of(src, tables)
             label_order = self._label_order(grammar)
-        lm_word = self.language_models.word_ids(self.symbols.words)
+            lm_word = self.language_models.word_ids(self.symbols.words)
         with statistics.timed("features"):
             rule_score = self.scorer.scores(grammar, lm_word)
             lm_weight = self._lm_weight()
@@ -132,11 +133,12 @@ class Model:
                 " (set pop_limit, a smaller span_limit, or a larger max_edges)"
             )
         statistics.rules += grammar.num_rules
-        statistics.scored += num_scored
+        statistics.scored += int(num_scored)
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
-        return self._forest(segment, grammar, lm_word, parse, chart if goal >= 0 else _EMPTY_CHART)
+        with statistics.timed("search"):
+            return self._forest(segment, grammar, lm_word, parse, chart if goal >= 0 else _EMPTY_CHART)
 
     def _grammar_of(self, src: Ints, tables: list[RuleTable]) -> tuple[Grammar, int]:
         """All rules of a sentence, and where among them glue begins, which is not in the trie."""
