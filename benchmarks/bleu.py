@@ -1,0 +1,124 @@
+"""What BLEU statistics of k-best lists cost: ``python -m benchmarks.bleu``.
+
+200 sentences with lists of 100 translations, which differ from their reference as those of a system do: some
+words are missing, some are others, some change places. Beside it sacrebleu's own counting of the same
+strings, and what a test of significance takes for a test set of 3,000 sentences. Times are process CPU time,
+the best of several runs after the first; compiling is a row of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import sacrebleu
+
+from hiero._jit import compile_timer
+from hiero.metrics import SENTENCE_BLEU, References, corpus_bleu
+from hiero.significance import bootstrap_scores, randomization_test
+
+SENTENCES, KBEST, LENGTH, VOCABULARY = 200, 100, 25, 10_000
+TEST_SET, TRIALS = 3_000, 10_000
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int32]
+
+
+def sentence(rng: np.random.Generator) -> Words:
+    """Words drawn by Zipf's law, so that some come twice."""
+    length = int(rng.integers(LENGTH // 2, 2 * LENGTH))
+    return np.minimum(rng.zipf(1.3, length), VOCABULARY - 1).astype(np.int32)
+
+
+def translation(rng: np.random.Generator, reference: Words) -> Words:
+    words = reference.copy()
+    other = rng.random(len(words)) < 0.3
+    words[other] = rng.integers(0, VOCABULARY, np.count_nonzero(other))
+    place = int(rng.integers(1, len(words)))
+    words[place - 1], words[place] = words[place], words[place - 1]
+    return words[rng.random(len(words)) < 0.95]
+
+
+def best(run: Callable[[], object], times: int = 5) -> float:
+    run()
+    seconds = []
+    for _ in range(times):
+        start = time.process_time()
+        run()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def row(what: str, seconds: float, per: int = 0, unit: str = "") -> None:
+    share = f"{seconds / per * 1e6:10.2f} µs a {unit}" if per else ""
+    print(f"{what:48}{seconds * 1e3:10.2f} ms{share}")
+
+
+def main() -> None:
+    rng = np.random.default_rng(1)
+    sentences = [sentence(rng) for _ in range(SENTENCES)]
+    lists = [[translation(rng, words) for _ in range(KBEST)] for words in sentences]
+    references = References([[words] for words in sentences])
+    flat = [words for found in lists for words in found]
+    first_hyp = np.arange(0, len(flat) + 1, KBEST)
+    first_word = np.concatenate([[0], np.cumsum([len(words) for words in flat])])
+    word = np.concatenate(flat)
+    chosen = np.arange(SENTENCES)
+    print(f"{SENTENCES} lists of {KBEST}, {len(word) / len(flat):.1f} words a translation")
+
+    stats = references.batch_statistics(chosen, first_hyp, first_word, word)
+    compiling = compile_timer.seconds
+    texts = [" ".join(map(str, words.tolist())) for words in flat[:2000]]
+    metric = sacrebleu.BLEU(tokenize="none", force=True)
+    streams = [[" ".join(map(str, sentences[n // KBEST].tolist())) for n in range(len(texts))]]
+    # No speed without the same result.
+    assert metric._extract_corpus_statistics(texts, streams) == stats[: len(texts)].tolist()
+
+    row(
+        "statistics, all lists in one call",
+        best(lambda: references.batch_statistics(chosen, first_hyp, first_word, word)),
+        len(flat),
+        "translation",
+    )
+    row(
+        "statistics, a call for each list",
+        best(lambda: [references.statistics(s, found) for s, found in enumerate(lists)]),
+        len(flat),
+        "translation",
+    )
+    row(
+        "statistics by sacrebleu",
+        best(lambda: metric._extract_corpus_statistics(texts, streams), 2),
+        len(texts),
+        "translation",
+    )
+    for name in ("liang", "lin", "cdec-ibm"):
+        row(f"sentence BLEU: {name}", best(lambda n=name: SENTENCE_BLEU[n](stats)), len(flat), "translation")  # type: ignore[misc]
+    significance(stats)
+    print(f"{'compiling (0 if cached)':48}{compiling:10.2f} s")
+
+
+def significance(stats: Ints) -> None:
+    first, second = (stats[start::6][:TEST_SET][None].astype(np.float64) for start in (0, 1))
+
+    def bleu(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return 100 * corpus_bleu(sums)
+
+    row(
+        f"approximate randomisation, {TRIALS} trials",
+        best(lambda: randomization_test(bleu, first, second, TRIALS), 2),
+        TRIALS,
+        "trial",
+    )
+    row(
+        f"bootstrap of two systems, {TRIALS} samples",
+        best(lambda: bootstrap_scores(bleu, [first, second], TRIALS), 2),
+        TRIALS,
+        "sample",
+    )
+
+
+if __name__ == "__main__":
+    main()

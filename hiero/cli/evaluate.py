@@ -1,0 +1,168 @@
+"""``hiero eval``: score translations, compare systems."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hiero.errors import UsageError
+
+if TYPE_CHECKING:
+    from hiero.evaluation import EvalConfig, Report, System
+
+DESCRIPTION = """\
+Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
+names one, which may have several tuning runs. The first system is the baseline for all others.
+
+HYP is plain lines, a k-best list (id ||| translation ||| ...; the first of each id counts) or the JSON lines
+of hiero decode; gz is recognised. TER is an error rate: lower is better."""
+EPILOG = """\
+examples:
+  hiero eval output.txt -r reference.en
+  hiero eval old.txt new.txt -r ref0 ref1 ref2 --test bootstrap
+  hiero eval --system mert=m1,m2,m3 --system pro=p1,p2,p3 -r reference.en --per-segment scores.tsv
+
+Several runs of a system show what luck in tuning does (Clark et al. 2011): the score is their mean, std how
+far they lie apart, and the test swaps the outputs of the runs pair by pair."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero eval``."""
+    command = subparsers.add_parser(
+        "eval",
+        help="score translations, compare systems",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument_group("input and output").add_argument
+    add("hypotheses", metavar="HYP", nargs="*", help="translations; - is standard input")
+    add("-r", "--references", metavar="REF", nargs="+", required=True, help="one or several references")
+    add(
+        "--system",
+        metavar="NAME=RUN1,RUN2,...",
+        action="append",
+        default=[],
+        help="a system by name, with the output of one or several tuning runs; repeatable",
+    )
+    add("--input-format", choices=["text", "kbest", "json"], help="of all HYP; default: as they look")
+    add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
+    add("--format", choices=["table", "json"], default="table", help="default: table")
+    add("--per-segment", metavar="FILE", help="write the scores of every line, columns between tabs")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add = command.add_argument_group("metrics").add_argument
+    add("--metrics", metavar="A,B,...", default="bleu,chrf,ter", help="of bleu, chrf, chrf++, ter")
+    add(
+        "--tokenize",
+        metavar="NAME",
+        default="13a",
+        help="for BLEU, as in sacrebleu: none, 13a (default), ...",
+    )
+    add("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
+    add("--force", action="store_true", help="do not say that the input looks tokenised")
+    add = command.add_argument_group("significance").add_argument
+    add(
+        "--test",
+        choices=["ar", "bootstrap", "none"],
+        default="ar",
+        help="against the first system: approximate randomisation (default) or paired bootstrap",
+    )
+    add(
+        "--trials",
+        metavar="N",
+        type=int,
+        default=10_000,
+        help="of test and intervals (default 10,000; 0: no trials)",
+    )
+    add("--seed", metavar="N", type=int, default=1, help="default 1")
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    named = list(_named(args))
+    if not named:
+        raise UsageError("found no translations, expected HYP or --system NAME=RUN1,RUN2")
+    config = _config(args)
+    inputs = [path for _, runs in named for path in runs] + args.references
+    if inputs.count("-") > 1:
+        raise UsageError("found - more than once, but standard input can only be read once")
+
+    from hiero.evaluation import evaluate
+    from hiero.formats.hypotheses import read_references
+    from hiero.formats.text import open_output
+
+    references = read_references(args.references)
+    systems = _systems(args, named, len(references[0]))
+    report = evaluate(systems, references, config)
+    if report.tokenized and not args.force and not args.quiet:
+        print(
+            f"hiero: the input looks tokenised, and BLEU tokenises it again ({args.tokenize}); "
+            "detokenise both sides, or --tokenize none, or --force",
+            file=sys.stderr,
+        )
+    _write(args, report)
+    if args.per_segment:
+        with open_output(args.per_segment) as stream:
+            stream.writelines(f"{line}\n".encode() for line in report.segment_lines())
+    return 0
+
+
+def _named(args: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Every system's name and the files of its runs."""
+    yield from ((path, [path]) for path in args.hypotheses)
+    for spec in args.system:
+        name, equals, paths = spec.partition("=")
+        if not equals or not name or not paths:
+            raise UsageError(f"argument --system: found {spec!r}, expected NAME=RUN1,RUN2,...")
+        runs = [paths] if Path(paths).exists() else paths.split(",")
+        if "" in runs:
+            raise UsageError(f"argument --system: found {spec!r}, expected a file between all commas")
+        yield name, runs
+
+
+def _config(args: argparse.Namespace) -> EvalConfig:
+    from hiero.evaluation import EvalConfig
+
+    for name in ("trials", "seed"):
+        if getattr(args, name) < 0:
+            raise UsageError(f"argument --{name}: found {getattr(args, name)}, expected 0 or more")
+    return EvalConfig(
+        metrics=[name for name in args.metrics.split(",") if name],
+        test=args.test,
+        tokenize=args.tokenize,
+        lowercase=args.lowercase,
+        trials=args.trials,
+        seed=args.seed,
+    )
+
+
+def _systems(args: argparse.Namespace, named: list[tuple[str, list[str]]], lines: int) -> list[System]:
+    from hiero.evaluation import System
+    from hiero.formats.hypotheses import read_hypotheses
+
+    systems = []
+    for name, paths in named:
+        runs = []
+        for path in paths:
+            found = read_hypotheses(path, lines, args.references[0], args.input_format)
+            if found.missing and not args.quiet:
+                print(f"hiero: {path}: {found.missing} sentences have no translation", file=sys.stderr)
+            runs.append(found.lines)
+        systems.append(System(name, runs))
+    return systems
+
+
+def _write(args: argparse.Namespace, report: Report) -> None:
+    from hiero.formats.text import open_output
+
+    if args.format == "json":
+        record = report.as_dict() | {"references": args.references}
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = report.table()
+    with open_output(args.output) as stream:
+        stream.write(text.encode())

@@ -1,0 +1,240 @@
+"""``hiero prep``: raw text to words, and words to text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hiero.cli.progress import Progress
+from hiero.errors import UsageError
+
+if TYPE_CHECKING:
+    from hiero.prep import PrepConfig, PrepCounts
+
+DESCRIPTION = """\
+Make raw text what the other commands expect: Unicode in NFC, no control characters, words and punctuation
+with single spaces between them (sacremoses, nothing escaped), lower case if asked for.
+
+Two files, -s and -t, are parallel: pairs that are empty, too long or too unequal are dropped, and counted on
+standard error. Of a single file, -i, nothing is dropped unless a limit is given: translations must line up.
+
+--detokenize is the way back: words to text, with capitals where sentences begin and in words of a list."""
+EPILOG = """\
+examples:
+  hiero prep -s raw.de -t raw.en --src-lang de --tgt-lang en --lowercase -o train.de train.en -j 4
+  hiero prep -i test.raw.de --lang de --lowercase -o test.de
+  hiero prep --learn-truecase -i raw.en --lang en -o truecase.en
+  hiero decode ... | hiero prep --detokenize --lang en --truecase truecase.en"""
+DEFAULTS = {"min_words": 1, "max_words": 80, "max_ratio": 9.0}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero prep``."""
+    command = subparsers.add_parser(
+        "prep",
+        help="tokenise and clean text, and back",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument_group("input and output").add_argument
+    add("-s", "--source", metavar="SRC", help="source side of parallel text; gz is recognised")
+    add("-t", "--target", metavar="TGT", help="target side, as many lines")
+    add("-i", "--input", metavar="IN", help="a single file; default without -s and -t: standard input")
+    add(
+        "-o",
+        "--output",
+        metavar="OUT",
+        nargs="+",
+        help="two files for -s and -t, one for -i (default: standard output); compressed if it ends in .gz",
+    )
+    add("--src-lang", metavar="LANG", help="language of -s: de, en, ...")
+    add("--tgt-lang", metavar="LANG", help="language of -t")
+    add("--lang", metavar="LANG", help="language of -i")
+    add("-j", "--jobs", metavar="N", type=int, default=1, help="processes (default 1)")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add = command.add_argument_group("text").add_argument
+    add(
+        "--tokenize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="split off punctuation (default)",
+    )
+    add("--lowercase", action="store_true", help="write all words in lower case")
+    add("--normalize-punctuation", action="store_true", help="write quotes, dashes and spaces as Moses does")
+    add = command.add_argument_group("what is dropped (limits of 0: none)").add_argument
+    add("--min-words", metavar="N", type=int, help="lines of fewer words (default for pairs: 1)")
+    add("--max-words", metavar="N", type=int, help="lines of more words (default for pairs: 80)")
+    add("--max-ratio", metavar="X", type=float, help="pairs that differ more in length (default 9)")
+    add("--keep-empty", action="store_true", help="keep pairs of which a side is empty")
+    group = command.add_argument_group("the way back")
+    add = group.add_mutually_exclusive_group().add_argument
+    add("--detokenize", action="store_true", help="turn words into text")
+    add("--learn-truecase", action="store_true", help="write a list of words with capitals, learnt from -i")
+    add = group.add_argument
+    add("--recase", action=argparse.BooleanOptionalAction, help="put in capitals (default of --detokenize)")
+    add("--truecase", metavar="LIST", help="words that have capitals, one a line")
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    if args.detokenize:
+        return _detokenize(args)
+    if args.learn_truecase:
+        return _learn(args)
+    return _prepare(args)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What argparse cannot: which flags go together."""
+    pair = args.source is not None or args.target is not None
+    if pair and (args.source is None or args.target is None):
+        raise UsageError("expected both -s and -t, or -i for a single file")
+    if pair and args.input is not None:
+        raise UsageError("argument -i: not allowed with -s and -t")
+    if args.jobs < 1:
+        raise UsageError(f"argument -j: found {args.jobs}, expected at least 1")
+    for name in DEFAULTS:
+        if (getattr(args, name) or 0) < 0:
+            flag = name.replace("_", "-")
+            raise UsageError(f"argument --{flag}: found {getattr(args, name)}, expected 0 or more")
+    if not pair and args.max_ratio is not None:
+        raise UsageError("argument --max-ratio: expected -s and -t, a single file has no ratio")
+    mode = "detokenize" if args.detokenize else "learn-truecase" if args.learn_truecase else ""
+    if pair and mode:
+        raise UsageError(f"argument --{mode}: expected a single file, -i, not -s and -t")
+    if pair and args.lang:
+        raise UsageError("argument --lang: expected --src-lang and --tgt-lang for -s and -t")
+    if not pair and (args.src_lang or args.tgt_lang):
+        raise UsageError("arguments --src-lang, --tgt-lang: expected --lang for a single file")
+    if not args.detokenize and (args.truecase or args.recase is not None):
+        raise UsageError("arguments --truecase, --recase: only with --detokenize")
+    if args.recase is False and args.truecase:
+        raise UsageError("argument --truecase: not allowed with --no-recase")
+    if mode:
+        _refuse(args, mode, detokenizing=args.detokenize)
+    _check_outputs(args, pair)
+
+
+def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
+    """Flags that would be ignored."""
+    given = {
+        "--lowercase": args.lowercase,
+        "--keep-empty": args.keep_empty,
+        **{f"--{name.replace('_', '-')}": getattr(args, name) is not None for name in DEFAULTS},
+    }
+    if detokenizing:
+        given |= {"--normalize-punctuation": args.normalize_punctuation, "--no-tokenize": not args.tokenize}
+    for flag, is_given in given.items():
+        if is_given:
+            raise UsageError(f"argument {flag}: not allowed with --{mode}")
+
+
+def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
+    wanted = 2 if pair else 1
+    args.output = args.output or ([] if pair else ["-"])
+    if len(args.output) != wanted:
+        expected = "two files, OUT.SRC OUT.TGT," if pair else "one file"
+        raise UsageError(f"argument -o: found {len(args.output)} files, expected {expected}")
+    if pair and Path(args.output[0]).absolute() == Path(args.output[1]).absolute():
+        raise UsageError(f"argument -o: found {args.output[0]} twice, expected two files")
+    if pair and args.source == args.target == "-":
+        raise UsageError("found - twice, but standard input can only be read once")
+
+
+def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
+    """The languages that flags name; without tokenising, none is needed."""
+    from hiero.prep import knows_language
+
+    languages = []
+    needed = args.tokenize or args.normalize_punctuation
+    for name in names:
+        language = getattr(args, name)
+        if language is None and needed:
+            raise UsageError(f"argument --{name.replace('_', '-')}: expected a language, such as de")
+        if needed and not args.quiet and not knows_language(language):
+            print(
+                f"hiero: no abbreviations of language {language} are known, those of English are taken",
+                file=sys.stderr,
+            )
+        languages.append(language or "")
+    return languages
+
+
+def _config(args: argparse.Namespace, pair: bool) -> PrepConfig:
+    from hiero.prep import NO_LIMIT, PrepConfig
+
+    limits = {
+        name: getattr(args, name) if getattr(args, name) is not None else default if pair else NO_LIMIT
+        for name, default in DEFAULTS.items()
+    }
+    return PrepConfig(
+        tokenize=args.tokenize,
+        normalize_punctuation=args.normalize_punctuation,
+        lowercase=args.lowercase,
+        min_words=int(limits["min_words"]),
+        max_words=int(limits["max_words"]),
+        max_ratio=limits["max_ratio"],
+        keep_empty=args.keep_empty,
+    )
+
+
+def _prepare(args: argparse.Namespace) -> int:
+    from hiero.prep import prepare
+
+    pair = args.source is not None
+    inputs = [args.source, args.target] if pair else [args.input or "-"]
+    config = _config(args, pair)
+    languages = _languages(args, ["src_lang", "tgt_lang"] if pair else ["lang"])
+    with Progress("prep", None, quiet=args.quiet) as progress:
+        counts = prepare(inputs, args.output, languages, config, args.jobs, progress.advance)
+    if not args.quiet:
+        for note in _notes(counts, config, "pairs" if pair else "lines"):
+            print(f"hiero: {note}", file=sys.stderr)
+    return 0
+
+
+def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
+    reasons = {
+        "empty": counts.empty,
+        f"of fewer than {config.min_words} words": counts.short,
+        f"of more than {config.max_words} words": counts.long,
+        f"longer on one side by more than {config.max_ratio:g} times": counts.ratio,
+    }
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+    notes = [f"{counts.read:,} {unit} read, {counts.kept:,} kept, {counts.dropped:,} dropped"]
+    if dropped:
+        notes[0] += f" ({dropped})"
+    if counts.control:
+        notes.append(f"control or invisible characters were taken out of {counts.control:,} {unit}")
+    return notes
+
+
+def _detokenize(args: argparse.Namespace) -> int:
+    from hiero.prep import detokenize
+    from hiero.recase import Recaser
+
+    (language,) = _languages(args, ["lang"])
+    recaser = None
+    if args.recase is not False:
+        recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
+    with Progress("prep", None, quiet=args.quiet) as progress:
+        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress.advance)
+    return 0
+
+
+def _learn(args: argparse.Namespace) -> int:
+    from hiero.prep import learn_truecase
+
+    (language,) = _languages(args, ["lang"])
+    config = _config(args, pair=False)
+    with Progress("prep", None, quiet=args.quiet) as progress:
+        words = learn_truecase(
+            args.input or "-", args.output[0], language, config, args.jobs, progress.advance
+        )
+    if not args.quiet:
+        print(f"hiero: {words:,} words have capitals inside sentences", file=sys.stderr)
+    return 0

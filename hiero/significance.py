@@ -1,0 +1,161 @@
+"""Is one system better than another, or was it luck? Tests and intervals over sentences and tuning runs.
+
+A system is an array of statistics, float64 [runs, sentences, K]: what its metric adds up, for every output of
+each of its tuning runs. A metric is a function from rows of sums to scores, [rows, K] -> [rows]. Everything
+random comes from a seed, and all trials of a chunk are one matrix product.
+
+Approximate randomisation (Noreen 1989; Riezler and Maxwell 2005): were the systems alike, it would not
+matter which of the two an output came from. Outputs are swapped at random, and p is how often the difference
+is then at least as large as the one observed. With several runs of each system, output i of run r of the one
+is swapped with output i of run r of the other (Clark et al. 2011), each pair by itself; systems with unequal
+numbers of runs have all outputs for a sentence swapped together.
+
+Bootstrap (Efron and Tibshirani 1993; Koehn 2004): sentences are drawn with replacement, the same for all
+systems. The differences, shifted so that their mean is zero, show what luck can do; p is how often they are
+at least as large as the one observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Metric = Callable[[Floats], Floats]
+
+CHUNK_ENTRIES = 1 << 21  # of the matrix that chooses outputs, 16 MB
+TIE = 1e-9  # differences of differences that sums in another order may make
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What redrawing the sentences does to a score."""
+
+    low: float
+    high: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A system against the baseline."""
+
+    difference: float  # of their scores, all runs of each pooled
+    p: float
+    wins: float | None = None  # share of samples in which the system scores higher; of the bootstrap only
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """Scores of several tuning runs of one system."""
+
+    scores: tuple[float, ...]
+    mean: float
+    deviation: float | None  # over runs, of a sample (n - 1); None for a single run
+
+
+def spread(metric: Metric, runs: Floats) -> RunSpread:
+    """Every run's score, their mean, and how far they lie apart because tuning ended differently."""
+    scores = metric(runs.sum(axis=1))
+    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+    return RunSpread(tuple(scores.tolist()), float(scores.mean()), deviation)
+
+
+def randomization_test(
+    metric: Metric, baseline: Floats, system: Floats, trials: int = 10_000, seed: int = 1
+) -> Comparison:
+    """Two-sided approximate randomisation, stratified over runs where both systems have equally many."""
+    first, second = _paired(baseline, system)
+    sums = first.sum(axis=0), second.sum(axis=0)
+    observed = _difference(metric, *sums)
+    both = sums[0] + sums[1]
+    rng = np.random.default_rng(seed)
+    extreme = 0
+    for count in _chunks(trials, len(first)):
+        swapped = rng.integers(0, 2, (count, len(first)), np.uint8).astype(np.float64)
+        left = sums[0] + swapped @ (second - first)
+        sampled = metric(both - left) - metric(left)
+        extreme += int(np.count_nonzero(np.abs(sampled) >= abs(observed) - TIE))
+    return Comparison(observed, (extreme + 1) / (trials + 1))
+
+
+def _paired(baseline: Floats, system: Floats) -> tuple[Floats, Floats]:
+    """What is swapped with what, a row each."""
+    if baseline.shape[1:] != system.shape[1:]:
+        raise ValueError(f"the systems' statistics have different shapes: {baseline.shape}, {system.shape}")
+    if len(baseline) != len(system):
+        return baseline.mean(axis=0), system.mean(axis=0)
+    width, runs = baseline.shape[2], len(baseline)
+    return baseline.reshape(-1, width) / runs, system.reshape(-1, width) / runs
+
+
+def _difference(metric: Metric, first: Floats, second: Floats) -> float:
+    scores = metric(np.stack([first, second]))
+    return float(scores[1] - scores[0])
+
+
+def _chunks(trials: int, width: int) -> Iterator[int]:
+    size = max(1, CHUNK_ENTRIES // max(width, 1))
+    for start in range(0, trials, size):
+        yield min(size, trials - start)
+
+
+def bootstrap_scores(
+    metric: Metric, systems: Sequence[Floats], trials: int = 10_000, seed: int = 1
+) -> Floats:
+    """Scores of all systems on the same samples of the sentences, [systems, trials]; all runs of a system
+    pooled."""
+    pooled = np.stack([runs.mean(axis=0) for runs in systems], axis=1)
+    num_sentences, num_systems, width = pooled.shape
+    flat = pooled.reshape(num_sentences, -1)
+    rng = np.random.default_rng(seed)
+    scores = []
+    for count in _chunks(trials, num_sentences):
+        drawn = rng.integers(0, num_sentences, (count, num_sentences))
+        drawn += num_sentences * np.arange(count)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=count * num_sentences).reshape(count, num_sentences)
+        sums = (times.astype(np.float64) @ flat).reshape(count * num_systems, width)
+        scores.append(metric(sums).reshape(count, num_systems))
+    return np.concatenate(scores).T
+
+
+def interval(samples: Floats) -> Interval:
+    """The middle 95 % of a system's bootstrap scores."""
+    low, high = np.quantile(samples, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    deviation = float(np.std(samples, ddof=1)) if len(samples) > 1 else 0.0
+    return Interval(float(low), float(high), deviation)
+
+
+def bootstrap_test(observed: float, baseline: Floats, system: Floats) -> Comparison:
+    """Two-sided paired bootstrap from what ``bootstrap_scores`` gave for two systems.
+
+    observed  the difference of their scores on all sentences, as they are
+    """
+    sampled = system - baseline
+    shifted = np.abs(sampled - sampled.mean())
+    extreme = int(np.count_nonzero(shifted >= abs(observed) - TIE))
+    wins = (np.count_nonzero(sampled > 0) + np.count_nonzero(sampled == 0) / 2) / len(sampled)
+    return Comparison(observed, (extreme + 1) / (len(sampled) + 1), float(wins))
+
+
+def pooled_score(metric: Metric, runs: Floats) -> float:
+    """The score of all runs' outputs taken as one text."""
+    return float(metric(runs.mean(axis=0).sum(axis=0)[None, :])[0])
+
+
+def paired_bootstrap_test(
+    metric: Metric, baseline: Floats, system: Floats, trials: int = 10_000, seed: int = 1
+) -> Comparison:
+    """Two-sided paired bootstrap of two systems."""
+    samples = bootstrap_scores(metric, [baseline, system], trials, seed)
+    observed = pooled_score(metric, system) - pooled_score(metric, baseline)
+    return bootstrap_test(observed, samples[0], samples[1])
+
+
+def marks(p: float) -> str:
+    """Stars: one for p < .05, two for p < .01, three for p < .001."""
+    return "*" * sum(p < level for level in (0.05, 0.01, 0.001))

@@ -1,0 +1,186 @@
+"""Significance tests against enumeration, and on systems that differ by nothing but luck."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero import significance
+from hiero.metrics import References, corpus_bleu
+from hiero.significance import (
+    Comparison,
+    bootstrap_scores,
+    interval,
+    marks,
+    paired_bootstrap_test,
+    pooled_score,
+    randomization_test,
+    spread,
+)
+
+Floats = npt.NDArray[np.float64]
+TRIALS = 4000
+NOISE = 0.03  # more than three standard deviations of a p value over so many trials
+
+
+def ratio(sums: Floats) -> Floats:
+    """A metric that is not linear: matches over possible matches."""
+    return np.divide(sums[:, 0], sums[:, 1], out=np.zeros(len(sums)), where=sums[:, 1] > 0)
+
+
+def bleu(sums: Floats) -> Floats:
+    return 100 * corpus_bleu(sums)
+
+
+def enumerated(pairs: list[tuple[Floats, Floats]]) -> float:
+    """The share of all ways to swap whose difference is as large as the one observed."""
+
+    def score(rows: list[Floats]) -> float:
+        total = sum(row[1] for row in rows)
+        return float(sum(row[0] for row in rows) / total) if total else 0.0
+
+    def difference(swaps: tuple[bool, ...]) -> float:
+        sides = [(b, a) if swap else (a, b) for (a, b), swap in zip(pairs, swaps, strict=True)]
+        return abs(score([b for _, b in sides]) - score([a for a, _ in sides]))
+
+    ways = list(itertools.product([False, True], repeat=len(pairs)))
+    observed = difference(ways[0])
+    return sum(difference(way) >= observed - 1e-9 for way in ways) / len(ways)
+
+
+Rows = list[tuple[int, int]]
+STATS = st.lists(st.tuples(st.integers(0, 5), st.integers(5, 9)), min_size=6, max_size=6)
+
+
+@given(STATS, STATS)
+def test_randomization_equals_enumeration(first: Rows, second: Rows) -> None:
+    a, b = np.array([first], np.float64), np.array([second], np.float64)
+    found = randomization_test(ratio, a, b, TRIALS)
+    assert found.p == pytest.approx(enumerated(list(zip(a[0], b[0], strict=True))), abs=NOISE)
+    assert found.difference == pytest.approx(ratio(b[0].sum(0)[None])[0] - ratio(a[0].sum(0)[None])[0])
+
+
+@given(STATS, STATS)
+def test_runs_are_swapped_pair_by_pair(first: Rows, second: Rows) -> None:
+    """Two runs of three sentences: six pairs, each for itself."""
+    a, b = (np.array(rows, np.float64).reshape(2, 3, 2) for rows in (first, second))
+    pairs = list(zip(a.reshape(6, 2), b.reshape(6, 2), strict=True))
+    assert randomization_test(ratio, a, b, TRIALS).p == pytest.approx(enumerated(pairs), abs=NOISE)
+
+
+@given(STATS, STATS)
+def test_unequal_runs_are_swapped_together(first: Rows, second: Rows) -> None:
+    a, b = np.array([first], np.float64)[:, :3], np.array(second, np.float64).reshape(2, 3, 2)
+    pairs = list(zip(a.mean(axis=0), b.mean(axis=0), strict=True))
+    assert randomization_test(ratio, a, b, TRIALS).p == pytest.approx(enumerated(pairs), abs=NOISE)
+
+
+def test_a_system_is_no_better_than_itself() -> None:
+    stats = np.random.default_rng(2).integers(1, 9, (2, 30, 2)).astype(np.float64)
+    for found in (
+        randomization_test(ratio, stats, stats, 500),
+        paired_bootstrap_test(ratio, stats, stats, 500),
+    ):
+        assert (found.difference, found.p) == (0.0, 1.0)
+    assert paired_bootstrap_test(ratio, stats, stats, 500).wins == 0.5
+
+
+def test_a_system_that_is_always_better() -> None:
+    rng = np.random.default_rng(3)
+    worse = np.stack([rng.integers(0, 5, 40), np.full(40, 10)], axis=1)[None].astype(np.float64)
+    better = worse + np.array([3.0, 0.0])
+    found = randomization_test(ratio, worse, better, 999)
+    assert found.p == 1 / 1000
+    assert found.difference == pytest.approx(0.3)
+    assert randomization_test(ratio, better, worse, 999).difference == pytest.approx(-0.3)
+    by_bootstrap = paired_bootstrap_test(ratio, worse, better, 999)
+    assert (by_bootstrap.p, by_bootstrap.wins) == (1 / 1000, 1.0)
+
+
+@pytest.mark.parametrize("test", [randomization_test, paired_bootstrap_test])
+def test_luck_makes_p_values_uniform(test: Callable[..., Comparison]) -> None:
+    """Under the null hypothesis a test at level alpha errs in alpha of all experiments."""
+    rng = np.random.default_rng(4)
+    values = []
+    for seed in range(300):
+        a, b = (
+            np.stack([rng.binomial(20, 0.4, 60), np.full(60, 20)], axis=1)[None].astype(np.float64)
+            for _ in range(2)
+        )
+        values.append(test(ratio, a, b, 300, seed).p)
+    for level in (0.05, 0.1, 0.25, 0.5, 0.75):
+        # Three standard deviations of a share of 300 experiments.
+        assert np.mean(np.array(values) <= level) == pytest.approx(
+            level, abs=3 * np.sqrt(level * (1 - level) / 300) + 0.01
+        )
+
+
+def test_seeds_decide_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(1, 20, (2, 1, 50, 2)).astype(np.float64)
+    first = randomization_test(ratio, a, b, 300, seed=7), bootstrap_scores(ratio, [a, b], 300, seed=7)
+    other = randomization_test(ratio, a, b, 300, seed=8), bootstrap_scores(ratio, [a, b], 300, seed=8)
+    assert first[0] == randomization_test(ratio, a, b, 300, seed=7)
+    assert first[0].p != other[0].p
+    assert not np.array_equal(first[1], other[1])
+    monkeypatch.setattr(significance, "CHUNK_ENTRIES", 64)
+    assert np.array_equal(first[1], bootstrap_scores(ratio, [a, b], 300, seed=7))
+    assert randomization_test(ratio, a, b, 300, seed=7).p == pytest.approx(first[0].p, abs=0.1)
+
+
+def test_the_interval_holds_the_score() -> None:
+    """Of a mean of independent values, known from the books: 1.96 standard errors to each side."""
+    rng = np.random.default_rng(6)
+    hits = rng.binomial(1, 0.3, 400)
+    stats = np.stack([hits, np.ones(400)], axis=1)[None].astype(np.float64)
+    (samples,) = bootstrap_scores(ratio, [stats], 4000)
+    found = interval(samples)
+    error = np.sqrt(hits.mean() * (1 - hits.mean()) / 400)
+    assert found.deviation == pytest.approx(error, rel=0.05)
+    assert found.low == pytest.approx(hits.mean() - 1.96 * error, abs=0.2 * error)
+    assert found.high == pytest.approx(hits.mean() + 1.96 * error, abs=0.2 * error)
+
+
+def test_bootstrap_scores_are_of_samples_of_sentences() -> None:
+    """With one sentence there is one sample; with two, three."""
+    one = np.array([[[3.0, 4.0]]])
+    assert set(bootstrap_scores(ratio, [one], 50)[0].tolist()) == {0.75}
+    two = np.array([[[1.0, 2.0], [3.0, 3.0]]])
+    assert set(bootstrap_scores(ratio, [two], 200)[0].round(6).tolist()) == {0.5, 0.8, 1.0}
+
+
+def test_spread_over_runs() -> None:
+    runs = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]], [[3.0, 4.0], [3.0, 4.0]]])
+    found = spread(ratio, runs)
+    assert found.scores == (0.25, 0.5, 0.75)
+    assert (found.mean, found.deviation) == (0.5, pytest.approx(0.25))
+    assert spread(ratio, runs[:1]).deviation is None
+    assert pooled_score(ratio, runs) == 0.5
+
+
+def test_bleu_as_a_metric() -> None:
+    rng = np.random.default_rng(7)
+    sentences = [rng.integers(0, 30, 12).tolist() for _ in range(40)]
+    references = References([[sentence] for sentence in sentences])
+    systems = []
+    for keep in (0.7, 0.9):
+        noisy = [[w if rng.random() < keep else 99 for w in sentence] for sentence in sentences]
+        rows = [references.statistics(s, [words]) for s, words in enumerate(noisy)]
+        systems.append(np.concatenate(rows)[None].astype(np.float64))
+    assert randomization_test(bleu, *systems, 500).p < 0.01
+    assert paired_bootstrap_test(bleu, *systems, 500).p < 0.01
+
+
+def test_shapes_must_match() -> None:
+    with pytest.raises(ValueError, match="different shapes"):
+        randomization_test(ratio, np.ones((1, 3, 2)), np.ones((1, 4, 2)))
+
+
+def test_marks() -> None:
+    assert [marks(p) for p in (0.2, 0.05, 0.049, 0.0099, 0.0009)] == ["", "", "*", "**", "***"]
