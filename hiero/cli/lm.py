@@ -1,23 +1,31 @@
-"""``hiero lm``: compile a language model, query it."""
+"""``hiero lm``: estimate a language model, compile it, query it."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import itertools
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from hiero.bitext.discounts import FALLBACK
+from hiero.cli.progress import Progress
+from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output, read_chunks
 
 if TYPE_CHECKING:
+    from hiero.bitext.estimate import EstimatedModel
     from hiero.language import ScoredText
 
 READ_BYTES = 1 << 20
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
+NUMBER_LISTS = ("--prune", "--discount-fallback")
+MIN_MEMORY = 16  # MB
 LEVELS = {
     "word": {"word"},
     "sentence": {"sentence"},
@@ -26,6 +34,19 @@ LEVELS = {
     "1": {"sentence", "summary"},
     "0": {"summary"},
 }
+ESTIMATE_HELP = """\
+Estimate a language model from text, a sentence on each line, with interpolated modified Kneser-Ney smoothing:
+the same n-grams and probabilities as KenLM's lmplz. Words are what stands between white space; the text must
+be UTF-8. n-grams are counted and sorted in as much memory as you allow, and beyond that on disk; words, each
+once, come on top.
+
+OUT is an ARPA file if it ends in .arpa or .arpa.gz or is -, otherwise a compiled directory (see lm compile),
+whose table must fit into memory. It appears when it is complete."""
+ESTIMATE_EXAMPLES = """\
+examples:
+  hiero lm estimate --order 5 train.en lm.arpa.gz
+  hiero lm estimate --order 5 --prune 0 0 1 --memory 4000 --temp /scratch train.en.gz lm
+  hiero lm estimate --order 3 --discount-fallback --vocab words.txt classes.txt lm.arpa"""
 COMPILE_HELP = """\
 Write a language model as a directory of arrays, which are mapped into memory: it opens at once, and all
 processes on a machine share it. OUT is written as OUT.part and renamed at the end."""
@@ -40,11 +61,14 @@ line counts, also a last one without a line end, for which KenLM's query prints 
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lm = subparsers.add_parser("lm", help="compile or query a language model")
-    commands = lm.add_subparsers(dest="lm_command", required=True, metavar="COMMAND")
+    lm = subparsers.add_parser("lm", help="estimate, compile or query a language model")
+    commands = lm.add_subparsers(
+        dest="lm_command", required=True, metavar="COMMAND", parser_class=_NumberListParser
+    )
     style = argparse.RawDescriptionHelpFormatter
     forms = "ARPA (plain or gz) or KenLM binary of type probing"
 
+    _add_estimate(commands)
     command = commands.add_parser(
         "compile", help="write the mapped form of a model", description=COMPILE_HELP, formatter_class=style
     )
@@ -71,7 +95,84 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     lm.set_defaults(run=run)
 
 
+class _NumberListParser(argparse.ArgumentParser):
+    """Lets ``--prune 0 0 1 TEXT`` end where the numbers end; argparse would want to read on."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        return super().parse_known_args(_fold(sys.argv[1:] if args is None else args), namespace)
+
+
+def _fold(arguments: Sequence[str]) -> list[str]:
+    """Each list of numbers as one argument: ``--prune=0 0 1``."""
+    folded: list[str] = []
+    rest = list(arguments)
+    while rest:
+        flag = rest.pop(0)
+        numbers = list(itertools.takewhile(NUMBER.fullmatch, rest)) if flag in NUMBER_LISTS else []
+        del rest[: len(numbers)]
+        folded.append(f"{flag}={' '.join(numbers)}" if flag in NUMBER_LISTS else flag)
+    return folded
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    numbers = text.split()
+    if not numbers or not all(number.isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected whole numbers")
+    return tuple(map(int, numbers))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split())) or FALLBACK
+
+
+def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
+    command = commands.add_parser(
+        "estimate",
+        help="make a model from text",
+        description=ESTIMATE_HELP,
+        epilog=ESTIMATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("text", metavar="TEXT", help="plain or gz; - for standard input")
+    add("output", metavar="OUT", type=Path, help="what to write")
+    add("--order", metavar="N", type=int, default=5, help="longest n-gram, 1 to 6 (default 5)")
+    add(
+        "--prune",
+        metavar="N ...",
+        type=_integers,
+        default=(),
+        help="leave out n-grams that occur N times or less; a number for each length, the last for all that "
+        "are longer (0 0 1: those of three or more words that occur once)",
+    )
+    add(
+        "--discount-fallback",
+        metavar="D ...",
+        type=_numbers,
+        help="discounts of counts 1, 2, and 3 and more, for lengths at which none can be estimated, as in "
+        f"small or repetitive text (without numbers: {' '.join(map(str, FALLBACK))})",
+    )
+    add("--vocab", metavar="FILE", type=Path, help="words of the model; all others become <unk>")
+    add(
+        "--skip-symbols",
+        action="store_true",
+        help="leave out <s>, </s> and <unk> in the text (default: refuse)",
+    )
+    add(
+        "--memory",
+        metavar="MB",
+        type=int,
+        help=f"for n-grams, {MIN_MEMORY} or more (default: a quarter of the machine's)",
+    )
+    add("--temp", metavar="DIR", type=Path, help="for what does not fit into memory (default: the system's)")
+    add("--format", choices=["arpa", "compiled"], help="of OUT (default: by its name)")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="lengths smoothed at once (default 1)")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.lm_command == "estimate":
+        return _estimate(args)
     # Kernels are compiled or fetched at import: not before they are needed, and not for --help.
     from hiero.language import compile_language_model, load_language_models, score_text
 
@@ -90,6 +191,71 @@ def run(args: argparse.Namespace) -> int:
         if "summary" in levels:
             out.write(summary.text().encode())
     return 0
+
+
+def _estimate(args: argparse.Namespace) -> int:
+    from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
+
+    if args.memory is not None and args.memory < MIN_MEMORY:
+        raise UsageError(f"--memory: found {args.memory}, expected {MIN_MEMORY} or more")
+    try:
+        config = EstimateConfig(
+            order=args.order,
+            prune=args.prune,
+            discount_fallback=args.discount_fallback,
+            vocabulary=args.vocab,
+            skip_symbols=args.skip_symbols,
+            memory=(args.memory or 0) * 1_000_000,
+            temp=args.temp or TEMPORARY,
+            threads=args.threads,
+        )
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+    compiled = args.format == "compiled"
+    if args.format is None:
+        compiled = str(args.output) != "-" and not args.output.name.endswith((".arpa", ".arpa.gz"))
+    with _Stages(quiet=args.quiet) as stages:
+        model = estimate_language_model(args.text, args.output, config, compiled=compiled, report=stages)
+    if not args.quiet:
+        print("\n".join(_statistics(model)), file=sys.stderr)
+    return 0
+
+
+class _Stages:
+    """A bar for each stage of a longer piece of work."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._stage, self._done = "", 0
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> _Stages:
+        return self
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if stage != self._stage:
+            self.__exit__()
+            self._stage, self._done = stage, 0
+            self._bar = Progress(stage, total, quiet=self._quiet).__enter__()
+        if self._bar is not None:
+            self._bar.advance(done - self._done)
+        self._done = done
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+
+def _statistics(model: EstimatedModel) -> Iterator[str]:
+    """As lmplz reports them."""
+    different = len(model.words.first) - 1
+    yield f"hiero: {model.num_lines} lines, {model.num_words} words, {different} different ones"
+    for length, order in enumerate(model.orders, 1):
+        of_all = f" of {order.listed}" if order.kept < order.listed else ""
+        one, two, more = order.discounts
+        note = f" (fallback: {order.problem})" if order.problem else ""
+        yield f"hiero: {order.kept}{of_all} {length}-grams, discounts {one:.6g} {two:.6g} {more:.6g}{note}"
 
 
 def _texts(path: str) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ is filled likewise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,19 @@ MAX_LOAD = 0.75
 MIN_SLOTS = 16
 # More than one n-gram can add, with all that is missing below it.
 SPARE = 32
+
+
+class NgramBlock(NamedTuple):
+    """n-grams of one length, all or some.
+
+    words    int32 [R, n]   in the order of the text
+    prob     float32 [R]    log10 probability, <= 0
+    backoff  float32 [R]    log10 back-off; 0 if there is none
+    """
+
+    words: npt.NDArray[np.int32]
+    prob: npt.NDArray[np.float32]
+    backoff: npt.NDArray[np.float32]
 
 
 class OpenTable(NamedTuple):
@@ -176,3 +190,40 @@ def add_ngram(table, unigram, words, length, prob, backoff):
         fill_gaps(table, unigram, words, length, length - 1)
     let_extend_left(table, unigram, words, length, length - 1)
     return True
+
+
+@kernel
+def add_ngrams_kernel(block, out_table, out_unigram):
+    """Enter distinct n-grams of two or more words.
+
+    block        NgramBlock
+    out_table    OpenTable        written; there must be room
+    out_unigram  float32 [W, 2]   as in ``Ngrams``; signs are written
+
+    A few look-ups for each n-gram.  Twin: tests/naive/lm.py::signed_ngrams.
+    """
+    length = block.words.shape[1]
+    words = np.empty(length, np.int64)
+    for r in range(block.words.shape[0]):
+        for w in range(length):
+            words[w] = block.words[r, w]
+        add_ngram(out_table, out_unigram, words, length, block.prob[r], block.backoff[r])
+
+
+def table_of_blocks(
+    counts: Sequence[int], blocks: Iterable[NgramBlock]
+) -> tuple[OpenTable, npt.NDArray[np.float32]]:
+    """The table and the 1-grams of a model. Blocks come in the order of their length.
+
+    ``counts`` tells how many n-grams of each length there are. Words are numbered in the order of the
+    1-grams.
+    """
+    table = open_table(sum(counts[1:]))
+    unigram = np.empty((0, 2), np.float32)
+    for block in blocks:
+        if block.words.shape[1] == 1:
+            backoff = np.where(block.backoff == 0.0, np.float32(-0.0), block.backoff)
+            unigram = np.concatenate([unigram, np.stack([-np.abs(block.prob), backoff], axis=1)])
+        else:
+            add_ngrams_kernel(block, table, unigram)
+    return table, unigram

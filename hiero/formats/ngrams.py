@@ -1,8 +1,8 @@
 """Our own form of a language model: a directory of arrays that are mapped into memory, and ``meta.json``.
 
 ``meta.json`` holds ``format``, ``version``, ``order``, ``bos``, ``eos``, ``ngrams`` (how many of two or more
-words) and ``source`` with the name and SHA-256 of the file it was made from. The arrays are those of
-``hiero.lm.Ngrams`` and ``hiero.symbols.WordTable``.
+words) and ``source`` with the name and SHA-256 of the file it was made from (null: of standard input). The
+arrays are those of ``hiero.lm.Ngrams`` and ``hiero.symbols.WordTable``.
 """
 
 from __future__ import annotations
@@ -44,12 +44,20 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path) -> None:
-    """Write a directory: built beside its place as ``PATH.part``, renamed when complete."""
+def check_target(path: Path) -> None:
+    """Refuse to replace what is no compiled model."""
     if path.exists() and not (path / META).is_file():
         raise HieroError(
             f"{path}: found a file or directory that is no compiled language model, expected none"
         )
+
+
+def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | None) -> None:
+    """Write a directory: built beside its place as ``PATH.part``, renamed when complete.
+
+    The source is what the model was made from; None if that was standard input.
+    """
+    check_target(path)
     arrays: tuple[npt.NDArray[Any], ...] = (model.key, model.unigram, words.pool, words.first, words.slot)
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     meta = {
@@ -59,7 +67,7 @@ def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path) -> N
         "bos": int(model.bos[0]),
         "eos": int(model.eos[0]),
         "ngrams": int(np.count_nonzero(model.key[::2])),
-        "source": {"name": source.name, "sha256": digest_of(source)},
+        "source": {"name": source.name, "sha256": digest_of(source)} if source else None,
     }
     try:
         shutil.rmtree(part, ignore_errors=True)
