@@ -12,7 +12,7 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("name", ["hiero", "hiero.config"])
+@pytest.mark.parametrize("name", ["hiero", "hiero.config", "hiero.metrics", "hiero.recase"])
 def test_docstrings(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.attempted > 0
