@@ -6,9 +6,9 @@ All numbers are eighths or quarters, so that sums are exact in any order and tie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from hiero.decode import Model
 from hiero.derivation import Derivation
-from hiero.featureset import FeatureSet
+from hiero.features import EdgeFeature, RuleFeature
+from hiero.featureset import feature_set
 from hiero.forest import Forest
 from hiero.formats.segments import Segment
 from hiero.language import load_language_models
@@ -114,6 +115,7 @@ class System:
     models: tuple[tuple[str, float], ...] = ()  # ARPA text and weight
     span_limit: int = 15
     labels: tuple[str, ...] = ("X", "Y", "S")  # in the order of their numbers
+    more_weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def lm_names(self) -> list[str]:
@@ -126,7 +128,7 @@ class System:
 
     @contextmanager
     def opened(
-        self, *, pop_limit: int = 0, features: FeatureSet | None = None, **settings: Any
+        self, *, pop_limit: int = 0, features: Sequence[str | RuleFeature | EdgeFeature] = (), **settings: Any
     ) -> Iterator[Model]:
         """The system as the package has it."""
         symbols = Symbols()
@@ -138,7 +140,14 @@ class System:
             for (text, _), (_, path) in zip(self.models, specs, strict=True):
                 path.write_text(text)
             models = load_language_models(specs)
-            yield Model(symbols, [source], models, Weights(symbols, self.weights), features, config)
+            yield Model(
+                symbols,
+                [source],
+                models,
+                Weights(symbols, self.weights | dict(self.more_weights)),
+                feature_set(features, symbols),
+                config,
+            )
 
     def forest(self, **settings: Any) -> Forest:
         with self.opened(**settings) as model:

@@ -1,4 +1,7 @@
+# mypy: allow-untyped-calls
 """The heap against a sorted list."""
+
+from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
@@ -11,9 +14,10 @@ steps = st.lists(st.none() | st.integers(-2, 2).map(float), max_size=40)
 
 
 @given(steps, st.permutations(range(40)))
-def test_the_top_is_the_best_and_of_equals_the_smallest(changes, ids):
+def test_the_top_is_the_best_and_of_equals_the_smallest(changes: list[float | None], ids: list[int]) -> None:
     priority, entry = np.empty(40), np.empty(40, np.int32)
-    expected, size = [], 0
+    expected: list[tuple[float, int]] = []
+    size = 0
     for change, number in zip(changes, ids, strict=False):
         if change is not None:
             heap_push(priority, entry, size, change, number)
