@@ -1,7 +1,7 @@
 """CPU time and memory of ``hiero lm estimate``, each run in a process of its own.
 
     python benchmarks/estimate.py TEXT [--reference LM.arpa[.gz]] [--loop SECONDS] [--memory 0 256 64 16]
-                                  [--] [options of hiero lm estimate]
+                                  [options of hiero lm estimate]
 
 With --reference the run fails unless every model has the same n-grams as that one, and the same numbers to
 1e-4. With --loop CPU times are also given in calibration loops (the time that one takes here and now). All
@@ -32,8 +32,8 @@ def main() -> int:
     parser.add_argument("--reference", type=Path)
     parser.add_argument("--loop", type=float)
     parser.add_argument("--memory", type=int, nargs="+", default=[0, 256, 64, 16], help="MB; 0: the default")
-    parser.add_argument("options", nargs="*")
-    args = parser.parse_args()
+    args, options = parser.parse_known_args()
+    args.options = options
     with tempfile.TemporaryDirectory() as folder:
         return measure(args, Path(folder) / "lm.arpa")
 

@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hiero.bitext.discounts import FALLBACK, estimate_discounts
-from hiero.bitext.estimate import EstimateConfig, estimate_language_model
+from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
 from hiero.bitext.external import Sorter, Spool
 from hiero.bitext.numbering import Lexicon
 from hiero.cli.lm import _fold, add_parser
@@ -133,7 +133,7 @@ def test_sort_combine_end(rows: list[tuple[int, ...]], num_keys: int) -> None:
 
 @given(ROWS, st.sampled_from([1, 1000, 10**6]), st.integers(1, 30), st.booleans())
 def test_sorting_on_disk(rows: list[tuple[int, ...]], memory: int, copies: int, combine: bool) -> None:
-    sorter = Sorter(3, 2, memory, Path(os.curdir), combine=combine)
+    sorter = Sorter(3, 2, memory, TEMPORARY, combine=combine)
     for _ in range(copies):
         sorter.add(np.array(rows, np.uint64).reshape(-1, 3))
     found = [row for block in sorter.blocks() for row in block.tolist()]
@@ -147,7 +147,7 @@ def test_sorting_on_disk(rows: list[tuple[int, ...]], memory: int, copies: int, 
 def test_many_runs_are_merged_in_steps() -> None:
     draw = np.random.default_rng(1)
     rows = draw.integers(0, 50, (5000, 2), np.uint64)
-    sorter = Sorter(2, 1, 1, Path(os.curdir), combine=True)
+    sorter = Sorter(2, 1, 1, TEMPORARY, combine=True)
     sorter.add(rows)
     found = np.concatenate(list(sorter.blocks()))
     assert found.tolist() == naive.combine(naive.sort(rows.tolist(), 1), 1)
@@ -155,7 +155,7 @@ def test_many_runs_are_merged_in_steps() -> None:
 
 @given(st.lists(st.integers(0, 50), max_size=9), st.sampled_from([0, 100, 10**6]), st.integers(1, 60))
 def test_a_spool_gives_back_what_it_got(sizes: list[int], memory: int, step: int) -> None:
-    spool = Spool(2, np.uint64, memory, Path(os.curdir))
+    spool = Spool(2, np.uint64, memory, TEMPORARY)
     rows: list[list[int]] = []
     for size in sizes:
         fresh = np.arange(len(rows) * 2, len(rows) * 2 + size * 2, dtype=np.uint64).reshape(-1, 2)
@@ -425,7 +425,9 @@ def test_a_full_disk_for_temporary_files(text: Path, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("stage", ["reading lines", "counting words", "adjusting counts", "writing n-grams"])
+@pytest.mark.parametrize(
+    "stage", ["reading lines", "counting words", "adjusting counts", "discounting", "writing n-grams"]
+)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_who_interrupts_leaves_nothing_behind(text: Path, tmp_path: Path, stage: str, compiled: bool) -> None:
     def interrupt(reached: str, done: int, total: int | None) -> None:

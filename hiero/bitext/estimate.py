@@ -183,8 +183,9 @@ class _Estimation:
         discounts = [np.array([0.0, *statistics.discounts]) for statistics in orders]
         lengths = range(self._order, 1, -1)
         # The longest, which take longest, first.
-        for _ in in_order(lambda n: self._discount(n, discounts[n - 1]), lengths, self._config.threads):
-            pass
+        smoothed = in_order(lambda n: self._discount(n, discounts[n - 1]), lengths, self._config.threads)
+        for done, _ in enumerate(smoothed, 1):
+            self._report("discounting", done, len(lengths))
         return EstimatedModel(
             _subset(self._numbered.words, kept),
             self._numbered.num_lines,
