@@ -34,7 +34,7 @@ def run(case: str) -> tuple[list[str], list[dict[str, Any]]]:
                 "derivations": float(f"{forest.num_derivations:.9g}"),
                 "pops": statistics.pops,
                 "scored": statistics.scored,
-                "score": float(f"{forest.viterbi().score:.9g}") if forest else None,
+                "score": float(f"{forest.viterbi().score:.9g}") if forest else 0.0,
             }
         )
     return outputs, stats
@@ -47,7 +47,7 @@ def test_search_is_as_it_was(case: str) -> None:
     gold = [json.loads(line) for line in (GOLDEN / case / "gold.stats").read_text().splitlines()]
     for number, (found, expected) in enumerate(zip(stats, gold, strict=True), 1):
         # Logarithms differ in their last digit from one machine to the next.
-        assert found == {key: pytest.approx(value, rel=1e-7) for key, value in expected.items()}, number
+        assert found == pytest.approx(expected, rel=1e-7), number
 
 
 def test_there_are_cases() -> None:
