@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hiero.formats.cdec import parse_cdec
 from hiero.kernels.chart import (
     FULL,
     LEFT,
@@ -33,14 +34,16 @@ from hiero.kernels.chart import (
     new_states,
     same_rows,
 )
+from hiero.kernels.rulestates import rule_states_kernel
 from hiero.language import load_language_models
 from hiero.lm import LanguageModels
-from hiero.symbols import find_all
+from hiero.symbols import Symbols, find_all
 from tests.lm_worlds import kenlm_model
 from tests.naive import chart as naive
 from tests.naive import lm as naive_lm
 from tests.naive.lm import Ngram
-from tests.search_worlds import arpa_texts
+from tests.naive.search import Rule
+from tests.search_worlds import arpa_texts, rule_text, rules
 
 WORDS = ["u", "v", "w"]
 UNSEEN = "z"
@@ -278,6 +281,45 @@ def _assert_tells_apart(builder: Builder, row: int, table: str, place: tuple[int
     assert builder.same(row, copy)
     getattr(builder.states, table)[(copy, *place)] ^= 1
     assert not builder.same(row, copy)
+
+
+def runs(tgt: tuple[str, ...]) -> list[Ngram]:
+    """The words of a target side before, between and after its gaps."""
+    found: list[list[str]] = [[]]
+    for symbol in tgt:
+        if symbol.startswith("["):
+            found.append([])
+        else:
+            found[-1].append(symbol)
+    return [tuple(run) for run in found]
+
+
+@given(two_models, st.lists(rules(), min_size=1, max_size=4))
+def test_words_of_rules_are_scored_as_far_as_they_need_no_context(texts: list[str], some: list[Rule]) -> None:
+    builder, models = opened(texts)
+    symbols = Symbols()
+    table = parse_cdec([rule_text(rule) for rule in some], symbols).rules
+    weight = np.array([0.5, -0.25])[: len(models)]
+    score = np.array([rule.score for rule in some])
+    found = rule_states_kernel(
+        table.first_tgt,
+        table.tgt,
+        builder.models.word_ids(symbols.words),
+        builder.lm,
+        weight,
+        builder.states.left_key.shape[2],
+        score,
+    )
+    for r, rule in enumerate(some):
+        first, estimate = runs(rule.tgt)[0], rule.score
+        assert found.resume[r] == table.first_tgt[r] + len(first)
+        for m, model in enumerate(models):
+            assert found.prob[r, m] == pytest.approx(naive.fragment(model, first), abs=1e-9)
+            estimate += weight[m] * sum(naive.fragment(model, run) for run in runs(rule.tgt))
+        assert found.estimate[r] == pytest.approx(estimate, abs=1e-9)
+        if len(runs(rule.tgt)) == 1:
+            row = builder.flat(first)
+            assert same_rows(found.prefix, r, builder.states, row)
 
 
 def test_growing_keeps_rows() -> None:
