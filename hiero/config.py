@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hiero import bundled
+from hiero.bitext.extract import IndexSource
+from hiero.bitext.index import is_index
+from hiero.bitext.limits import ExtractConfig
 from hiero.decode import Model
 from hiero.errors import ConfigError, FormatError, show
 from hiero.featureset import Feature, feature_set
@@ -30,10 +33,12 @@ from hiero.weights import Weights
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarSection(GrammarFormat):
-    """One grammar: a file or compiled directory, or where the files named in ``<seg grammar=…>`` are."""
+    """One grammar: a file, a compiled directory, an index, or where files of ``<seg grammar=…>`` are."""
 
     path: str | None = None
+    index: str | None = None  # a bitext index, where ``path`` would do as well
     per_sentence: str | None = None
+    extract: ExtractConfig = field(default_factory=ExtractConfig)  # from an index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,8 @@ class Config:
     @property
     def model_files(self) -> list[str]:
         """The files and directories that the model is loaded from."""
-        grammars = [section.path for section in self.grammar if section.path is not None]
+        named = [section.path or section.index for section in self.grammar]
+        grammars = [path for path in named if path is not None]
         weights = [self.weights.path] if self.weights is not None else []
         return [*grammars, *(section.path for section in self.lm), *weights]
 
@@ -89,7 +95,11 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
         config,
         grammar=[
             dataclasses.replace(
-                section, path=_based(base, section.path), per_sentence=_based(base, section.per_sentence)
+                section,
+                path=_based(base, section.path),
+                index=_based(base, section.index),
+                per_sentence=_based(base, section.per_sentence),
+                extract=dataclasses.replace(section.extract, store=_based(base, section.extract.store)),
             )
             for section in config.grammar
         ],
@@ -191,9 +201,14 @@ def make_model(
     sources: list[GrammarSource] = []
     own_base = False
     for number, section in enumerate(config.grammar, 1):
-        if (section.path is None) == (section.per_sentence is None):
-            raise ConfigError(f"grammar: entry {number}: expected either path or per_sentence")
-        if section.path is not None:
+        if (section.path, section.index, section.per_sentence).count(None) != 2:
+            raise ConfigError(f"grammar: entry {number}: expected either path, index or per_sentence")
+        if section.index is not None or is_index(section.path):
+            path = section.index or section.path
+            sources.append(IndexSource.open(str(path), symbols, section.extract))
+        elif section.extract != ExtractConfig():
+            raise ConfigError(f"grammar: entry {number}: expected extract with an index, and this is none")
+        elif section.path is not None:
             sources.append(open_grammar(section.path, symbols, limit, section))
         else:
             own_base = True

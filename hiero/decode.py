@@ -26,7 +26,7 @@ from hiero.kernels.parse import Parse, parse_kernel
 from hiero.kernels.rulestates import rule_states_kernel
 from hiero.lm import LanguageModels
 from hiero.ownrules import glue_rules, pass_through_rules
-from hiero.rulesource import build_grammar, merge_tables
+from hiero.rulesource import build_grammar
 from hiero.scoring import Replay, RuleScorer, edge_scores
 from hiero.searchconfig import SearchConfig
 from hiero.statistics import Statistics
@@ -99,8 +99,12 @@ class Model:
 
     def _parse(self, segment: Segment, statistics: Statistics) -> Forest:
         src = read_only(self.symbols.words.intern_all(word.encode() for word in segment.words))
+        tables = []
+        for source in self.sources:
+            # A bitext index does more than load.
+            with statistics.timed(getattr(source, "stage", "load")):
+                tables.append(source.rules_for(src, segment.attributes))
         with statistics.timed("load"):
-            tables = [source.rules_for(src, segment.attributes) for source in self.sources]
             grammar, first_glue = self._grammar_of(src, tables)
             label_order = self._label_order(grammar)
             lm_word = self.language_models.word_ids(self.symbols.words)
@@ -143,12 +147,9 @@ class Model:
     def _grammar_of(self, src: Ints, tables: list[RuleTable]) -> tuple[Grammar, int]:
         """All rules of a sentence, and where among them glue begins, which is not in the trie."""
         passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
-        grammar = build_grammar([*tables, passed] if passed.num_rules else tables)
-        first_glue = grammar.num_rules
-        if not self.search.glue:
-            return grammar, first_glue
-        table = merge_tables([RuleTable(grammar.rules, grammar.columns), self._glue])
-        return Grammar(table.rules, grammar.trie, table.columns), first_glue
+        glue = self._glue if self.search.glue else None
+        grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue)
+        return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
 
     def _glue_table(self, first: int) -> npt.NDArray[np.int64]:
         """Glue as the parser wants it; see ``parse_kernel``."""

@@ -13,46 +13,20 @@ import numpy.typing as npt
 
 from hiero.bitext.corpus import Text, read_bitext
 from hiero.bitext.lexicon import Side, make_lexicon
+from hiero.bitext.limits import FrequentSettings, RuleLimits
 from hiero.errors import ConfigError, FormatError
 from hiero.formats.index import INDEX, read_index, write_index
+from hiero.formats.mapped import META
 from hiero.formats.pharaoh import check_alignment, read_alignment
 from hiero.kernels.extract_lexicon import spans_kernel
-from hiero.kernels.extract_tables import MAX_SPAN, Tables
+from hiero.kernels.extract_tables import Collocations, Lexicon, Links
+from hiero.kernels.extract_tables import Text as Places
 from hiero.kernels.suffix import collocations_kernel, frequent_kernel, suffix_array_kernel
-from hiero.symbols import MAX_GAPS, WordTable, read_only
+from hiero.symbols import WordTable, read_only
 
 MAX_LENGTH = 32_000  # words of a sentence: places in it are kept as int16
-MAX_SYMBOLS = 20
 Log = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleLimits:
-    """Which rules are extracted."""
-
-    max_span: int = 15  # words that a rule may cover, on either side
-    max_symbols: int = 5  # words and gaps of a source side
-    max_gaps: int = 2
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("max_span", 1, MAX_SPAN),
-            ("max_symbols", 1, MAX_SYMBOLS),
-            ("max_gaps", 0, MAX_GAPS),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(f"{name}: found {value}, expected {low} to {high}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrequentSettings:
-    """Which sequences of words are frequent enough to list in advance where they occur together."""
-
-    num_frequent: int = 100
-    num_super_frequent: int = 10  # three sequences are listed if the middle one and another are among these
-    min_frequency: int = 1000
-    max_length: int = 4
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +34,10 @@ class BitextIndex:
     """A bitext that can be looked up. Words count from 1: entry w of a vocabulary is word w + 1."""
 
     path: Path
-    tables: Tables
+    text: Places
+    links: Links
+    lexicon: Lexicon
+    collocations: Collocations
     src_words: WordTable
     tgt_words: WordTable
     limits: RuleLimits
@@ -69,14 +46,14 @@ class BitextIndex:
 
     @property
     def num_sentences(self) -> int:
-        return len(self.tables.first_src) - 1
+        return len(self.text.first_src) - 1
 
-    def collocations_for(self, limits: RuleLimits) -> Tables:
-        """The tables with the collocations that fit other limits than the index was made for."""
+    def collocations_for(self, limits: RuleLimits) -> Collocations:
+        """Those that fit other limits than the index was made for are found anew."""
         if limits == self.limits:
-            return self.tables
-        listed = _collocations(self.tables.src, self.tables.suffix, self.tables.frequent, limits, self.frequent)
-        return self.tables._replace(**listed)
+            return self.collocations
+        frequent = self.collocations.frequent
+        return _collocations(self.text.src, self.text.suffix, frequent, limits, self.frequent)
 
 
 def make_index(
@@ -89,7 +66,7 @@ def make_index(
     frequent: FrequentSettings | None = None,
     log: Log = lambda message: None,
 ) -> None:
-    """Index a bitext with one alignment of it or several, each of which counts as if it were a bitext more."""
+    """Index a bitext with one or several alignments, each of which counts as if it were a bitext more."""
     limits, frequent = limits or RuleLimits(), frequent or FrequentSettings()
     log("reading text")
     bitext = read_bitext(src, tgt)
@@ -99,7 +76,7 @@ def make_index(
     words = {"src_words": bitext.src.words, "tgt_words": bitext.tgt.words}
     lengths = bitext.src.length, bitext.tgt.length
     del bitext
-    arrays = {
+    arrays: Arrays = {
         "src": sides["src"].text,
         "first_src": sides["src"].first,
         "tgt": sides["tgt"].text,
@@ -122,8 +99,8 @@ def make_index(
     log("sorting suffixes")
     arrays |= _suffixes(sides["src"])
     log("listing collocations")
-    arrays["frequent"] = _frequent(arrays["src"], arrays["suffix"], frequent)
-    arrays |= _collocations(arrays["src"], arrays["suffix"], arrays["frequent"], limits, frequent)
+    often = _frequent(arrays["src"], arrays["suffix"], frequent)
+    arrays |= _collocations(arrays["src"], arrays["suffix"], often, limits, frequent)._asdict()
     log("writing")
     sources = [Path(path) for path in (src, tgt, *alignments)]
     write_index(Path(out), arrays, words, asdict(limits) | asdict(frequent), sources)
@@ -167,13 +144,13 @@ def _links(src: Side, pair: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) 
     return read_only(first), read_only((key & 0xFFFF).astype(np.int16))
 
 
-def _all_links(links: Sequence[Link]) -> dict[str, npt.NDArray[Any]]:
+def _all_links(links: Sequence[Link]) -> Arrays:
     before = np.cumsum([0, *(len(link) for _, link in links)])
     first = np.stack([first + before[k] for k, (first, _) in enumerate(links)])
     return {"first_link": read_only(first), "link": read_only(np.concatenate([link for _, link in links]))}
 
 
-def _spans(src: Side, tgt: Side, links: Sequence[Link]) -> dict[str, npt.NDArray[Any]]:
+def _spans(src: Side, tgt: Side, links: Sequence[Link]) -> Arrays:
     src_span = np.empty((len(links), len(src.text), 2), np.int16)
     tgt_span = np.full((len(links), len(tgt.text), 2), -1, np.int16)
     for k, (first, link) in enumerate(links):
@@ -181,7 +158,7 @@ def _spans(src: Side, tgt: Side, links: Sequence[Link]) -> dict[str, npt.NDArray
     return {"src_span": read_only(src_span), "tgt_span": read_only(tgt_span)}
 
 
-def _suffixes(src: Side) -> dict[str, npt.NDArray[Any]]:
+def _suffixes(src: Side) -> Arrays:
     first = np.zeros(src.num_words + 2, np.int64)
     np.cumsum(np.bincount(src.text, minlength=src.num_words + 1), out=first[1:])
     suffix = np.empty(len(src.text), np.int32)
@@ -197,7 +174,7 @@ def _suffixes(src: Side) -> dict[str, npt.NDArray[Any]]:
 def _frequent(
     text: npt.NDArray[np.int32], suffix: npt.NDArray[np.int32], settings: FrequentSettings
 ) -> npt.NDArray[np.int64]:
-    """The most frequent sequences of words, most frequent first; see ``Tables.frequent``."""
+    """The most frequent sequences of words, most frequent first; see ``Collocations.frequent``."""
     found = np.zeros((1 << 12, 3), np.int64)
     while True:
         num = frequent_kernel(text, suffix, settings.max_length, settings.min_frequency, found)
@@ -217,7 +194,7 @@ def _collocations(
     frequent: npt.NDArray[np.int64],
     limits: RuleLimits,
     settings: FrequentSettings,
-) -> dict[str, npt.NDArray[Any]]:
+) -> Collocations:
     num = len(frequent)
     first_pair, first_triple = np.zeros(num**2 + 1, np.int64), np.zeros(num**3 + 1, np.int64)
     numbers = np.full((len(text), settings.max_length), -1, np.int16)
@@ -231,47 +208,67 @@ def _collocations(
     match = np.empty(total, np.int64)
     if total:
         collocations_kernel(text, numbers, wanted, first_pair, first_triple, match)
-    listed = {"first_pair": first_pair, "first_triple": first_triple, "match": match}
-    return {name: read_only(array) for name, array in listed.items()}
+    return Collocations(frequent, *map(read_only, (first_pair, first_triple, match)))
+
+
+def is_index(path: str | Path | None) -> bool:
+    return path is not None and INDEX.recognises(Path(path))
 
 
 def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
     """Map an index; its arrays are read when they are needed. ``thorough`` compares all of them first."""
     path = Path(path)
     meta, arrays, words = read_index(path, thorough=thorough)
-    tables = Tables(**arrays)
     try:
         settings: Mapping[str, int] = meta["settings"]
         limits = RuleLimits(**{name: settings[name] for name in RuleLimits.__dataclass_fields__})
-        frequent = FrequentSettings(**{name: settings[name] for name in FrequentSettings.__dataclass_fields__})
+        frequent = FrequentSettings(
+            **{name: settings[name] for name in FrequentSettings.__dataclass_fields__}
+        )
         digest = "".join(meta["arrays"][name]["sha256"] for name in sorted(meta["arrays"]))
     except (KeyError, TypeError, ConfigError):
-        raise INDEX.broken(path / "meta.json", "settings that make no sense", f"a {INDEX.name}") from None
-    if not _fit_together(tables, words):
+        raise INDEX.broken(path / META, "settings that make no sense", f"a {INDEX.name}") from None
+    index = BitextIndex(
+        path,
+        Places(**_fields(Places, arrays)),
+        Links(**_fields(Links, arrays)),
+        Lexicon(**_fields(Lexicon, arrays)),
+        Collocations(**_fields(Collocations, arrays)),
+        words["src_words"],
+        words["tgt_words"],
+        limits,
+        frequent,
+        digest,
+    )
+    if not _fits_together(index):
         raise INDEX.broken(path, "arrays that do not fit together", f"a {INDEX.name}")
-    return BitextIndex(path, tables, words["src_words"], words["tgt_words"], limits, frequent, digest)
+    return index
 
 
-def _fit_together(tables: Tables, words: Mapping[str, WordTable]) -> bool:
-    num_places, num_targets = len(tables.src), len(tables.tgt)
-    num_alignments, num_frequent = len(tables.src_span), len(tables.frequent)
-    num_slots = len(tables.pair_key)
-    return (
-        len(tables.sentence) == len(tables.suffix) == num_places
-        and len(tables.first_src) == len(tables.first_tgt) > 1
-        and tables.first_src[-1] == num_places
-        and tables.first_tgt[-1] == num_targets
-        and len(tables.first_suffix) == len(words["src_words"].first) + 1
-        and tables.first_suffix[-1] == num_places
-        and tables.src_span.shape == (num_alignments, num_places, 2)
-        and tables.tgt_span.shape == (num_alignments, num_targets, 2)
-        and tables.first_link.shape == (num_alignments, num_places + 1)
+def _fields(kind: Any, arrays: Arrays) -> Arrays:
+    return {name: arrays[name] for name in kind._fields}
+
+
+def _fits_together(index: BitextIndex) -> bool:
+    text, links, lexicon, listed = index.text, index.links, index.lexicon, index.collocations
+    num_places, num_targets = len(text.src), len(text.tgt)
+    num_alignments, num_frequent, num_slots = len(links.src_span), len(listed.frequent), len(lexicon.pair_key)
+    return bool(
+        len(text.sentence) == len(text.suffix) == num_places
+        and len(text.first_src) == len(text.first_tgt) > 1
+        and text.first_src[-1] == num_places
+        and text.first_tgt[-1] == num_targets
+        and len(text.first_suffix) == len(index.src_words.first) + 1
+        and text.first_suffix[-1] == num_places
         and num_alignments > 0
-        and tables.first_link[-1, -1] == len(tables.link)
+        and links.src_span.shape == (num_alignments, num_places, 2)
+        and links.tgt_span.shape == (num_alignments, num_targets, 2)
+        and links.first_link.shape == (num_alignments, num_places + 1)
+        and links.first_link[-1, -1] == len(links.link)
         and num_slots & (num_slots - 1) == 0
-        and tables.pair_loss.shape == (num_slots, 2)
-        and tables.frequent.shape == (num_frequent, 3)
-        and len(tables.first_pair) == num_frequent**2 + 1
-        and len(tables.first_triple) == num_frequent**3 + 1
-        and tables.first_triple[-1] == len(tables.match)
+        and lexicon.pair_loss.shape == (num_slots, 2)
+        and listed.frequent.shape == (num_frequent, 3)
+        and len(listed.first_pair) == num_frequent**2 + 1
+        and len(listed.first_triple) == num_frequent**3 + 1
+        and listed.first_triple[-1] == len(listed.match)
     )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.kernels.extract_lexicon import count_pairs_kernel, grow_pairs_kernel, losses_kernel
+from hiero.kernels.extract_tables import Lexicon
 from hiero.symbols import read_only
 
 FIRST_SIZE = 1 << 16
@@ -26,13 +27,6 @@ class Side(NamedTuple):
     text: npt.NDArray[np.int32]
     first: npt.NDArray[np.int64]
     num_words: int
-
-
-class Lexicon(NamedTuple):
-    """A hash table of pairs of words; ``kernels.extract_tables.Tables`` says what is in it."""
-
-    pair_key: npt.NDArray[np.int64]
-    pair_loss: npt.NDArray[np.float32]
 
 
 def make_lexicon(

@@ -70,11 +70,16 @@ class _Spelling:
     def _spell(self, entry: bytes) -> bytes:
         if self.unsafe is not None:
             return self.unsafe.sub(lambda found: b"".join(b"%%%02X" % byte for byte in found[0]), entry)
-        if entry == b"|||":
-            return b"&#124;" * 3
-        if _GAP_LIKE.fullmatch(entry):
-            return b"&#91;" + entry[1:-1] + b"&#93;"
-        return entry
+        return spell_word(entry)
+
+
+def spell_word(entry: bytes) -> bytes:
+    """A word as it is written in a rule: escaped if it looks like a gap or like ``|||``."""
+    if entry == b"|||":
+        return b"&#124;" * 3
+    if _GAP_LIKE.fullmatch(entry):
+        return b"&#91;" + entry[1:-1] + b"&#93;"
+    return entry
 
 
 def write_cdec(table: RuleTable, symbols: Symbols, file: IO[bytes]) -> int:

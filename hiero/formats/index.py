@@ -3,7 +3,7 @@
 ::
 
     INDEX/meta.json        format, version, limits, what it was made from, digests
-    INDEX/src.npy ...      the arrays of ``kernels.extract_tables.Tables``
+    INDEX/src.npy ...      the arrays of Text, Links, Lexicon and Collocations in ``kernels.extract_tables``
     INDEX/src_words_pool   and so on: two ``symbols.WordTable``; entry w is word w + 1
 
 An index is whole without the files that it was made from. But where these are still in their place, they must
@@ -68,7 +68,7 @@ def write_index(
     settings: Mapping[str, int],
     sources: Sequence[Path],
 ) -> None:
-    """Write a directory beside its place and rename it when it is complete; ``words`` by the names in SIDES."""
+    """Write a directory beside its place, renamed when it is complete; ``words`` by the names in SIDES."""
     arrays: Arrays = dict(tables)
     for side, table in words.items():
         arrays |= {f"{side}_{name}": getattr(table, name) for name in _WORDS}
@@ -76,23 +76,33 @@ def write_index(
         "sentences": len(tables["first_src"]) - 1,
         "settings": dict(settings),
         "sources": [
-            {"path": os.path.relpath(source, path.parent), "bytes": source.stat().st_size, "sha256": digest_of(source)}
+            {
+                "path": os.path.relpath(source, path.parent),
+                "bytes": source.stat().st_size,
+                "sha256": digest_of(source),
+            }
             for source in sources
         ],
-        "arrays": {name: {"sha256": _whole(arrays[name]), "spots": _spots(arrays[name])} for name in INDEX.arrays},
+        "arrays": {
+            name: {"sha256": _whole(arrays[name]), "spots": _spots(arrays[name])} for name in INDEX.arrays
+        },
     }
     INDEX.write(path, meta, arrays)
 
 
 def read_index(path: Path, *, thorough: bool = False) -> tuple[dict[str, Any], Arrays, dict[str, WordTable]]:
-    """Map an index: what ``meta.json`` says, the arrays of ``Tables``, the words of both sides.
+    """Map an index: what ``meta.json`` says, the arrays, the words of both sides.
 
     Of every array, pieces from its beginning to its end are compared with what was written; ``thorough``
     compares all of it.
     """
     meta, arrays = INDEX.read(path)
     digests, sources = meta.get("arrays"), meta.get("sources")
-    if not isinstance(digests, dict) or not isinstance(sources, list) or not isinstance(meta.get("settings"), dict):
+    if (
+        not isinstance(digests, dict)
+        or not isinstance(sources, list)
+        or not isinstance(meta.get("settings"), dict)
+    ):
         raise INDEX.broken(path / META, "no digests", f"a {INDEX.name}")
     for name, array in arrays.items():
         known = digests.get(name)
@@ -136,5 +146,5 @@ def _spots(array: npt.NDArray[Any]) -> str:
 def _digest(array: npt.NDArray[Any], pieces: Sequence[npt.NDArray[np.uint8]]) -> str:
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     for piece in pieces:
-        digest.update(np.ascontiguousarray(piece))
+        digest.update(np.ascontiguousarray(piece).data)
     return digest.hexdigest()

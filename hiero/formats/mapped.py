@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class Kind:
                 shutil.rmtree(leftover, ignore_errors=True)
             part.mkdir(parents=True)
             for name in self.arrays:
-                np.save(part / f"{name}.npy", arrays[name])
+                _save(part / f"{name}.npy", arrays[name])
             (part / META).write_text(json.dumps(head | dict(meta), indent=1) + "\n", encoding="utf-8")
             if path.exists():
                 os.rename(path, old)
@@ -101,3 +101,15 @@ class Kind:
             found = f"{array.ndim} dimensions of {array.dtype}"
             raise self.broken(path, found, f"{dimensions} of {np.dtype(scalar)}")
         return read_only(array)
+
+
+class _Sink:
+    """A file that numpy writes to as to any stream: to a plain one it does so without saying what failed."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.write = stream.write
+
+
+def _save(path: Path, array: npt.NDArray[Any]) -> None:
+    with open(path, "wb") as stream:
+        np.save(_Sink(stream), array)

@@ -135,10 +135,11 @@ def read_lines(path: str | Path, what: str = "a readable file") -> Iterator[byte
 
 
 @contextlib.contextmanager
-def open_output(path: str | Path) -> Iterator[IO[bytes]]:
+def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]]:
     """A file that appears, complete, when the block ends without an exception, and otherwise not at all.
 
-    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly.
+    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed``: what is
+    written to a ``.gz`` is compressed already.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
@@ -153,9 +154,9 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
         raise FormatError(path, 0, found=_reason(error), expected="a place to write to") from None
     try:
         with raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
+            if path.suffix == ".gz" and not packed:
+                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
+                    yield stream  # type: ignore[misc]
             else:
                 yield raw
         if not special:

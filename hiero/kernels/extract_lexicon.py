@@ -32,7 +32,8 @@ def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted
         room = first_link[end] - first_link[begin] + end - begin + size
         if 2 * (used[0] + room) > pair_key.shape[0]:
             return s
-        linked[:size] = False
+        for k in range(size):
+            linked[k] = False
         for at in range(begin, end + size):
             # Source words, then target words without a link.
             first, last = np.int64(0), np.int64(1)

@@ -7,14 +7,15 @@ first word do; the one that is cheaper to look through is.
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.kernels.extract_rules import make_rules, match_at
+from hiero.kernels.extract_phrase import match_at
+from hiero.kernels.extract_rules import make_rules
 from hiero.kernels.extract_tables import (
     FOUND,
     GAP,
     GAPS,
     LISTED,
-    MORE_ENTRIES,
     MORE_MATCHES,
+    MORE_PATTERNS,
     MORE_STATES,
     OK,
     SPAN,
@@ -32,152 +33,153 @@ def last_run(match):
 
 
 @leaf
-def new_pattern(memory, slot, pattern, length):
+def new_pattern(patterns, slot, pattern, length):
     """Enter ``pattern[0, :length]``; its matches are not known yet."""
-    entry = memory.used[0]
-    memory.used[0] = entry + 1
-    memory.slot[slot] = entry
+    entry = patterns.used[0]
+    patterns.used[0] = entry + 1
+    patterns.slot[slot] = entry
     gaps, tail = 0, 0
     for k in range(length):
-        memory.symbol[entry, k] = pattern[0, k]
+        patterns.symbol[entry, k] = pattern[0, k]
         tail += 1
         if pattern[0, k] == GAP:
             gaps += 1
             tail = 0
-    memory.shape[entry, 0] = length
-    memory.shape[entry, 1] = gaps
-    memory.shape[entry, 2] = tail
-    memory.shape[entry, 3] = -1
-    memory.count[entry] = -1
+    patterns.shape[entry, 0] = length
+    patterns.shape[entry, 1] = gaps
+    patterns.shape[entry, 2] = tail
+    patterns.shape[entry, 3] = -1
+    patterns.count[entry] = -1
+    patterns.home[entry] = -1
     for k in range(3):
-        memory.stamp[entry, k] = -1
-    memory.rule[entry, 0] = 0
-    memory.rule[entry, 1] = 0
+        patterns.stamp[entry, k] = -1
+    patterns.rule[entry, 0] = 0
+    patterns.rule[entry, 1] = 0
     return entry
 
 
 @leaf
-def without_last(memory, entry):
+def without_last(slot, symbol, shape, entry):
     """The pattern without its last word, and whether a gap was before that."""
-    end = memory.shape[entry, 0] - 1
-    gap = memory.symbol[entry, end - 1] == GAP
+    end = shape[entry, 0] - 1
+    gap = symbol[entry, end - 1] == GAP
     if gap:
         end -= 1
-    return find_pattern(memory.slot, memory.symbol, memory.shape, memory.symbol, entry, 0, end), gap
+    return find_pattern(slot, symbol, shape, symbol, entry, 0, end), gap
 
 
 @leaf
-def without_first(memory, entry):
+def without_first(slot, symbol, shape, entry):
     """The pattern without its first word, and whether a gap was after that."""
     begin = 1
-    gap = memory.symbol[entry, 1] == GAP
+    gap = symbol[entry, 1] == GAP
     if gap:
         begin = 2
-    end = memory.shape[entry, 0]
-    return find_pattern(memory.slot, memory.symbol, memory.shape, memory.symbol, entry, begin, end), gap
+    end = shape[entry, 0]
+    return find_pattern(slot, symbol, shape, symbol, entry, begin, end), gap
 
 
 @leaf
-def locate_words(tables, memory, entry):
+def locate_words(text, frequent, patterns, entry):
     """Find the suffix-array range of a pattern without gaps."""
-    length = memory.shape[entry, 0]
-    word = memory.symbol[entry, length - 1]
-    low, high = tables.first_suffix[word], tables.first_suffix[word + 1]
+    length = patterns.shape[entry, 0]
+    word = patterns.symbol[entry, length - 1]
+    low, high = text.first_suffix[word], text.first_suffix[word + 1]
     if length > 1:
-        prefix, _ = without_last(memory, entry)
-        low, high = memory.place[prefix, 0], memory.place[prefix, 1]
-        low = narrow(tables.suffix, tables.src, low, high, length - 1, word)
-        high = narrow(tables.suffix, tables.src, low, high, length - 1, word + 1)
-    memory.place[entry, 0] = low
-    memory.place[entry, 1] = high
-    memory.place[entry, 2] = SUFFIXES
-    memory.count[entry] = high - low
-    num_frequent = tables.frequent.shape[0]
-    if num_frequent > 0 and high - low >= tables.frequent[num_frequent - 1, 0]:
+        prefix, _ = without_last(patterns.slot, patterns.symbol, patterns.shape, entry)
+        low, high = patterns.place[prefix, 0], patterns.place[prefix, 1]
+        low = narrow(text.suffix, text.src, low, high, length - 1, word)
+        high = narrow(text.suffix, text.src, low, high, length - 1, word + 1)
+    patterns.place[entry, 0] = low
+    patterns.place[entry, 1] = high
+    patterns.place[entry, 2] = SUFFIXES
+    patterns.count[entry] = high - low
+    num_frequent = frequent.shape[0]
+    if num_frequent > 0 and high - low >= frequent[num_frequent - 1, 0]:
         for k in range(num_frequent):
-            if tables.frequent[k, 1] == low and tables.frequent[k, 2] == length:
-                memory.shape[entry, 3] = k
+            if frequent[k, 1] == low and frequent[k, 2] == length:
+                patterns.shape[entry, 3] = k
 
 
 @leaf
-def locate_listed(tables, memory, entry):
+def locate_listed(listed, patterns, entry):
     """Look a pattern with gaps up among the collocations; whether it is there."""
-    num_frequent = tables.frequent.shape[0]
+    num_frequent = listed.frequent.shape[0]
     if num_frequent == 0:
         return False
-    code, top, begin, runs = np.int64(0), np.int64(-1), 0, 0
-    end = memory.shape[entry, 0]
+    code, begin, runs = np.int64(0), 0, 0
+    end = patterns.shape[entry, 0]
     for k in range(end + 1):
-        if k < end and memory.symbol[entry, k] != GAP:
+        if k < end and patterns.symbol[entry, k] != GAP:
             continue
-        part = find_pattern(memory.slot, memory.symbol, memory.shape, memory.symbol, entry, begin, k)
-        if part < 0 or memory.shape[part, 3] < 0:
+        part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, patterns.symbol, entry, begin, k)
+        if part < 0 or patterns.shape[part, 3] < 0:
             return False
-        code = code * num_frequent + memory.shape[part, 3]
+        code = code * num_frequent + patterns.shape[part, 3]
         begin = k + 1
         runs += 1
     if runs == 2:
-        low, high = tables.first_pair[code], tables.first_pair[code + 1]
+        low, high = listed.first_pair[code], listed.first_pair[code + 1]
     else:
-        low, high = tables.first_triple[code], tables.first_triple[code + 1]
+        low, high = listed.first_triple[code], listed.first_triple[code + 1]
     if low == high:
         return False
-    memory.place[entry, 0] = low
-    memory.place[entry, 1] = high
-    memory.place[entry, 2] = LISTED
-    memory.count[entry] = high - low
+    patterns.place[entry, 0] = low
+    patterns.place[entry, 1] = high
+    patterns.place[entry, 2] = LISTED
+    patterns.count[entry] = high - low
     return True
 
 
 @leaf
-def extend_right(tables, memory, paper, span, entry, side, gap):
+def extend_right(text, listed, patterns, trail, span, entry, side, gap):
     """Matches of a pattern from those of the pattern without its last word; False if there is no room."""
-    word = memory.symbol[entry, memory.shape[entry, 0] - 1]
-    tail, runs = memory.shape[side, 2], memory.shape[side, 1]
-    kind, out = memory.place[side, 2], paper.round[1]
-    room = paper.match.shape[0]
-    for k in range(memory.place[side, 0], memory.place[side, 1]):
-        match = match_at(tables, paper.match, kind, k)
+    word = patterns.symbol[entry, patterns.shape[entry, 0] - 1]
+    tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
+    kind, out = patterns.place[side, 2], trail.round[1]
+    room = trail.match.shape[0]
+    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+        match = match_at(text.suffix, trail.match, listed, kind, k)
         start = match >> 16
         at = start + last_run(match) + tail
         if not gap:
-            if at < start + span and tables.src[at] == word:
+            if at < start + span and text.src[at] == word:
                 if out == room:
                     return False
-                paper.match[out] = match
+                trail.match[out] = match
                 out += 1
             continue
-        while at + 1 < start + span and tables.src[at] != 0:
+        while at + 1 < start + span and text.src[at] != 0:
             at += 1
-            if tables.src[at] == word:
+            if text.src[at] == word:
                 if out == room:
                     return False
-                paper.match[out] = match | (at - start) << (8 if runs == 0 else 0)
+                trail.match[out] = match | (at - start) << (8 if runs == 0 else 0)
                 out += 1
-    memory.place[entry, 0] = paper.round[1]
-    memory.place[entry, 1] = out
+    patterns.place[entry, 0] = trail.round[1]
+    patterns.place[entry, 1] = out
     return True
 
 
 @leaf
-def extend_left(tables, memory, paper, span, entry, side, gap):
+def extend_left(text, listed, patterns, trail, span, entry, side, gap):
     """Matches of a pattern from those of the pattern without its first word; False if there is no room."""
-    word = memory.symbol[entry, 0]
-    tail = memory.shape[side, 2]
-    kind, out = memory.place[side, 2], paper.round[1]
-    room = paper.match.shape[0]
-    for k in range(memory.place[side, 0], memory.place[side, 1]):
-        match = match_at(tables, paper.match, kind, k)
+    word = patterns.symbol[entry, 0]
+    tail = patterns.shape[side, 2]
+    kind, out = patterns.place[side, 2], trail.round[1]
+    room = trail.match.shape[0]
+    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+        match = match_at(text.suffix, trail.match, listed, kind, k)
         old = match >> 16
         second, third = (match >> 8) & 255, match & 255
         end = old + max(second, third) + tail
         at = old - 1
-        if at < 0 or tables.src[at] == 0:
+        if at < 0 or text.src[at] == 0:
             continue
         if gap:
             at -= 1
-        while at >= 0 and tables.src[at] != 0 and end - at <= span:
-            if tables.src[at] == word:
+        while at >= 0 and text.src[at] != 0 and end - at <= span:
+            if text.src[at] == word:
                 if out == room:
                     return False
                 moved = old - at
@@ -186,29 +188,29 @@ def extend_left(tables, memory, paper, span, entry, side, gap):
                     new = moved << 8 | (second + moved if second > 0 else 0)
                 else:
                     new = (second + moved) << 8 | (third + moved if third > 0 else 0)
-                paper.match[out] = at << 16 | new
+                trail.match[out] = at << 16 | new
                 out += 1
             if not gap:
                 break
             at -= 1
-    memory.place[entry, 0] = paper.round[1]
-    memory.place[entry, 1] = out
+    patterns.place[entry, 0] = trail.round[1]
+    patterns.place[entry, 1] = out
     return True
 
 
 @leaf
-def cheaper_side(memory, span, entry):
+def cheaper_side(patterns, span, entry):
     """The part of a pattern to look through: its number, whether a gap was cut off, whether it is the left.
 
     What it costs is reckoned as cdec does, since the order of matches, and so what is sampled, depends on it.
     """
-    left, left_gap = without_last(memory, entry)
-    right, right_gap = without_first(memory, entry)
-    left_cost, right_cost = memory.count[left], memory.count[right]
-    if memory.shape[left, 1] > 0:
-        left_cost *= memory.shape[left, 1] + 1
-    if memory.shape[right, 1] > 0:
-        right_cost *= memory.shape[right, 1] + 1
+    left, left_gap = without_last(patterns.slot, patterns.symbol, patterns.shape, entry)
+    right, right_gap = without_first(patterns.slot, patterns.symbol, patterns.shape, entry)
+    left_cost, right_cost = patterns.count[left], patterns.count[right]
+    if patterns.shape[left, 1] > 0:
+        left_cost *= patterns.shape[left, 1] + 1
+    if patterns.shape[right, 1] > 0:
+        right_cost *= patterns.shape[right, 1] + 1
     if left_gap:
         left_cost *= span
     if right_gap:
@@ -218,49 +220,81 @@ def cheaper_side(memory, span, entry):
     return right, right_gap, False
 
 
-@kernel
-def locate(tables, limits, memory, paper, entry):
+@leaf
+def locate(text, listed, limits, patterns, trail, entry):
     """Find the matches of a pattern; if need be, once more those of a part that an earlier sentence had."""
-    if memory.shape[entry, 1] == 0:
-        locate_words(tables, memory, entry)
+    if patterns.shape[entry, 1] == 0:
+        locate_words(text, listed.frequent, patterns, entry)
         return OK
     span = limits[SPAN]
     depth = 0
-    paper.low[0] = entry
+    trail.wait[0] = entry
     while depth >= 0:
-        here = paper.low[depth]
-        if locate_listed(tables, memory, here):
+        here = trail.wait[depth]
+        if locate_listed(listed, patterns, here):
             depth -= 1
             continue
-        side, gap, is_left = cheaper_side(memory, span, here)
-        if memory.place[side, 2] == FOUND and memory.stamp[side, 0] != paper.round[0]:
+        side, gap, is_left = cheaper_side(patterns, span, here)
+        if patterns.place[side, 2] == FOUND and patterns.stamp[side, 0] != trail.round[0]:
             depth += 1
-            paper.low[depth] = side
+            trail.wait[depth] = side
             continue
         if is_left:
-            done = extend_right(tables, memory, paper, span, here, side, gap)
+            done = extend_right(text, listed.match, patterns, trail, span, here, side, gap)
         else:
-            done = extend_left(tables, memory, paper, span, here, side, gap)
+            done = extend_left(text, listed.match, patterns, trail, span, here, side, gap)
         if not done:
             return MORE_MATCHES
-        memory.place[here, 2] = FOUND
-        memory.stamp[here, 0] = paper.round[0]
-        memory.count[here] = memory.place[here, 1] - memory.place[here, 0]
-        paper.round[1] = memory.place[here, 1]
+        patterns.place[here, 2] = FOUND
+        patterns.stamp[here, 0] = trail.round[0]
+        patterns.count[here] = patterns.place[here, 1] - patterns.place[here, 0]
+        trail.round[1] = patterns.place[here, 1]
         depth -= 1
     return OK
 
 
+@leaf
+def is_wanted(patterns, entry, home):
+    """Whether a pattern is to be listed: if a home is given, only where it is at home."""
+    return home < 0 or patterns.home[entry] < 0 or patterns.home[entry] == home
+
+
+@leaf
+def lacks_matches(patterns, trail, entry, home):
+    """Whether the matches of a pattern are still to be found, or were thrown away and are wanted again."""
+    if patterns.count[entry] < 0:
+        return True
+    if patterns.count[entry] == 0 or patterns.stamp[entry, 1] == trail.round[2]:
+        return False
+    if patterns.place[entry, 2] != FOUND or patterns.stamp[entry, 0] == trail.round[0]:
+        return False
+    return is_wanted(patterns, entry, home)
+
+
+@leaf
+def find_home(text, listed, patterns, found, entry):
+    """The first sentence of the bitext where a pattern occurs."""
+    kind = patterns.place[entry, 2]
+    first = np.int64(text.src.shape[0]) << 16
+    for k in range(patterns.place[entry, 0], patterns.place[entry, 1]):
+        first = min(first, match_at(text.suffix, found, listed, kind, k))
+    return np.int64(text.sentence[first >> 16])
+
+
 @kernel
-def collect_kernel(tables, limits, sentence, left_out, memory, paper):
+def collect_kernel(
+    text, links, lexicon, listed, limits, sentence, left_out, home, patterns, store, trail, sheet
+):
     """Find all patterns of a sentence that occur in the bitext, and their rules.
 
-    tables    Tables
-    limits    int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
-    sentence  int32 [L]  words as numbered in the bitext, 0 for those it does not have
-    left_out  the sentence of the bitext from which nothing is taken, or -1
-    memory    Memory     written; what it knows is not worked out again
-    paper     Paper      written; ``found`` lists the patterns
+    text, links, lexicon, listed  Text, Links, Lexicon, Collocations
+    limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
+    sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
+    left_out         the sentence of the bitext from which nothing is taken, or -1
+    home             if not -1, only patterns that occur in this sentence of the bitext and in none before it
+    patterns, store  Patterns, Store  written; what they know is not worked out again
+    trail            Trail      written; ``found`` lists the patterns
+    sheet            Sheet      written
 
     Returns OK, or which of the arrays is too short: the caller makes it longer and calls again.
 
@@ -270,23 +304,22 @@ def collect_kernel(tables, limits, sentence, left_out, memory, paper):
     """
     span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
     length = sentence.shape[0]
-    pattern = paper.pattern
-    paper.round[4] = 0
+    pattern = trail.pattern
+    trail.round[4] = 0
     head, tail, start = 0, 0, -1
-    entry, first = np.int64(0), np.int64(-1)
     while True:
-        # The first round of the loop begins a pattern at every word, later ones take up where one ended.
+        # The first rounds of the loop begin a pattern at every word, later ones take up where one ended.
         if start < length - 1:
             start += 1
             first, at, last, size, gaps = start, start, start, 0, 0
         elif head < tail:
-            entry = np.int64(paper.state[head, 0])
-            first = paper.state[head, 1]
-            at = paper.state[head, 2] + 1
+            entry = trail.state[head, 0]
+            first = np.int64(trail.state[head, 1])
+            at = np.int64(trail.state[head, 2]) + 1
             last = min(first + span, length - 1)
-            size, gaps = memory.shape[entry, 0], memory.shape[entry, 1]
+            size, gaps = np.int64(patterns.shape[entry, 0]), np.int64(patterns.shape[entry, 1])
             for k in range(size):
-                pattern[0, k] = memory.symbol[entry, k]
+                pattern[0, k] = patterns.symbol[entry, k]
             head += 1
         else:
             return OK
@@ -303,48 +336,59 @@ def collect_kernel(tables, limits, sentence, left_out, memory, paper):
                 continue
             pattern[0, new] = sentence[place]
             new += 1
-            known = find_pattern(memory.slot, memory.symbol, memory.shape, pattern, 0, 0, new)
+            known = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, 0, new)
             if known < 0:
                 if size > 0:
                     cut = 2 if pattern[0, 1] == GAP else 1
-                    part = find_pattern(memory.slot, memory.symbol, memory.shape, pattern, 0, cut, new)
-                    if part < 0 or memory.count[part] == 0:
+                    part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, cut, new)
+                    if part < 0 or patterns.count[part] == 0:
                         continue
-                if 2 * (memory.used[0] + 1) > memory.slot.shape[0] or memory.used[0] == memory.count.shape[0]:
-                    return MORE_ENTRIES
-                known = new_pattern(memory, -1 - known, pattern, new)
-            if memory.count[known] < 0:
-                status = locate(tables, limits, memory, paper, known)
+                used = patterns.used[0]
+                if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
+                    return MORE_PATTERNS
+                known = new_pattern(patterns, -1 - known, pattern, new)
+            if lacks_matches(patterns, trail, known, home):
+                status = locate(text, listed, limits, patterns, trail, known)
                 if status != OK:
                     return status
-            if memory.count[known] == 0:
+                if home >= 0 and patterns.count[known] > 0:
+                    patterns.home[known] = find_home(text, listed.match, patterns, trail.match, known)
+            if patterns.count[known] == 0:
                 continue
-            if memory.stamp[known, 2] != paper.round[3]:
-                if memory.stamp[known, 1] != paper.round[2]:
-                    if memory.place[known, 2] == FOUND and memory.stamp[known, 0] != paper.round[0]:
-                        status = locate(tables, limits, memory, paper, known)
-                        if status != OK:
-                            return status
-                    status = make_rules(tables, limits, memory, paper, known, left_out)
+            if patterns.stamp[known, 2] != trail.round[3] and is_wanted(patterns, known, home):
+                if patterns.stamp[known, 1] != trail.round[2]:
+                    status = make_rules(
+                        text,
+                        links,
+                        lexicon,
+                        listed.match,
+                        limits,
+                        patterns,
+                        store,
+                        trail.match,
+                        sheet,
+                        known,
+                        left_out,
+                    )
                     if status != OK:
                         return status
-                    memory.stamp[known, 1] = paper.round[2]
-                memory.stamp[known, 2] = paper.round[3]
-                paper.found[paper.round[4]] = known
-                paper.round[4] += 1
+                    patterns.stamp[known, 1] = trail.round[2]
+                patterns.stamp[known, 2] = trail.round[3]
+                trail.found[trail.round[4]] = known
+                trail.round[4] += 1
             if new < symbols and place < length - 1:
-                if tail == paper.state.shape[0]:
+                if tail == trail.state.shape[0]:
                     return MORE_STATES
-                paper.state[tail, 0] = known
-                paper.state[tail, 1] = first
-                paper.state[tail, 2] = place
+                trail.state[tail, 0] = known
+                trail.state[tail, 1] = first
+                trail.state[tail, 2] = place
                 tail += 1
 
 
 @kernel
-def rehash_kernel(memory):
-    """Enter all patterns of a Memory into its slots, which are empty. O(P)."""
-    for entry in range(memory.used[0]):
-        length = memory.shape[entry, 0]
-        slot = find_pattern(memory.slot, memory.symbol, memory.shape, memory.symbol, entry, 0, length)
-        memory.slot[-1 - slot] = entry
+def rehash_kernel(patterns):
+    """Enter all patterns into the slots, which are empty. O(P).  Twin: none; it changes no answer."""
+    for entry in range(patterns.used[0]):
+        length = patterns.shape[entry, 0]
+        slot = find_pattern(patterns.slot, patterns.symbol, patterns.shape, patterns.symbol, entry, 0, length)
+        patterns.slot[-1 - slot] = entry

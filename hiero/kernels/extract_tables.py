@@ -1,4 +1,4 @@
-"""The arrays that extraction works on: what an index holds, what is remembered, what is scratch paper.
+"""The arrays that extraction works on: what an index holds, what is remembered, what is scratch.
 
 A pattern is the source side of rules without gaps at its edges: words >= 1 with GAP between them. A match is
 a place where it occurs, as one number: place of the first word << 16 | second << 8 | third, where second and
@@ -16,33 +16,23 @@ SPAN, SYMBOLS, GAPS, SAMPLES = 0, 1, 2, 3  # places in ``limits``
 MAX_SPAN = 255  # distances in a match are one byte
 MAX_RUNS = 3  # of words in a pattern
 
-# Where the matches of a pattern are: a range of the suffix array, of ``Paper.match``, of ``Tables.match``.
+# Where the matches of a pattern are: in the suffix array, in ``Trail.match``, in ``Collocations.match``.
 SUFFIXES, FOUND, LISTED = 0, 1, 2
-OK, MORE_ENTRIES, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
+OK, MORE_PATTERNS, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
 LEADING, TRAILING = 1, 2  # gaps at the edges of a rule's source side
 NUM_FEATURES = 7
 
 
-class Tables(NamedTuple):
-    """A bitext, read-only. Words count from 1, a 0 ends every sentence; target places count in a sentence.
+class Text(NamedTuple):
+    """A bitext and what finds words in it. Words count from 1, and a 0 ends every sentence.
 
     src           int32 [N]
-    sentence      int32 [N]         the sentence of each place
-    first_src     int64 [S + 1]     sentence s: src[first_src[s]:first_src[s + 1] - 1]
+    sentence      int32 [N]      the sentence of each place
+    first_src     int64 [S + 1]  sentence s: src[first_src[s]:first_src[s + 1] - 1]
     tgt           int32 [M]
     first_tgt     int64 [S + 1]
-    suffix        int32 [N]         the suffix array of ``src``
-    first_suffix  int64 [V + 2]     suffixes that begin with w: suffix[first_suffix[w]:first_suffix[w + 1]]
-    src_span      int16 [A, N, 2]   first linked target word and the one after the last; -1 if there is none
-    tgt_span      int16 [A, M, 2]   likewise, source words of the sentence
-    first_link    int64 [A, N + 1]  links of a source word: link[first_link[a, n]:first_link[a, n + 1]]
-    link          int16 [L]         target words, ascending
-    pair_key      int64 [2 ** k]    hash table: source word << 32 | target word, 0 for none; -1 empty
-    pair_loss     float32 [., 2]    -log10 p(source word | target word), -log10 p(target word | source word)
-    frequent      int64 [F, 3]      frequent sequences of words: occurrences, first place in ``suffix``, words
-    first_pair    int64 [F * F + 1]     matches of two of them with a gap between, see collocations_kernel
-    first_triple  int64 [F ** 3 + 1]    and of three
-    match         int64 [.]
+    suffix        int32 [N]      the suffix array of ``src``
+    first_suffix  int64 [V + 2]  suffixes that begin with w: suffix[first_suffix[w]:first_suffix[w + 1]]
     """
 
     src: np.ndarray
@@ -52,36 +42,62 @@ class Tables(NamedTuple):
     first_tgt: np.ndarray
     suffix: np.ndarray
     first_suffix: np.ndarray
+
+
+class Links(NamedTuple):
+    """Some alignments of a bitext, each word's links twice over. Words count in their sentence.
+
+    src_span    int16 [A, N, 2]   first target word and the one after the last; -1 if there is none
+    tgt_span    int16 [A, M, 2]   likewise, source words
+    first_link  int64 [A, N + 1]  links of a source word: link[first_link[a, n]:first_link[a, n + 1]]
+    link        int16 [L]         target words, ascending
+    """
+
     src_span: np.ndarray
     tgt_span: np.ndarray
     first_link: np.ndarray
     link: np.ndarray
+
+
+class Lexicon(NamedTuple):
+    """Pairs of words in a hash table.
+
+    pair_key   int64 [2 ** k]       source word << 32 | target word, 0 for none; -1 empty
+    pair_loss  float32 [2 ** k, 2]  -log10 p(source word | target word), -log10 p(target word | source word)
+    """
+
     pair_key: np.ndarray
     pair_loss: np.ndarray
+
+
+class Collocations(NamedTuple):
+    """Where frequent sequences of words occur together.
+
+    frequent      int64 [F, 3]          occurrences, first place in the suffix array, words; in order
+    first_pair    int64 [F * F + 1]     matches of a, a gap, b: match[first_pair[a * F + b]:...[... + 1]]
+    first_triple  int64 [F ** 3 + 1]    of three, likewise
+    match         int64 [.]
+    """
+
     frequent: np.ndarray
     first_pair: np.ndarray
     first_triple: np.ndarray
     match: np.ndarray
 
 
-class Memory(NamedTuple):
-    """Patterns met so far, and their rules; all are written, and grow.
+class Patterns(NamedTuple):
+    """Patterns met so far; all is written, and grows.
 
-    slot      int32 [2 ** k]  hash table of patterns by their symbols, -1 empty
-    symbol    int32 [P, W]    the pattern
-    shape     int32 [P, 4]    its symbols; its gaps; words after the last gap; the frequent sequence it is, or -1
-    count     int64 [P]       its matches; -1 if not known yet
-    place     int64 [P, 3]    where these are: first, last + 1, and in which of three arrays
-    stamp     int64 [P, 3]    for which round of ``Paper`` the place is good; generation of its rules; the
-                              call that met it last
-    rule      int64 [P, 2]    its rules: first, last + 1
-    edge      uint8 [R]       gaps at the edges of a rule: LEADING | TRAILING
-    feature   float32 [R, 7]
-    first_tgt int64 [R + 1]   target side: words >= 1, gap g = -g
-    tgt       int32 [.]
-    first_link int64 [R + 1]
-    link      int16 [., 2]
-    used      int64 [4]       patterns; rules
+    slot    int32 [2 ** k]  hash table by symbols, -1 empty
+    symbol  int32 [P, W]    the pattern
+    shape   int32 [P, 4]    its symbols; its gaps; words after the last gap; number as a Collocations.frequent
+    count   int64 [P]       its matches; -1 if not known yet
+    place   int64 [P, 3]    where these are: first, last + 1, in which of three arrays
+    stamp   int64 [P, 3]    the round of matches in which the place is good; the generation of its rules; the
+                            call that met it last
+    rule    int64 [P, 2]    its rules: first, last + 1
+    home    int64 [P]       the sentence of the bitext where it occurs first; -1 if not known
+    used    int64 [1]       patterns
     """
 
     slot: np.ndarray
@@ -91,6 +107,22 @@ class Memory(NamedTuple):
     place: np.ndarray
     stamp: np.ndarray
     rule: np.ndarray
+    home: np.ndarray
+    used: np.ndarray
+
+
+class Store(NamedTuple):
+    """Rules of patterns; all is written, and grows.
+
+    edge        uint8 [R]       gaps at the edges of the source side: LEADING | TRAILING
+    feature     float32 [R, 7]
+    first_tgt   int64 [R + 1]   target side: words >= 1; gap g is -g
+    tgt         int32 [.]
+    first_link  int64 [R + 1]
+    link        int16 [., 2]
+    used        int64 [1]       rules
+    """
+
     edge: np.ndarray
     feature: np.ndarray
     first_tgt: np.ndarray
@@ -100,20 +132,35 @@ class Memory(NamedTuple):
     used: np.ndarray
 
 
-class Paper(NamedTuple):
-    """What is worked out for one sentence, or for one pattern.
+class Trail(NamedTuple):
+    """What is worked out for one sentence.
 
-    match    int64 [.]          matches of patterns with gaps
-    state    int32 [., 3]       patterns at places of the sentence: pattern, first and last word
-    found    int32 [.]          patterns of the sentence that have matches; as long as ``Memory.count``
-    pattern  int32 [1, W]       the one that is looked up
-    round    int64 [5]          round of matches; matches in use; generation of rules; call; patterns found
+    match    int64 [.]     matches of patterns with gaps
+    state    int32 [., 3]  patterns at places of the sentence: pattern, first and last word
+    found    int32 [P]     patterns of the sentence that have matches
+    pattern  int32 [1, W]  the one that is looked up
+    wait     int64 [8]     patterns that wait for their parts
+    round    int64 [5]     round of matches; matches in use; generation of rules; call; patterns found
+    """
+
+    match: np.ndarray
+    state: np.ndarray
+    found: np.ndarray
+    pattern: np.ndarray
+    wait: np.ndarray
+    round: np.ndarray
+
+
+class Sheet(NamedTuple):
+    """What is worked out for one pattern.
+
     sample   int64 [.]          matches chosen
-    low      int64 [16]         half-open ranges: source gaps from row 0 (0 is for one before all words), runs
-    high     int64 [16]         of words from row 4, target gaps from row 8; patterns that wait for their parts
+    low      int64 [16]         half-open ranges: source gaps from row 0 (that is for one before all words),
+    high     int64 [16]         runs of words from row 4, target gaps from row 8
     tally    int64 [4]          rules seen with these gaps at the edges
+    used     int64 [4]          rules, alignments, target symbols and links in use
     slot     int32 [2, 2 ** k]  hash tables of rules, and of alignments of rules
-    group    int32 [E, 4]       rules of one pattern: edges, occurrences, first and last symbol
+    group    int32 [E, 4]       rules: edges, occurrences, first and last target symbol
     symbol   int32 [.]          their target sides
     variant  int32 [E, 4]       alignments of these rules: rule, occurrences, first and last link
     link     int16 [., 2]
@@ -121,15 +168,11 @@ class Paper(NamedTuple):
     loss     float64 [.]        of target words
     """
 
-    match: np.ndarray
-    state: np.ndarray
-    found: np.ndarray
-    pattern: np.ndarray
-    round: np.ndarray
     sample: np.ndarray
     low: np.ndarray
     high: np.ndarray
     tally: np.ndarray
+    used: np.ndarray
     slot: np.ndarray
     group: np.ndarray
     symbol: np.ndarray

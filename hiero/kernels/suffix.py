@@ -64,23 +64,25 @@ def sort_by_two_kernel(text, first, out_rank, out_suffix):
 
     text        int32 [N]
     first       int64 [V + 1]  suffixes that begin with a smaller word than w: first[w]
-    out_rank    int32 [N + 1]  written; the last place of the group of suffixes that agree in two words; -1 at N
+    out_rank    int32 [N + 1]  written; last place of the suffixes that agree in two words; -1 at N
     out_suffix  int32 [N]      written
 
     O(N).
     """
     size = text.shape[0]
-    place = first.copy()
+    place = np.empty(first.shape[0], np.int64)
     second = np.empty(size, np.int32)
     # Two passes of counting sort, by the second word and then by the first. The last suffix has no second
     # word, so it comes before all others; and the first word of the text is nobody's second.
     second[0] = size - 1
-    place[: text[0] + 1] += 1
+    for word in range(first.shape[0]):
+        place[word] = first[word] + np.int64(word <= text[0])
     for at in range(size - 1):
         word = text[at + 1]
         second[place[word]] = at
         place[word] += 1
-    place[:] = first
+    for word in range(first.shape[0]):
+        place[word] = first[word]
     for k in range(size):
         at = second[k]
         word = text[at]

@@ -1,0 +1,192 @@
+# mypy: allow-untyped-calls
+"""What one thread extracts rules with: phrases that it remembers, and scratch paper, all of which grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bitext.index import BitextIndex
+from hiero.bitext.limits import ExtractConfig
+from hiero.grammar import Rules
+from hiero.kernels.extract_emit import emit_rules_kernel, rule_room_kernel
+from hiero.kernels.extract_match import collect_kernel, rehash_kernel
+from hiero.kernels.extract_tables import (
+    MORE_MATCHES,
+    MORE_PATTERNS,
+    MORE_RULES,
+    MORE_STATES,
+    NUM_FEATURES,
+    OK,
+    Collocations,
+    Patterns,
+    Sheet,
+    Store,
+    Trail,
+)
+from hiero.symbols import read_only
+
+FIRST_PATTERNS = FIRST_RULES = 1 << 14  # room at first
+
+
+class Desk:
+    """Extracts rules; for one thread at a time."""
+
+    def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
+        self.config = config
+        self.tables = index.text, index.links, index.lexicon, collocations
+        limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
+        self.limits = read_only(np.array(limits, np.int64))
+        self.trail = _new_trail(config)
+        self.sheet = _new_sheet(config, len(index.links.src_span))
+        self.generation = 0
+        self._forget()
+
+    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, home: int = -1) -> Rules:
+        """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
+
+        Nothing is taken from sentence ``left_out`` of the index. If ``home`` is given, only the rules of
+        phrases that occur in this sentence and in none before it.
+        """
+        if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
+            self._forget()
+        for_now = left_out >= 0 or home >= 0
+        if for_now:
+            self._forget_rules()
+        self.trail.round[:3] = self.trail.round[0] + 1, 0, self.generation
+        while True:
+            self.trail.round[3] += 1
+            known = self.patterns, self.store, self.trail, self.sheet
+            status = collect_kernel(*self.tables, self.limits, read_only(src), left_out, home, *known)
+            if status == OK:
+                break
+            self._grow(status)
+        rules = _emit(self.patterns, self.store, self.trail.found[: self.trail.round[4]])
+        if for_now:
+            self._forget_rules()
+        return rules
+
+    def _forget(self) -> None:
+        self.patterns, self.store = _new_patterns(self.config), _new_store()
+        self.trail = self.trail._replace(found=np.empty(len(self.patterns.count), np.int32))
+        self._forget_rules()
+
+    def _forget_rules(self) -> None:
+        self.generation += 1
+        self.store.used[0] = 0
+
+    def _grow(self, status: int) -> None:
+        if status == MORE_MATCHES:
+            self.trail = self.trail._replace(match=_longer(self.trail.match))
+        elif status == MORE_STATES:
+            self.trail = self.trail._replace(state=_longer(self.trail.state))
+        elif status == MORE_RULES:
+            longer = {name: _longer(getattr(self.store, name)) for name in Store._fields if name != "used"}
+            self.store = self.store._replace(**longer)
+        else:
+            assert status == MORE_PATTERNS
+            slot = np.full(2 * len(self.patterns.slot), -1, np.int32)
+            names = (name for name in Patterns._fields if name not in ("slot", "used"))
+            longer = {name: _longer(getattr(self.patterns, name)) for name in names}
+            self.patterns = self.patterns._replace(slot=slot, **longer)
+            rehash_kernel(self.patterns)
+            self.trail = self.trail._replace(found=_longer(self.trail.found))
+
+
+def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same with room for twice as much, and for one more, since offsets are one more than items."""
+    new = np.empty((2 * len(array) + 1, *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+def _new_patterns(config: ExtractConfig) -> Patterns:
+    return Patterns(
+        slot=np.full(2 * FIRST_PATTERNS, -1, np.int32),
+        symbol=np.empty((FIRST_PATTERNS, config.max_symbols), np.int32),
+        shape=np.empty((FIRST_PATTERNS, 4), np.int32),
+        count=np.empty(FIRST_PATTERNS, np.int64),
+        place=np.empty((FIRST_PATTERNS, 3), np.int64),
+        stamp=np.empty((FIRST_PATTERNS, 3), np.int64),
+        rule=np.empty((FIRST_PATTERNS, 2), np.int64),
+        home=np.empty(FIRST_PATTERNS, np.int64),
+        used=np.zeros(1, np.int64),
+    )
+
+
+def _new_store() -> Store:
+    return Store(
+        edge=np.empty(FIRST_RULES, np.uint8),
+        feature=np.empty((FIRST_RULES, NUM_FEATURES), np.float32),
+        first_tgt=np.zeros(FIRST_RULES + 1, np.int64),
+        tgt=np.empty(4 * FIRST_RULES, np.int32),
+        first_link=np.zeros(FIRST_RULES + 1, np.int64),
+        link=np.empty((4 * FIRST_RULES, 2), np.int16),
+        used=np.zeros(1, np.int64),
+    )
+
+
+def _new_trail(config: ExtractConfig) -> Trail:
+    return Trail(
+        match=np.empty(1 << 16, np.int64),
+        state=np.empty((1 << 12, 3), np.int32),
+        found=np.empty(0, np.int32),
+        pattern=np.empty((1, config.max_symbols + 2), np.int32),
+        wait=np.zeros(config.max_symbols + 2, np.int64),
+        round=np.zeros(5, np.int64),
+    )
+
+
+def _new_sheet(config: ExtractConfig, num_alignments: int) -> Sheet:
+    yields = 4 * config.samples * num_alignments  # rules of a pattern, at most
+    slots = 16
+    while slots < 2 * yields:
+        slots *= 2
+    return Sheet(
+        sample=np.empty(config.samples, np.int64),
+        low=np.zeros(16, np.int64),
+        high=np.zeros(16, np.int64),
+        tally=np.zeros(4, np.int64),
+        used=np.zeros(4, np.int64),
+        slot=np.empty((2, slots), np.int32),
+        group=np.empty((yields, 4), np.int32),
+        symbol=np.empty(yields * config.max_span, np.int32),
+        variant=np.empty((yields, 4), np.int32),
+        link=np.empty((yields * config.max_symbols * config.max_span, 2), np.int16),
+        best=np.empty(yields, np.int32),
+        loss=np.empty(config.max_span, np.float64),
+    )
+
+
+def _emit(patterns: Patterns, store: Store, found: npt.NDArray[np.int32]) -> Rules:
+    room = np.zeros(4, np.int64)
+    rule_room_kernel(patterns, store, found, room)
+    num_rules, num_src, num_tgt, num_links = room.tolist()
+    rules = Rules(
+        lhs=np.zeros(num_rules, np.int32),
+        first_src=np.empty(num_rules + 1, np.int64),
+        src=np.empty(num_src, np.int32),
+        first_tgt=np.empty(num_rules + 1, np.int64),
+        tgt=np.empty(num_tgt, np.int32),
+        dense=np.empty((num_rules, NUM_FEATURES), np.float32),
+        first_sparse=np.zeros(num_rules + 1, np.int64),
+        sparse_name=np.zeros(0, np.int32),
+        sparse_value=np.zeros(0, np.float32),
+        first_link=np.empty(num_rules + 1, np.int64),
+        link=np.empty((num_links, 2), np.int16),
+    )
+    emit_rules_kernel(
+        patterns,
+        store,
+        found,
+        rules.first_src,
+        rules.src,
+        rules.first_tgt,
+        rules.tgt,
+        rules.dense,
+        rules.first_link,
+        rules.link,
+    )
+    return rules

@@ -1,0 +1,59 @@
+"""What rules are extracted, and how: settings, without anything that computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hiero.errors import ConfigError
+from hiero.symbols import MAX_GAPS
+
+MAX_SPAN = 255  # distances in a match are one byte, see kernels.extract_tables
+MAX_SYMBOLS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleLimits:
+    """Which rules are extracted."""
+
+    max_span: int = 15  # words that a rule may cover, on either side
+    max_symbols: int = 5  # words and gaps of a source side
+    max_gaps: int = 2
+
+    def __post_init__(self) -> None:
+        self._check("max_span", 1, MAX_SPAN)
+        self._check("max_symbols", 1, MAX_SYMBOLS)
+        self._check("max_gaps", 0, MAX_GAPS)
+
+    def _check(self, name: str, low: int, high: int) -> None:
+        value = getattr(self, name)
+        if not low <= value <= high:
+            raise ConfigError(f"{name}: found {value}, expected {low} to {high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractConfig(RuleLimits):
+    """How rules are extracted from an index."""
+
+    samples: int = 300  # occurrences of a source phrase that are looked at, evenly spaced
+    category: str = "X"  # label of rules and gaps
+    cache_mb: int = 512  # memory for phrases met before, in each thread
+    store: str | None = None  # directory that keeps the rules of each sentence for the next time
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check("samples", 1, 1_000_000)
+        self._check("cache_mb", 0, 1 << 20)
+
+    @property
+    def limits(self) -> RuleLimits:
+        return RuleLimits(max_span=self.max_span, max_symbols=self.max_symbols, max_gaps=self.max_gaps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequentSettings:
+    """Which sequences of words are so frequent that an index lists where they occur together."""
+
+    num_frequent: int = 100
+    num_super_frequent: int = 10  # three sequences are listed if the middle one and another are among these
+    min_frequency: int = 1000
+    max_length: int = 4

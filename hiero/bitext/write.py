@@ -1,0 +1,88 @@
+# mypy: allow-untyped-calls
+"""Grammars as text: one for each of many sentences, or one for a whole bitext."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from hiero.bitext.extract import FEATURES, Extractor
+from hiero.formats.ruletext import RuleText
+from hiero.formats.segments import Segment
+from hiero.formats.text import open_output
+from hiero.inorder import in_order
+
+BLOCK = 64  # sentences that are compressed together, however many threads there are
+LEVEL = 6  # of compression
+
+
+class GrammarWriter:
+    """Writes what an extractor finds, as cdec reads it. The same bytes for any number of threads."""
+
+    def __init__(self, extractor: Extractor, threads: int = 1) -> None:
+        self.extractor, self.threads = extractor, threads
+        index = extractor.index
+        self.text = RuleText(
+            index.src_words,
+            index.tgt_words,
+            extractor.config.category.encode(),
+            [name.encode() for name in FEATURES],
+        )
+
+    @property
+    def num_escaped(self) -> int:
+        """Words of the bitext that a grammar cannot carry as they are."""
+        return self.text.num_escaped
+
+    def sentences(
+        self, segments: Iterable[tuple[Path, Segment]], leave_one_out: bool = False
+    ) -> Generator[int, None, None]:
+        """Write the grammar of each sentence to its path; the number of rules of each, in order.
+
+        With ``leave_one_out`` the sentences are those of the bitext, one by one from the first, and nothing
+        is taken from a sentence for itself.
+        """
+
+        def write(numbered: tuple[int, tuple[Path, Segment]]) -> int:
+            number, (path, segment) = numbered
+            src = self.extractor.word_ids([word.encode() for word in segment.words])
+            rules = self.extractor.rules(src, number if leave_one_out else -1)
+            with open_output(path) as stream:
+                stream.write(self.text.lines(rules))
+            return len(rules.lhs)
+
+        with closing(in_order(write, enumerate(segments), self.threads)) as results:
+            yield from results
+
+    def whole(self, path: str | Path) -> Generator[tuple[int, int], None, None]:
+        """Write one grammar of the bitext; (sentences, rules) done so far, block by block.
+
+        It has every rule that some sentence would get, once: with the first sentence that its source side
+        occurs in.
+        """
+        index = self.extractor.index
+        first, src = index.text.first_src, index.text.src
+        packed = str(path).endswith(".gz")
+
+        def block(start: int) -> tuple[int, bytes]:
+            pieces, num_rules = [], 0
+            with self.extractor.desk() as desk:
+                for s in range(start, min(start + BLOCK, index.num_sentences)):
+                    rules = desk.rules(src[first[s] : first[s + 1] - 1], home=s)
+                    pieces.append(self.text.lines(rules))
+                    num_rules += len(rules.lhs)
+            data = b"".join(pieces)
+            return num_rules, gzip.compress(data, LEVEL, mtime=0) if packed else data
+
+        starts = range(0, index.num_sentences, BLOCK)
+        num_rules = 0
+        with (
+            open_output(path, packed=packed) as stream,
+            closing(in_order(block, starts, self.threads)) as results,
+        ):
+            for start, (found, data) in zip(starts, results, strict=True):
+                stream.write(data)
+                num_rules += found
+                yield min(start + BLOCK, index.num_sentences), num_rules

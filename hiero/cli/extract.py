@@ -1,0 +1,176 @@
+"""``hiero extract``: grammars from a bitext index."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hiero.cli.progress import Progress
+from hiero.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from hiero.bitext.extract import Extractor
+    from hiero.bitext.write import GrammarWriter
+    from hiero.formats.segments import Segment
+
+DESCRIPTION = """\
+Extract hierarchical rules from an index, with seven features each, as cdec's extractor does.
+
+With -i, the rules of each sentence go to a grammar of its own, OUT/grammar.N.gz, and the sentences, with the
+names of their grammars, to standard output: input for hiero decode, or for cdec. With --all, all rules of the
+bitext go to one grammar."""
+EPILOG = """\
+examples:
+  hiero extract -x train.idx -i dev.de -o grammars > dev.sgm
+  hiero extract -x train.idx -i train.de -o train.grammars --leave-one-out -j 4 > train.sgm
+  hiero extract -x train.idx --all --max-span 10 -o grammar.gz -j 4
+
+hiero decode -g train.idx extracts on the fly, with no grammars in between."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero extract``."""
+    command = subparsers.add_parser(
+        "extract",
+        help="extract grammars from an indexed bitext",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument_group("input and output").add_argument
+    add("-x", "--index", metavar="INDEX", required=True, help="made by hiero index")
+    add("-i", "--input", metavar="IN", help="sentences to extract for; - is standard input; gz is recognised")
+    add("--all", action="store_true", help="one grammar of the whole bitext")
+    add("-o", "--output", metavar="OUT", required=True, help="a directory; with --all a file, gz by its name")
+    add(
+        "--leave-one-out",
+        action="store_true",
+        help="sentence N of the input is sentence N of the bitext: take no rules from it",
+    )
+    add("--store", metavar="DIR", help="keep the rules of sentences here in binary form, and find them again")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="sentences at once (default 1)")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add = command.add_argument_group("rules").add_argument
+    add("--max-span", metavar="N", type=int, default=15, help="words that a rule may cover (default 15)")
+    add(
+        "--max-symbols",
+        metavar="N",
+        type=int,
+        default=5,
+        help="words and gaps of a source side (default 5)",
+    )
+    add("--max-gaps", metavar="N", type=int, default=2, help="gaps of a rule (default 2)")
+    add(
+        "--samples",
+        metavar="N",
+        type=int,
+        default=300,
+        help="occurrences of a source phrase to look at, evenly spaced (default 300)",
+    )
+    add("--category", metavar="LABEL", default="X", help="label of rules and gaps (default X)")
+    add(
+        "--cache-mb",
+        metavar="N",
+        type=int,
+        default=512,
+        help="memory for phrases met before, in each thread (default 512)",
+    )
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.threads < 1:
+        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
+    if args.all == (args.input is not None):
+        raise UsageError("expected either -i IN or --all")
+    for flag, value in (("--leave-one-out", args.leave_one_out), ("--store", args.store)):
+        if args.all and value:
+            raise UsageError(f"argument {flag}: expected with -i, not with --all")
+
+    from hiero.bitext.extract import Extractor
+    from hiero.bitext.index import open_index
+    from hiero.bitext.limits import ExtractConfig
+    from hiero.bitext.write import GrammarWriter
+
+    config = ExtractConfig(
+        max_span=args.max_span,
+        max_symbols=args.max_symbols,
+        max_gaps=args.max_gaps,
+        samples=args.samples,
+        category=args.category,
+        cache_mb=args.cache_mb,
+        store=args.store,
+    )
+    extractor = Extractor(open_index(args.index), config)
+    writer = GrammarWriter(extractor, args.threads)
+    num_rules = _whole(args, writer, extractor) if args.all else _sentences(args, writer, extractor)
+    if not args.quiet:
+        print(f"hiero extract: {num_rules} rules", file=sys.stderr)
+        if writer.num_escaped:
+            print(
+                f"hiero: {writer.num_escaped} words of the bitext look like a gap or |||, "
+                "and are written with &#91; &#93; &#124;",
+                file=sys.stderr,
+            )
+    return 0
+
+
+def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
+    done = num_rules = 0
+    with Progress("extract", extractor.index.num_sentences, quiet=args.quiet) as progress:
+        for sentences, num_rules in writer.whole(args.output):
+            progress.advance(sentences - done, f"{num_rules} rules")
+            done = sentences
+    return num_rules
+
+
+def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
+    directory = Path(args.output)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        raise FormatError(directory, 0, found=reason, expected="a directory for grammars") from None
+    segments = list(_read(args.input, extractor if args.leave_one_out else None))
+    paths = [directory / f"grammar.{number}.gz" for number in range(len(segments))]
+    num_rules = 0
+    results = writer.sentences(zip(paths, segments, strict=True), args.leave_one_out)
+    with Progress("extract", len(segments), quiet=args.quiet) as progress, contextlib.closing(results):
+        for number, found in enumerate(results):
+            num_rules += found
+            progress.advance(1, f"{num_rules} rules")
+            sys.stdout.buffer.write(_line(number, paths[number], segments[number]).encode())
+    return num_rules
+
+
+def _read(path: str, leave_out_of: Extractor | None) -> Iterator[Segment]:
+    """The sentences of a file, which must begin like the bitext that they are left out of."""
+    from hiero.formats.segments import decode_line, parse_segment
+    from hiero.formats.text import read_lines
+
+    name = "<stdin>" if path == "-" else path
+    for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
+        segment = parse_segment(decode_line(line, number)[0], name, number)
+        if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
+            further = number > leave_out_of.index.num_sentences
+            raise FormatError(
+                name,
+                number,
+                found="a further sentence" if further else "another sentence",
+                expected=f"that of the bitext of {leave_out_of.index.path}",
+                hint="--leave-one-out is for the source side of the bitext itself, from its first line",
+            )
+        yield segment
+
+
+def _line(number: int, path: Path, segment: Segment) -> str:
+    """The sentence as hiero decode and cdec read it, with its grammar instead of any it had."""
+    attributes = {"grammar": str(path), "id": str(number)}
+    attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
+    tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
+    reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
+    return f"<seg {tag}> {' '.join(segment.words)} </seg>{reference}\n"
