@@ -1,0 +1,189 @@
+"""``hiero align``: word alignments of a bitext, and how good they are."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hiero.bitext.alignconfig import METHODS, MODELS, AlignConfig
+from hiero.cli.progress import Progress
+from hiero.errors import ConfigError, FormatError, UsageError
+
+if TYPE_CHECKING:
+    from hiero.bitext.align import Aligned
+    from hiero.bitext.corpus import Bitext
+
+DESCRIPTION = """\
+Align the words of a bitext, without supervision. A model of each direction is trained on it: IBM model 2
+with a prior that favours the diagonal, as fast_align's, or on top of that an HMM (better, twice the time).
+Their links are combined to one alignment: a line for each sentence pair, i-j for each link, source position
+first, from 0. The result does not depend on the number of threads.
+
+hiero align score HYP GOLD compares an alignment with one made by hand."""
+EPILOG = """\
+examples:
+  hiero align -s train.de -t train.en -o train.align.gz -j 4
+  hiero align -s train.de -t train.en -o train.align --model hmm --forward train.fwd --reverse train.rev
+  hiero align score dev.align dev.gold"""
+SCORE_DESCRIPTION = """\
+Print the alignment error rate (AER), precision and recall of an alignment. In GOLD, i-j or i-j:s is a sure
+link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
+
+  AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), precision = |A and P| / |A|, recall = |A and S| / |S|"""
+FOR_HMM = ("hmm_iterations", "hmm_agreement")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero align``."""
+    style = argparse.RawDescriptionHelpFormatter
+    command = subparsers.add_parser(
+        "align",
+        help="align the words of a bitext, score alignments",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=style,
+    )
+    add = command.add_argument
+    add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
+    add("-t", "--target", metavar="TGT", help="target side, as many lines")
+    add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
+    add("--model", choices=MODELS, help="default: ibm2")
+    add(
+        "--symmetrize",
+        choices=METHODS,
+        help="how both directions are combined (default grow-diag-final-and); none: links of target words to "
+        "source words as they are",
+    )
+    add("--forward", metavar="FILE", help="also write the links of target words to source words")
+    add("--reverse", metavar="FILE", help="also write the links of source words to target words")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="default 1")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add = command.add_argument_group("models").add_argument
+    add("--iterations", metavar="N", type=int, help="rounds of training of ibm2 (default 5)")
+    add("--null", metavar="P", type=float, help="probability that a word has no counterpart (default 0.2)")
+    add(
+        "--smoothing",
+        metavar="A",
+        type=float,
+        help="parameter of the Dirichlet prior of word translations (default 0.01); 0: none",
+    )
+    add(
+        "--tension",
+        metavar="T",
+        type=float,
+        help="how strongly links keep to the diagonal at first (default 4)",
+    )
+    add(
+        "--tension-rounds",
+        metavar="N",
+        type=int,
+        help="rounds in which the tension is fitted to the bitext (default 2; the first has no effect)",
+    )
+    add("--hmm-iterations", metavar="N", type=int, help="rounds of training of the HMM (default 3)")
+    add(
+        "--hmm-agreement",
+        action=argparse.BooleanOptionalAction,
+        help="train both directions of the HMM to agree (default)",
+    )
+    commands = command.add_subparsers(dest="align_command", metavar="score")
+    score = commands.add_parser(
+        "score",
+        help="compare an alignment with one made by hand",
+        description=SCORE_DESCRIPTION,
+        formatter_class=style,
+    )
+    score.add_argument("hypothesis", metavar="HYP", type=Path)
+    score.add_argument("gold", metavar="GOLD", type=Path)
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run ``hiero align``."""
+    if args.align_command == "score":
+        return _score(args.hypothesis, args.gold)
+    for flag, value in (("-s", args.source), ("-t", args.target)):
+        if value is None:
+            raise UsageError(f"argument {flag}: expected the {'source' if flag == '-s' else 'target'} text")
+    if args.source == args.target == "-":
+        raise UsageError("argument -t: found - twice, but only one side can come from standard input")
+    if args.threads < 1:
+        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
+    config = _config(args)
+
+    # Loading numba takes longer than reading the command line: not before the command line is right.
+    from hiero._jit import compile_timer
+    from hiero.bitext.align import align, num_rounds
+    from hiero.bitext.corpus import read_bitext
+    from hiero.bitext.symmetrize import combine
+    from hiero.formats.pharaoh import write_alignment
+    from hiero.formats.text import open_output
+
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(
+            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
+        )
+    with ExitStack() as stack:
+        # Before the work, not after it: a place that cannot be written to is known at once.
+        wanted = {"output": args.output, "forward": args.forward, "reverse": args.reverse}
+        streams = {name: stack.enter_context(open_output(path)) for name, path in wanted.items() if path}
+        bitext = read_bitext(args.source, args.target)
+        with Progress("align", bitext.num_pairs * num_rounds(config), quiet=args.quiet) as progress:
+            aligned = align(bitext, config, args.threads, progress.advance)
+        for name, stream in streams.items():
+            method = config.symmetrize if name == "output" else name
+            links = combine(bitext, aligned.links, method)
+            write_alignment(stream, links.first, links.link)
+            if name == "output" and not args.quiet:
+                _report(bitext, aligned, len(links.link))
+    return 0
+
+
+def _config(args: argparse.Namespace) -> AlignConfig:
+    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(AlignConfig)}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in FOR_HMM:
+        if name in given and args.model != "hmm":
+            raise UsageError(f"argument --{name.replace('_', '-')}: expected --model hmm with it")
+    try:
+        return AlignConfig(**given)
+    except ConfigError as error:
+        raise UsageError(str(error).removeprefix("align: ")) from None
+
+
+def _report(bitext: Bitext, aligned: Aligned, num_links: int) -> None:
+    """What the user should know, once."""
+    last = aligned.history[-1]
+    empty = int(((bitext.src.length == 0) | (bitext.tgt.length == 0)).sum())
+    notes = [
+        f"{bitext.num_pairs:,} sentence pairs" + (f", {empty:,} of them with an empty side" if empty else ""),
+        f"{num_links:,} links",
+        f"perplexity {last.perplexity[0]:.1f} of target words, {last.perplexity[1]:.1f} of source words",
+        f"tension {last.tension[0]:.2f}, {last.tension[1]:.2f}",
+    ]
+    print("hiero: " + "; ".join(notes), file=sys.stderr)
+
+
+def _score(hypothesis: Path, gold: Path) -> int:
+    from hiero.bitext.symmetrize import score_alignment
+    from hiero.formats.pharaoh import read_alignment
+
+    found, expected = read_alignment(hypothesis), read_alignment(gold, possible=True)
+    if found.num_pairs != expected.num_pairs:
+        raise FormatError(
+            hypothesis,
+            min(found.num_pairs, expected.num_pairs) + 1,
+            found="the end of the file" if found.num_pairs < expected.num_pairs else "another line",
+            expected=f"{expected.num_pairs} lines, as in {gold}",
+        )
+    score = score_alignment(found, expected)
+    print(f"AER {score.error_rate:.4f}")
+    print(f"precision {score.precision:.4f}")
+    print(f"recall {score.recall:.4f}")
+    print(f"links {score.num_links}")
+    print(f"sure {score.num_sure}")
+    print(f"possible {score.num_gold - score.num_sure}")
+    return 0
