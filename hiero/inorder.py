@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,56 +21,57 @@ def in_order(
 ) -> Generator[Result, None, None]:
     """``map(function, items)`` by that many threads; each result is there as soon as those before it are.
 
-    Items are drawn by one more thread, so a slow source, such as a person who types, holds up no result.
-    An exception, whether of the source or of the function, comes in its place in the order. All threads are
+    The threads draw the items, so a slow source, such as a person who types, holds up no result. An
+    exception, whether of the source or of the function, comes in its place in the order. All threads are
     daemons: who leaves before the end, as Ctrl-C does, does not wait for them (``still_busy``).
     """
-    work: SimpleQueue[tuple[Item, Future[Result]] | None] = SimpleQueue()
-    order: SimpleQueue[Future[Result] | None] = SimpleQueue()
+    source = iter(items)
+    drawing = threading.Lock()
+    # For each item that was drawn a slot: whether it went well, and what came of it. None: no more items.
+    order: SimpleQueue[SimpleQueue[tuple[bool, Any]] | None] = SimpleQueue()
     room = threading.Semaphore(AHEAD * threads)
     stop = threading.Event()
 
-    def draw() -> None:
-        try:
-            for item in items:
-                room.acquire()
-                if stop.is_set():
-                    return
-                future: Future[Result] = Future()
-                order.put(future)
-                work.put((item, future))
-            order.put(None)
-        except BaseException as error:  # for whoever takes the results
-            broken: Future[Result] = Future()
-            broken.set_exception(error)
-            order.put(broken)
-        finally:
-            for _ in range(threads):
-                work.put(None)
-
-    def do() -> None:
-        while (task := work.get()) is not None and not stop.is_set():
-            item, future = task
+    def work() -> None:
+        while True:
+            room.acquire()
+            slot: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
             try:
-                future.set_result(function(item))
+                with drawing:
+                    if stop.is_set():
+                        return
+                    try:
+                        item = next(source)
+                    except StopIteration:
+                        stop.set()
+                        order.put(None)
+                        return
+                    except BaseException:
+                        stop.set()
+                        order.put(slot)
+                        raise
+                    order.put(slot)
+                result = function(item)
             except BaseException as error:  # for whoever takes the results
-                future.set_exception(error)
-            del item, future, task  # not to be kept while waiting for more
+                slot.put((False, error))
+            else:
+                slot.put((True, result))
+                del item, result  # not to be kept while waiting for more
 
-    team = [threading.Thread(target=target, name=NAME, daemon=True) for target in [draw] + [do] * threads]
+    team = [threading.Thread(target=work, name=NAME, daemon=True) for _ in range(threads)]
     for thread in team:
         thread.start()
     try:
-        while (future := order.get()) is not None:
-            result = future.result()
-            del future
+        while (slot := order.get()) is not None:
+            well, result = slot.get()
+            if not well:
+                raise result
             yield result
+            del result
             room.release()
     finally:
         stop.set()
-        room.release()
-        for _ in range(threads):
-            work.put(None)
+        room.release(threads)
         until = time.monotonic() + PATIENCE
         for thread in team:
             thread.join(max(0.0, until - time.monotonic()))

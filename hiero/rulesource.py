@@ -17,6 +17,7 @@ from hiero.formats.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.formats.joshua import read_joshua
 from hiero.formats.moses import read_moses
 from hiero.formats.rulescan import share_ids_kernel
+from hiero.formats.segments import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.formats.table import joined_columns
 from hiero.formats.text import read_chunks
 from hiero.grammar import Grammar, Rules, RuleTable, Trie
@@ -39,23 +40,26 @@ EMPTY = Rules(
 )
 
 
-def build_grammar(tables: Sequence[RuleTable]) -> Grammar:
-    """All rules of some tables, in their order, under one trie."""
-    table = merge_tables(tables)
-    trie, order = _plant(table.rules)
+def build_grammar(tables: Sequence[RuleTable], unplanted: RuleTable | None = None) -> Grammar:
+    """All rules of some tables, in their order, under one trie; behind them those that stay out of it."""
+    table = merge_tables(tables if unplanted is None else [*tables, unplanted])
+    num_planted = table.num_rules - (0 if unplanted is None else unplanted.num_rules)
+    trie, order = _plant(table.rules, num_planted)
     return Grammar(take_rules(table.rules, order), trie, table.columns)
 
 
-def _plant(rules: Rules) -> tuple[Trie, npt.NDArray[np.int64]]:
-    """The trie of the source sides, and the order of the rules along it."""
-    most = len(rules.src) + 1
+def _plant(rules: Rules, num_planted: int) -> tuple[Trie, npt.NDArray[np.int64]]:
+    """The trie of the first source sides, and the order of the rules along it, with the others at the end."""
+    first_src = read_only(rules.first_src[: num_planted + 1])
+    src = read_only(rules.src[: first_src[-1]])
+    most = len(src) + 1
     slots = 16
     while slots < 2 * most:
         slots *= 2
     parent, symbol, depth = (np.empty(most, np.int32) for _ in range(3))
-    node = np.empty(len(rules.lhs), np.int32)
+    node = np.empty(num_planted, np.int32)
     slot = np.full(slots, -1, np.int32)
-    num_nodes = grow_trie_kernel(rules.first_src, rules.src, slot, parent, symbol, depth, node)
+    num_nodes = grow_trie_kernel(first_src, src, slot, parent, symbol, depth, node)
     parent, symbol, depth = parent[:num_nodes], symbol[:num_nodes], depth[:num_nodes]
     number = _breadth_first(parent, symbol, depth)
     first_child = np.ones(num_nodes + 1, np.int64)
@@ -65,7 +69,8 @@ def _plant(rules: Rules) -> tuple[Trie, npt.NDArray[np.int64]]:
     np.cumsum(np.bincount(number[node], minlength=num_nodes), out=first_rule[1:])
     symbol_of = np.empty(num_nodes, np.int32)
     symbol_of[number] = symbol
-    order = np.argsort((number[node] << 32) + rules.lhs, kind="stable")
+    order = np.argsort((number[node] << 32) + rules.lhs[:num_planted], kind="stable")
+    order = np.concatenate([order, np.arange(num_planted, len(rules.lhs))])
     return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
 
 
@@ -129,8 +134,12 @@ def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
 
 def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
     rules = table.rules
-    if table.columns == columns and not np.isin(rules.sparse_name, columns).any():
-        return rules
+    if not len(rules.sparse_name) or not np.isin(rules.sparse_name, columns).any():
+        if table.columns == columns:
+            return rules
+        dense = np.zeros((table.num_rules, len(columns)), np.float32)
+        dense[:, [columns.index(name) for name in table.columns]] = rules.dense
+        return rules._replace(dense=read_only(dense))
     # Back to one list of features per rule, dense ones first, and apart again.
     num_rules, width = rules.dense.shape
     num_sparse = np.diff(rules.first_sparse)
@@ -155,6 +164,9 @@ def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
 Progress = Callable[[int], None]
 
 
+_FIRST_LINE = re.compile(rb"[^ \t\r\n][^\n]*")
+
+
 def recognise(line: bytes) -> str:
     """The format that the first rule of a file is in. A rule of Moses begins with its source side."""
     first_field = line.partition(b"|||")[0].strip(b" \t\r")
@@ -169,12 +181,19 @@ def read_grammar(
     """All rules of a grammar file or of a compiled grammar; ``progress`` hears how many have been read."""
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
+    return read_text_grammar(path, symbols, how, progress)
+
+
+def read_text_grammar(
+    path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
+) -> RuleTable:
+    """All rules of a grammar file."""
     chunks = read_chunks(path, what="a grammar")
     first = next(chunks, None)
     if first is None:
         return merge_tables([])
-    line = next((line for line in first.data.split(b"\n") if line.strip(b" \t\r")), b"")
-    form = recognise(line) if how.format == "auto" else how.format
+    line = _FIRST_LINE.search(first.data)
+    form = recognise(line[0] if line else b"") if how.format == "auto" else how.format
     chunks = itertools.chain([first], chunks)
     if form == "moses":
         return read_moses(path, symbols, how.scale, progress=progress, chunks=chunks)
@@ -310,7 +329,7 @@ class PerSentence:
     def _table(self, path: Path, src: npt.NDArray[np.int32]) -> RuleTable:
         if is_compiled(path):
             return open_grammar(path, self.symbols, self.span_limit).rules_for(src, {})
-        return read_grammar(path, self.symbols, self.how)
+        return read_text_grammar(path, self.symbols, self.how)
 
 
 def grammar_paths(segment: Mapping[str, str]) -> list[str]:
@@ -318,6 +337,6 @@ def grammar_paths(segment: Mapping[str, str]) -> list[str]:
     numbered = {
         int(found[1] or 0): path
         for key, path in segment.items()
-        if (found := re.fullmatch("grammar([1-9][0-9]*)?", key))
+        if (found := GRAMMAR_ATTRIBUTE.fullmatch(key))
     }
     return [numbered[number] for number in sorted(numbered)]

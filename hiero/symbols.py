@@ -74,7 +74,11 @@ class Vocabulary:
             return known
 
     def intern_all(self, entries: Iterable[bytes]) -> npt.NDArray[np.int32]:
-        return np.fromiter((self.intern(entry) for entry in entries), np.int32)
+        entries = list(entries)
+        ids = list(map(self._ids.get, entries))  # nearly all are known, and this is quick
+        if None in ids:
+            ids = [self.intern(entry) for entry in entries]
+        return np.array(ids, np.int32)
 
     def entry(self, index: int) -> bytes:
         return self._entries[index]
@@ -197,6 +201,8 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
     Kernels compile once per array type, and a mapped file is read-only: what models are made of is so always.
     """
+    if type(array) is np.ndarray and array.flags.c_contiguous and not array.flags.writeable:
+        return array
     view = np.ascontiguousarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view

@@ -37,13 +37,15 @@ class TranslationWriter:
 
     def _cdec(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
         listed = " ".join(f"{key}={value:.9g}" for key, value in sorted(features.items()))
-        return f"{name} ||| {self._escaped(translation.text)} ||| {listed} ||| {translation.score:.9g}\n"
+        text = self._escaped(translation.text)
+        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {translation.score:.9g}\n"
 
     def _moses(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
         listed = " ".join(f"{key}= {value:.9g}" for key, value in sorted(features.items()))
         links = " ".join(f"{src}-{tgt}" for src, tgt in translation.alignment)
         text = self._escaped(translation.text)
-        return f"{name} ||| {text} ||| {listed} ||| {translation.score:.9g} ||| {links}\n"
+        score = f"{translation.score:.9g}"
+        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {score} ||| {links}\n"
 
     def _escaped(self, text: str) -> str:
         if "|||" not in text:

@@ -45,6 +45,7 @@ class Result:
     num_escaped: int
     merged: frozenset[str]
     is_utf8: bool
+    is_failure: bool  # there were words, and no translation
     has_grammar: bool
 
 
@@ -56,9 +57,11 @@ class Job:
         self.path = STANDARD_INPUT if args.input == "-" else args.input
         self.base = Path(".") if args.input == "-" else Path(args.input).parent
         self.load_seconds = 0.0
+        self.decode_seconds = 0.0
         self.num_resumed = 0
         self.num_escaped = 0
         self.num_broken = 0
+        self.num_failed, self.first_failed = 0, 0
         self.merged: set[str] = set()
         self.without_grammar: int | None = None  # the first line that had none
         self.model: Model
@@ -79,14 +82,14 @@ class Job:
             try:
                 self._resume(output, lines)
                 self.model.warm_up()
+                start = time.perf_counter()
                 self._decode(output, lines, total)
+                self.decode_seconds = time.perf_counter() - start
             except BaseException:
                 output.close()
-                if output.done and self.args.output != "-" and not self.args.quiet:
-                    print(
-                        f"hiero: {output.done} lines are in {self.args.output}.part; --resume continues",
-                        file=sys.stderr,
-                    )
+                if output.kept:
+                    kept = _counted(output.kept, "line is", "lines are")
+                    self._say(f"{kept} in {self.args.output}.part; --resume continues from there")
                 raise
             output.finish()
 
@@ -191,6 +194,7 @@ class Job:
             writer.num_escaped,
             frozenset(features.replay.merged),
             is_utf8,
+            bool(segment.words) and not forest,
             self._has_grammar(segment),
         )
 
@@ -213,6 +217,9 @@ class Job:
         self.num_escaped += result.num_escaped
         self.num_broken += not result.is_utf8
         self.merged |= result.merged
+        if result.is_failure:
+            self.num_failed += 1
+            self.first_failed = self.first_failed or number
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
             self._say(
@@ -222,14 +229,17 @@ class Job:
 
     def report(self) -> None:
         if self.num_broken:
-            self._say(f"{self.num_broken} lines were not UTF-8; what could not be read is written as U+FFFD")
-        if self.statistics.failed:
-            self._say(f"{self.statistics.failed} sentences have no translation")
+            lines = _counted(self.num_broken, "line was", "lines were")
+            self._say(f"{lines} not UTF-8; what could not be read is written as U+FFFD")
+        if self.num_failed:
+            sentences = _counted(self.num_failed, "sentence has", "sentences have")
+            self._say(f"{sentences} no translation, first in line {self.first_failed}")
         if self.num_escaped:
-            self._say(f"the word ||| is written as &#124;&#124;&#124; ({self.num_escaped} times)")
+            times = _counted(self.num_escaped, "time", "times")
+            self._say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
         if self.merged:
-            example = min(self.merged)
-            self._say(f"{len(self.merged)} of cdec's names stand for several features, such as {example}")
+            names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
+            self._say(f"{names} for several features, such as {min(self.merged)}")
 
     def _say(self, note: str) -> None:
         if not self.args.quiet:
@@ -239,9 +249,14 @@ class Job:
         numbers = self.statistics.as_dict()
         numbers["load_s"] += self.load_seconds
         numbers["wall_s"] = seconds
+        numbers["decode_wall_s"] = self.decode_seconds  # without loading the model
         numbers["resumed"] = self.num_resumed  # lines that an earlier run had done, counted nowhere above
         with open_output(path) as stream:
             stream.write((json.dumps(numbers, indent=2) + "\n").encode())
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _identity(path: str) -> list[int]:

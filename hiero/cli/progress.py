@@ -24,6 +24,7 @@ class Progress:
                 rich.TimeElapsedColumn(),
                 rich.TimeRemainingColumn(),
                 console=Console(stderr=True),
+                redirect_stdout=False,  # results go where they go
             )
             self._task = self._bar.add_task(what, total=total, rate="")
 

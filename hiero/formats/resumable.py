@@ -39,8 +39,13 @@ class ResumableOutput:
             self._file.seek(self._length)
             self._file.truncate()
         self._saved = time.monotonic()
+        self.kept = self.done  # blocks that a resumed run would find
         if not self.done:
-            self._write_state()
+            try:
+                self._write_state()
+            except HieroError:
+                self.close()
+                raise
 
     def _resumed(self) -> tuple[int, int, str]:
         if not self.part.exists():
@@ -96,7 +101,7 @@ class ResumableOutput:
         with self._errors():
             self._file.flush()
             os.fsync(self._file.fileno())  # first the blocks, then the word that they are there
-            self._write_state()
+        self._write_state()
         self._saved = time.monotonic()
 
     def _write_state(self) -> None:
@@ -104,22 +109,25 @@ class ResumableOutput:
         digests = {"settings": self.settings, "origin": self._origin.hexdigest()}
         fresh = self.state.with_name(self.state.name + ".new")
         with self._errors():
-            fresh.write_text(json.dumps(numbers | digests) + "\n")
-            os.replace(fresh, self.state)
+            try:
+                fresh.write_text(json.dumps(numbers | digests) + "\n")
+                os.replace(fresh, self.state)
+            except OSError:
+                fresh.unlink(missing_ok=True)
+                raise
+        self.kept = self.done
 
     def close(self) -> None:
-        """Keep what there is, to be resumed; without a single block, nothing."""
-        if not self.done:
+        """Keep what there is, to be resumed: ``kept`` blocks. If that is none, leave nothing behind."""
+        with contextlib.suppress(HieroError):
+            # Where there is no room, what was noted before stands.
+            if self.done > self.kept:
+                self.save()
+        with contextlib.suppress(OSError):
             self._file.close()
+        if not self.kept:
             self.part.unlink(missing_ok=True)
             self.state.unlink(missing_ok=True)
-            return
-        try:
-            self.save()
-        finally:
-            # Where there is no room, the state of before stands, and closing fails as writing did.
-            with contextlib.suppress(OSError):
-                self._file.close()
 
     def finish(self) -> None:
         """Give the complete output its name."""
@@ -150,7 +158,7 @@ class StandardOutput:
 
     def __init__(self, stream: IO[bytes], name: str = "<stdout>") -> None:
         self._stream, self._name = stream, name
-        self.done = 0
+        self.done = self.kept = 0
 
     def skip(self, origins: Iterator[bytes]) -> None:
         """Nothing is there already."""

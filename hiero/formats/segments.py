@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ _SEGMENT = re.compile(
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
 _SPACES = re.compile("[ \t]+")
+# Attributes that name grammars. Others are ignored, unless they look like one of these misspelt.
+GRAMMAR = re.compile("grammar([1-9][0-9]*)?")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -53,6 +56,10 @@ def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
     for name, *values in _ATTRIBUTES.findall(found.group(1)):
         if name in attributes:
             raise FormatError(path, number, found=f"{name} twice", expected="each attribute once")
+        if name not in ("id", "grammar") and difflib.get_close_matches(name, ["grammar"], cutoff=0.8):
+            if not GRAMMAR.fullmatch(name):
+                expected = "grammar, grammar1, grammar2, …"
+                raise FormatError(path, number, found=f"the attribute {name}", expected=expected)
         attributes[name] = next((value for value in values if value), "")
     text, reference = found.group(found.re.groups - 1), found.group(found.re.groups)
     return Segment(split_words(text), attributes, None if reference is None else split_words(reference))
