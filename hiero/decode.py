@@ -98,7 +98,9 @@ class Model:
     # ---- the steps
 
     def _parse(self, segment: Segment, statistics: Statistics) -> Forest:
-        src = read_only(self.symbols.words.intern_all(word.encode() for word in segment.words))
+        src = read_only(
+            self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
+        )
         tables = []
         for source in self.sources:
             # A bitext index does more than load.
@@ -116,8 +118,10 @@ class Model:
             parse = parse_kernel(
                 src, grammar.trie, grammar.rules.lhs, self._glue_table(first_glue), label_order, limit
             )
-            if not len(parse.rules):
-                return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
+        statistics.rules += grammar.num_rules
+        goal = self._goal_cell(parse, len(src))
+        if goal < 0:
+            return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
         with statistics.timed("search"):
             arrays = self.language_models.arrays
             stride = int(max(arrays.order, default=1)) - 1 or 1
@@ -127,7 +131,6 @@ class Model:
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
         with statistics.timed("search"):
-            goal = self._goal_cell(parse, len(src))
             done, num_scored, chart = search_kernel(
                 parse, *pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
             )
@@ -136,13 +139,12 @@ class Model:
                 f"sentence of {len(src)} words: an exhaustive search needs over {self.search.max_edges} edges"
                 " (set pop_limit, a smaller span_limit, or a larger max_edges)"
             )
-        statistics.rules += grammar.num_rules
         statistics.scored += int(num_scored)
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
         with statistics.timed("search"):
-            return self._forest(segment, grammar, lm_word, parse, chart if goal >= 0 else _EMPTY_CHART)
+            return self._forest(segment, grammar, lm_word, parse, chart)
 
     def _grammar_of(self, src: Ints, tables: list[RuleTable]) -> tuple[Grammar, int]:
         """All rules of a sentence, and where among them glue begins, which is not in the trie."""
