@@ -15,6 +15,8 @@ from hiero.kernels.align_ibm2 import Sizes
 from hiero.kernels.align_pairs import Counts, Lexicon, PairIndex, number_pairs_kernel, pair_targets_kernel
 from hiero.symbols import read_only
 
+MAX_PAIRS = 2147483647  # their ids are int32
+
 
 def pair_index(bitext: Bitext) -> PairIndex:
     """Number the pairs of words that occur together, and tell every cell its pair."""
@@ -24,11 +26,11 @@ def pair_index(bitext: Bitext) -> PairIndex:
     first_pair = np.empty(src.num_words + 1, np.int64)
     pair = np.empty(first_cell[-1], np.int32)
     num_pairs = number_pairs_kernel(
-        src.first, src.word, tgt.first, tgt.word, first_cell, tgt.num_words, first_pair, pair
+        src.first, src.word, tgt.first, tgt.word, first_cell, tgt.num_words, MAX_PAIRS, first_pair, pair
     )
     if num_pairs < 0:
         raise HieroError(
-            "found more than 2,147,483,647 different pairs of words, expected fewer (align it in parts)"
+            f"found some {MAX_PAIRS:,} pairs of different words, expected fewer (align the bitext in parts)"
         )
     pair_tgt, num_tgt = np.empty(num_pairs, np.int32), np.zeros(tgt.num_words, np.int64)
     pair_targets_kernel(tgt.first, tgt.word, first_cell, pair, pair_tgt, num_tgt)
@@ -68,7 +70,12 @@ def num_windows(windows: Windows) -> int:
 
 
 def blocks_of(first: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
-    """Cut items, of which item k is first[k + 1] - first[k] large, into runs of about ``size``."""
+    """Cut items, of which item k is first[k + 1] - first[k] large, into runs of about ``size``.
+
+    There is one at least, so sums over runs have a shape.
+    """
+    if len(first) == 1:
+        return [(0, 0)]
     cuts = np.searchsorted(first, np.arange(0, first[-1], size), side="left")
     cuts = np.unique(np.append(cuts, [0, len(first) - 1]))
     return [(int(begin), int(end)) for begin, end in itertools.pairwise(cuts)]

@@ -170,7 +170,8 @@ def scan_links_kernel(text, marks, out_last, out_link, out_possible):
                 return links, lines, start
             possible = text[at + 1] in POSSIBLE
             at += 2
-        if text[at] not in (NEWLINE, SPACE, TAB, RETURN):
+        byte = text[at]
+        if not (byte in (NEWLINE, SPACE, TAB) or (byte == RETURN and text[at + 1] == NEWLINE)):
             return links, lines, start
         out_link[links, 0] = src
         out_link[links, 1] = tgt

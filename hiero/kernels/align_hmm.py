@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hiero._jit import kernel, leaf
 from hiero.kernels.align_ibm2 import gather, largest
-from hiero.kernels.align_pairs import in_units
+from hiero.kernels.align_pairs import SAME, in_units
 
 JUMP_LIMIT = 12
 NUM_JUMPS = 2 * JUMP_LIMIT + 3  # the outermost two stand for everything farther away
@@ -310,7 +310,7 @@ def hmm_decode_kernel(index, lexicon, weights, null, begin, end, out_fwd, out_re
             for t in range(length):
                 best, best_i = buffers.null[t], -1
                 for i in range(positions):
-                    if buffers.emit[t * positions + i] > best:
+                    if buffers.emit[t * positions + i] > best * SAME:
                         best, best_i = buffers.emit[t * positions + i], i
                 if direction == 0:
                     out_fwd[tgt + t] = best_i

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero._jit import kernel, leaf
-from hiero.kernels.align_pairs import in_units
+from hiero.kernels.align_pairs import SAME, in_units
 
 FWD, REV = 0, 1  # target given source, source given target
 
@@ -126,7 +126,7 @@ def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_cou
         z = sizes.of[s]
         for j in range(m):
             w = index.tgt_word[index.tgt_first[s] + j]
-            from_null = null * lexicon.null_tgt[w]
+            from_null = null * np.float64(lexicon.null_tgt[w])
             total = from_null + (1.0 - null) / at[j, 0] * at[j, 1]
             likelihood_fwd += np.log(total)
             out_counts.null_tgt[w] += in_units(from_null / total)
@@ -134,7 +134,7 @@ def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_cou
             at[j, 1] = (1.0 - null) / at[j, 0] / total
         for i in range(n):
             v = index.src_word[index.src_first[s] + i]
-            from_null = null * lexicon.null_src[v]
+            from_null = null * np.float64(lexicon.null_src[v])
             total = from_null + (1.0 - null) / at[m + i, 0] * at[m + i, 1]
             likelihood_rev += np.log(total)
             out_counts.null_src[v] += in_units(from_null / total)
@@ -179,17 +179,17 @@ def ibm2_decode_kernel(index, lexicon, tension, null, begin, end, out_fwd, out_r
             gather(index, lexicon, s, prob)
             weigh_cells(n, m, near, at, prob)
         for j in range(m):
-            best, best_i = null * lexicon.null_tgt[index.tgt_word[tgt + j]], -1
+            best, best_i = null * np.float64(lexicon.null_tgt[index.tgt_word[tgt + j]]), -1
             for i in range(n):
                 score = prob[i * m + j, 0] * (1.0 - null) / at[j, 0]
-                if score > best:
+                if score > best * SAME:
                     best, best_i = score, i
             out_fwd[tgt + j] = best_i
         for i in range(n):
-            best, best_j = null * lexicon.null_src[index.src_word[src + i]], -1
+            best, best_j = null * np.float64(lexicon.null_src[index.src_word[src + i]]), -1
             for j in range(m):
                 score = prob[i * m + j, 1] * (1.0 - null) / at[m + i, 0]
-                if score > best:
+                if score > best * SAME:
                     best, best_j = score, j
             out_rev[src + i] = best_j
 

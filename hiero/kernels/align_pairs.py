@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hiero._jit import kernel, leaf
 
 UNIT = 4294967296.0  # counts are multiples of its inverse
+SAME = 1.0 + 1e-9  # probabilities closer than that are a tie: rounding must not choose between equal words
 LEAST = 1e-37  # the smallest probability: denormal float32 values would be slow and inexact
 
 
@@ -76,16 +77,17 @@ class Counts(NamedTuple):
 
 @kernel
 def number_pairs_kernel(
-    src_first, src_word, tgt_first, tgt_word, first_cell, num_tgt, out_first_pair, out_pair
+    src_first, src_word, tgt_first, tgt_word, first_cell, num_tgt, most, out_first_pair, out_pair
 ):
     """Number the pairs of words that occur together, by source word, and tell every cell its pair.
 
     src_first ... first_cell   as in PairIndex
     num_tgt         how many different target words there are
+    most            how many pairs may be numbered, at most what an int32 can count
     out_first_pair  int64 [V + 1]  written
     out_pair        int32 [cells]  written
 
-    Returns the number of pairs, or -1 if there are more than an int32 can count. O(cells).
+    Returns the number of pairs, or -1 if there might be more than ``most`` before the next word. O(cells).
     Twin: tests/naive/align.py::number_pairs.
     """
     num_src = out_first_pair.shape[0] - 1
@@ -121,7 +123,7 @@ def number_pairs_kernel(
                     pairs += 1
                 out_pair[cell] = seen[w, 1]
                 cell += 1
-        if pairs > 2147483647 - num_tgt:
+        if pairs > most - num_tgt:
             return -1
     out_first_pair[num_src] = pairs
     return pairs

@@ -10,7 +10,7 @@ IN_FWD, IN_REV, CHOSEN = 1, 2, 4
 
 
 @leaf
-def add_link(grid, cell, i, j, n, src_linked, tgt_linked):
+def add_link(grid, cell, i, j, src_linked, tgt_linked):
     grid[cell] |= CHOSEN
     src_linked[i] = 1
     tgt_linked[j] = 1
@@ -41,7 +41,7 @@ def grow_diagonally(grid, n, m, src_linked, tgt_linked):
                     cell = a * m + b
                     if grid[cell] == 0 or grid[cell] & CHOSEN or (src_linked[a] and tgt_linked[b]):
                         continue
-                    add_link(grid, cell, a, b, n, src_linked, tgt_linked)
+                    add_link(grid, cell, a, b, src_linked, tgt_linked)
                     grown = True
 
 
@@ -54,7 +54,7 @@ def finish(grid, n, m, direction, both, src_linked, tgt_linked):
                 continue
             free = 2 - src_linked[i] - tgt_linked[j]
             if free == 2 or (free == 1 and not both):
-                add_link(grid, i * m + j, i, j, n, src_linked, tgt_linked)
+                add_link(grid, i * m + j, i, j, src_linked, tgt_linked)
 
 
 @kernel
@@ -101,7 +101,7 @@ def symmetrize_kernel(src_first, tgt_first, fwd, rev, method, out_first, out_lin
                     or (method == UNION and found)
                     or (method == FORWARD and found & IN_FWD)
                 ):
-                    add_link(grid, i * m + j, i, j, n, src_linked, tgt_linked)
+                    add_link(grid, i * m + j, i, j, src_linked, tgt_linked)
         if method in (GROW_DIAG, GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND):
             grow_diagonally(grid, n, m, src_linked, tgt_linked)
         if method in (GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND):

@@ -1,0 +1,102 @@
+# mypy: allow-untyped-calls
+"""CPU time, memory and error rate of word alignment, by the size of the bitext.
+
+    python benchmarks/align.py SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]
+
+Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added. That
+the alignment is the same for one thread and for three is checked first. --loop is what the calibration loop
+of the reference data takes in the same minutes; times are then also given in loops. Memory is the peak so
+far, so sizes should grow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from hiero._jit import compile_timer
+from hiero.bitext.align import align
+from hiero.bitext.alignconfig import MODELS, AlignConfig
+from hiero.bitext.corpus import Bitext, read_bitext
+from hiero.bitext.symmetrize import combine, score_alignment
+from hiero.formats.pharaoh import Alignment, read_alignment
+from hiero.formats.text import read_lines
+
+CHECKED_PAIRS = 10000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--gold", type=Path, nargs=3, metavar=("SRC", "TGT", "ALIGN"))
+    parser.add_argument("--pairs", type=int, nargs="+", default=[0], metavar="N")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--loop", type=float, metavar="SECONDS")
+    parser.add_argument("-j", "--threads", type=int, default=1)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for model in args.models:
+            config = AlignConfig(model=model)
+            small = part(args, CHECKED_PAIRS, Path(folder))
+            one, three = (align(small, config, threads).links for threads in (1, 3))
+            assert np.array_equal(one.fwd, three.fwd)
+            assert np.array_equal(one.rev, three.rev)
+        compiling = compile_timer.seconds
+        for pairs, model in itertools.product(args.pairs, args.models):
+            measure(args, pairs, AlignConfig(model=model), Path(folder))
+    print(f"compiling kernels {compiling:.1f} s")
+    return 0
+
+
+def part(args: argparse.Namespace, pairs: int, folder: Path) -> Bitext:
+    """The first pairs of the bitext (0: all), and the hand-aligned ones."""
+    for side in range(2):
+        with (folder / f"{side}").open("wb") as out:
+            limit = pairs or None
+            for line in itertools.islice(read_lines((args.source, args.target)[side]), limit):
+                out.write(line + b"\n")
+            if args.gold:
+                out.writelines(line + b"\n" for line in read_lines(args.gold[side]))
+    return read_bitext(folder / "0", folder / "1")
+
+
+def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: Path) -> None:
+    part(args, pairs, folder)
+    start, wall = time.process_time(), time.perf_counter()
+    bitext = read_bitext(folder / "0", folder / "1")
+    aligned = align(bitext, config, args.threads)
+    found = combine(bitext, aligned.links, config.symmetrize)
+    seconds, wall = time.process_time() - start, time.perf_counter() - wall
+    cells = int((bitext.src.length * bitext.tgt.length).sum())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform != "darwin" else 1 << 30
+    )
+    text = f"{config.model} {bitext.num_pairs} pairs: CPU {seconds:.1f} s"
+    if args.loop:
+        text += f" = {seconds / args.loop:.1f} loops"
+    print(
+        f"{text}, wall {wall:.1f} s, {seconds / cells * 1e9:.0f} ns a cell, memory {peak:.2f} GB", flush=True
+    )
+    if args.gold:
+        gold = read_alignment(args.gold[2], possible=True)
+        for method in ("intersection", config.symmetrize, "union"):
+            found = combine(bitext, aligned.links, method)
+            first = found.first[-gold.num_pairs - 1 :]
+            last = Alignment(first - first[0], found.link[first[0] :], found.possible[first[0] :])
+            score = score_alignment(last, gold)
+            rates = f"AER {score.error_rate:.4f}, precision {score.precision:.3f}, recall {score.recall:.3f}"
+            print(f"  {method}: {rates}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
