@@ -158,9 +158,9 @@ def take_apart(text, links, limits, patterns, sheet, entry, a, match, mask):
     for gap in range(1, runs):
         linked &= is_linked(src_span, a, src_base + sheet.low[gap])
         linked &= is_linked(src_span, a, src_base + sheet.high[gap] - 1)
-    if not linked:
-        return
     low, high = sheet.low[4], sheet.high[3 + runs]
+    if not linked or high - low > span:
+        return
     size = np.int64(patterns.shape[entry, 0])
     # The phrase around the match, which may have to grow by a gap at either edge.
     good, tgt_low, tgt_high, src_low, src_high = close_phrase(
