@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from hiero.categories import Ranks, label_ranks, unary_order
 from hiero.derivation import Derivation
 from hiero.errors import HieroError
 from hiero.features import EdgeBatch
@@ -30,7 +31,7 @@ from hiero.rulesource import build_grammar
 from hiero.scoring import Replay, RuleScorer, edge_scores
 from hiero.searchconfig import SearchConfig
 from hiero.statistics import Statistics
-from hiero.symbols import Symbols, gap_label, read_only
+from hiero.symbols import Symbols, read_only
 from hiero.weights import Weights
 
 Floats = npt.NDArray[np.float64]
@@ -58,6 +59,7 @@ class Model:
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
+        self._ranks = label_ranks(symbols.labels)
 
     @cached_property
     def scorer(self) -> RuleScorer:
@@ -107,17 +109,14 @@ class Model:
             with statistics.timed(getattr(source, "stage", "load")):
                 tables.append(source.rules_for(src, segment.attributes))
         with statistics.timed("load"):
-            grammar, first_glue = self._grammar_of(src, tables)
-            label_order = self._label_order(grammar)
+            ranks = self._label_ranks()
+            grammar, first_glue = self._grammar_of(src, tables, ranks)
             lm_word = self.language_models.word_ids(self.symbols.words)
         with statistics.timed("features"):
             rule_score = self.scorer.scores(grammar, lm_word)
             lm_weight = self._lm_weight()
         with statistics.timed("parse"):
-            limit = min(self.search.span_limit, max(len(src), 1))
-            parse = parse_kernel(
-                src, grammar.trie, grammar.rules.lhs, self._glue_table(first_glue), label_order, limit
-            )
+            parse = self._parsed(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, len(src))
         if goal < 0:
@@ -146,48 +145,36 @@ class Model:
         with statistics.timed("search"):
             return self._forest(segment, grammar, lm_word, parse, chart)
 
-    def _grammar_of(self, src: Ints, tables: list[RuleTable]) -> tuple[Grammar, int]:
+    def _grammar_of(self, src: Ints, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and where among them glue begins, which is not in the trie."""
         passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
         glue = self._glue if self.search.glue else None
-        grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue)
+        grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
         return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
 
-    def _glue_table(self, first: int) -> npt.NDArray[np.int64]:
-        """Glue as the parser wants it; see ``parse_kernel``."""
-        if not self.search.glue:
-            return np.zeros((0, 5), np.int64)
-        goal, category = self._goal, self._category
-        return np.array([[goal, -1, category, first, 1], [goal, goal, category, first + 1, 1]], np.int64)
-
-    def _label_order(self, grammar: Grammar) -> Ints:
-        """Categories so that unary rules lead from earlier to later ones; one closing a circle is idle."""
-        num_labels = len(self.symbols.labels)
-        parents: list[set[int]] = [set() for _ in range(num_labels)]
-        if self.search.glue:
-            parents[self._category].add(self._goal)
-        trie, lhs = grammar.trie, grammar.rules.lhs
-        for child in range(int(trie.first_child[0]), int(trie.first_child[1])):
-            if trie.symbol[child] >= 0:
-                break
-            rules = lhs[trie.first_rule[child] : trie.first_rule[child + 1]]
-            parents[gap_label(int(trie.symbol[child]))].update(rules.tolist())
-        order: list[int] = []
-        state = [0] * num_labels  # 1: entered, 2: done
+    def _parsed(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+        lhs, goal, category = grammar.rules.lhs, self._goal, self._category
+        if not ranks.as_ids:
+            lhs = read_only(ranks.of_label[lhs])
+            goal, category = int(ranks.of_label[goal]), int(ranks.of_label[category])
         # From the category that glue starts with: of a circle through glue, it is not glue that is idle.
-        for root in (self._category, *range(num_labels)):
-            stack = [root]
-            while stack:
-                label = stack[-1]
-                if state[label] == 0:
-                    state[label] = 1
-                    stack += [parent for parent in sorted(parents[label]) if state[parent] == 0]
-                else:
-                    stack.pop()
-                    if state[label] == 1:
-                        state[label] = 2
-                        order.append(label)
-        return np.array(order[::-1], np.int32)
+        unary_glue = [(category, goal)] if self.search.glue else []
+        order = unary_order(grammar.trie, lhs, len(ranks.label), category, unary_glue)
+        glue = np.zeros((0, 5), np.int64)
+        if self.search.glue:
+            both = [goal, goal, category, first_glue + 1, 1]
+            glue = np.array([[goal, -1, category, first_glue, 1], both], np.int64)
+        limit = min(self.search.span_limit, max(len(src), 1))
+        parse: Parse = parse_kernel(src, grammar.trie, lhs, glue, order, limit)
+        if not ranks.as_ids:
+            parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
+        return parse
+
+    def _label_ranks(self) -> Ranks:
+        ranks = self._ranks
+        if len(ranks.label) < len(self.symbols.labels):
+            self._ranks = ranks = label_ranks(self.symbols.labels)
+        return ranks
 
     def _lm_weight(self) -> Floats:
         names = [self.symbols.names.intern(name.encode()) for name in self.language_models.names]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hiero.categories import Ranks
 from hiero.formats.cdec import parse_cdec, read_cdec
 from hiero.formats.columns import split_features
 from hiero.formats.compiled import GRAMMAR, CompiledGrammar, read_compiled
@@ -22,7 +23,7 @@ from hiero.formats.table import joined_columns
 from hiero.formats.text import read_chunks
 from hiero.grammar import Grammar, Rules, RuleTable, Trie
 from hiero.grammarformat import AUTO, GrammarFormat
-from hiero.kernels.trie import grow_trie_kernel, match_kernel
+from hiero.kernels.trie import grow_trie_kernel, match_kernel, rank_gaps_kernel
 from hiero.symbols import Symbols, Vocabulary, WordTable, find_all, read_only, table_entry
 
 EMPTY = Rules(
@@ -40,18 +41,26 @@ EMPTY = Rules(
 )
 
 
-def build_grammar(tables: Sequence[RuleTable], unplanted: RuleTable | None = None) -> Grammar:
-    """All rules of some tables, in their order, under one trie; behind them those that stay out of it."""
+def build_grammar(
+    tables: Sequence[RuleTable], unplanted: RuleTable | None = None, ranks: Ranks | None = None
+) -> Grammar:
+    """All rules of some tables, in their order, under one trie; behind them those that stay out of it.
+
+    With ``ranks``, gaps in the trie carry the ranks of their labels in place of the labels.
+    """
     table = merge_tables(tables if unplanted is None else [*tables, unplanted])
     num_planted = table.num_rules - (0 if unplanted is None else unplanted.num_rules)
-    trie, order = _plant(table.rules, num_planted)
+    trie, order = _plant(table.rules, num_planted, None if ranks is None or ranks.as_ids else ranks)
     return Grammar(take_rules(table.rules, order), trie, table.columns)
 
 
-def _plant(rules: Rules, num_planted: int) -> tuple[Trie, npt.NDArray[np.int64]]:
+def _plant(rules: Rules, num_planted: int, ranks: Ranks | None) -> tuple[Trie, npt.NDArray[np.int64]]:
     """The trie of the first source sides, and the order of the rules along it, with the others at the end."""
     first_src = read_only(rules.first_src[: num_planted + 1])
-    src = read_only(rules.src[: first_src[-1]])
+    src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_planted]
+    if ranks is not None:
+        src, lhs = src.copy(), ranks.of_label[lhs]
+        rank_gaps_kernel(src, ranks.of_label)
     most = len(src) + 1
     slots = 16
     while slots < 2 * most:
@@ -59,7 +68,7 @@ def _plant(rules: Rules, num_planted: int) -> tuple[Trie, npt.NDArray[np.int64]]
     parent, symbol, depth = (np.empty(most, np.int32) for _ in range(3))
     node = np.empty(num_planted, np.int32)
     slot = np.full(slots, -1, np.int32)
-    num_nodes = grow_trie_kernel(first_src, src, slot, parent, symbol, depth, node)
+    num_nodes = grow_trie_kernel(first_src, read_only(src), slot, parent, symbol, depth, node)
     parent, symbol, depth = parent[:num_nodes], symbol[:num_nodes], depth[:num_nodes]
     number = _breadth_first(parent, symbol, depth)
     first_child = np.ones(num_nodes + 1, np.int64)
@@ -69,7 +78,7 @@ def _plant(rules: Rules, num_planted: int) -> tuple[Trie, npt.NDArray[np.int64]]
     np.cumsum(np.bincount(number[node], minlength=num_nodes), out=first_rule[1:])
     symbol_of = np.empty(num_nodes, np.int32)
     symbol_of[number] = symbol
-    order = np.argsort((number[node] << 32) + rules.lhs[:num_planted], kind="stable")
+    order = np.argsort((number[node] << 32) + lhs, kind="stable")
     order = np.concatenate([order, np.arange(num_planted, len(rules.lhs))])
     return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
 

@@ -26,9 +26,29 @@ LAYERS = (
     {"_jit", "bundled", "errors", "inorder", "records", "symbols"},
     {"features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
     {"formats", "kernels"},
-    {"bitext", "decode", "derivation", "featureset", "forest", "language", "metrics", "rulecache"}
+    {
+        "bitext",
+        "categories",
+        "decode",
+        "derivation",
+        "featureset",
+        "forest",
+        "language",
+        "metrics",
+        "rulecache",
+    }
     | {"corpusmetrics", "evaluation", "prep", "recase", "significance"}
-    | {"ownrules", "rulesource", "scoring", "search", "searchconfig", "spansize", "spelling", "statistics", "translations"},
+    | {
+        "ownrules",
+        "rulesource",
+        "scoring",
+        "search",
+        "searchconfig",
+        "spansize",
+        "spelling",
+        "statistics",
+        "translations",
+    },
     {"reorder", "tune"},
     {"config", "pipeline", "report"},
     {"__init__", "__main__", "cli"},

@@ -14,7 +14,16 @@ from typing import Any, NoReturn
 import hiero
 from hiero.errors import HieroError, UsageError
 
-COMMANDS = ("align", "decode", "evaluate", "extract", "grammar", "index", "lm", "prep")  # modules of hiero.cli
+COMMANDS = (
+    "align",
+    "decode",
+    "evaluate",
+    "extract",
+    "grammar",
+    "index",
+    "lm",
+    "prep",
+)  # modules of hiero.cli
 
 
 class Parser(argparse.ArgumentParser):

@@ -20,7 +20,7 @@ def choose_columns(
         return np.zeros(0, np.int32)
     names, first, count = np.unique(name, return_index=True, return_counts=True)
     frequent = np.flatnonzero(count * 2 > num_rules)
-    frequent = frequent[np.argsort(-count[frequent], kind="stable")[:limit]]
+    frequent = frequent[np.lexsort((first[frequent], -count[frequent]))[:limit]]
     return names[frequent[np.argsort(first[frequent])]].astype(np.int32)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.symbols import is_gap
+from hiero.symbols import gap, gap_index, gap_label, is_gap
 
 
 @leaf
@@ -51,6 +51,20 @@ def grow_trie_kernel(first_src, src, slot, out_parent, out_symbol, out_depth, ou
             node = child
         out_node[r] = node
     return num_nodes
+
+
+@kernel
+def rank_gaps_kernel(src, rank):
+    """Replace the labels of gaps by their ranks.
+
+    src   int32 [N]  written
+    rank  int32 [L]  of each label
+
+    O(N).  Twin: tests/naive/grammar.py::ranked.
+    """
+    for k in range(src.shape[0]):
+        if is_gap(src[k]):
+            src[k] = gap(rank[gap_label(src[k])], gap_index(src[k]))
 
 
 @leaf

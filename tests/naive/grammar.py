@@ -206,6 +206,13 @@ def split_features(rows, columns):
     return dense, sparse
 
 
+def ranked(source, rank):
+    """A source side whose gaps have ranks for labels. The code of a gap is -(4 * label + index) - 1."""
+    return [
+        -(4 * rank[(-symbol - 1) // 4] + (-symbol - 1) % 4) - 1 if symbol < 0 else symbol for symbol in source
+    ]
+
+
 def trie(sources):
     """Prefixes in breadth-first order, siblings by symbol."""
     prefixes = {source[:k] for source in sources for k in range(len(source) + 1)} | {()}
