@@ -1,4 +1,4 @@
-"""``hiero decode`` as a user runs it: a line in, a line out; one line for what is wrong; nothing by halves."""
+"""``hiero decode`` as a user runs it: a line in, a line out; faults in one line; nothing half-written."""
 
 from __future__ import annotations
 
