@@ -9,6 +9,7 @@ from hiero.symbols import MAX_GAPS
 
 MAX_SPAN = 255  # distances in a match are one byte, see kernels.extract_tables
 MAX_SYMBOLS = 20
+NOT_IN_CATEGORIES = frozenset(" \t\r\n[],")  # a gap is written [LABEL,1], between spaces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,9 @@ class ExtractConfig(RuleLimits):
         super().__post_init__()
         self._check("samples", 1, 1_000_000)
         self._check("cache_mb", 0, 1 << 20)
+        if not self.category or set(self.category) & NOT_IN_CATEGORIES:
+            expected = "a label without spaces, brackets and commas"
+            raise ConfigError(f"category: found {self.category!r}, expected {expected}")
 
     @property
     def limits(self) -> RuleLimits:
