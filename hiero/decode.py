@@ -7,6 +7,7 @@ step of it is one kernel call over arrays.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from hiero.categories import Ranks, label_ranks, unary_order
 from hiero.derivation import Derivation
 from hiero.errors import HieroError
-from hiero.features import EdgeBatch
+from hiero.features import EdgeBatch, FeatureIndex, FeatureRows
 from hiero.featureset import FeatureSet
 from hiero.forest import Forest
 from hiero.formats.segments import Segment, parse_segment
@@ -27,12 +28,13 @@ from hiero.kernels.parse import Parse, parse_kernel
 from hiero.kernels.rulestates import rule_states_kernel
 from hiero.lm import LanguageModels
 from hiero.ownrules import glue_rules, pass_through_rules
+from hiero.rulecache import RuleCache
 from hiero.rulesource import build_grammar
 from hiero.scoring import Replay, RuleScorer, edge_scores
 from hiero.searchconfig import SearchConfig
 from hiero.statistics import Statistics
 from hiero.symbols import Symbols, read_only
-from hiero.weights import Weights
+from hiero.weights import LinearWeights
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -46,7 +48,7 @@ class Model:
         symbols: Symbols,
         sources: Sequence[GrammarSource],
         language_models: LanguageModels,
-        weights: Weights,
+        weights: LinearWeights,
         features: FeatureSet | None = None,
         search: SearchConfig | None = None,
     ) -> None:
@@ -56,15 +58,24 @@ class Model:
         self.weights = weights
         self.features = features or FeatureSet()
         self.search = search or SearchConfig()
+        self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
         self._ranks = label_ranks(symbols.labels)
 
+    def with_weights(self, weights: LinearWeights) -> Model:
+        """The same model with other weights; all else is shared."""
+        other = copy.copy(self)
+        other.weights = weights
+        other.weights_changed()
+        return other
+
     @cached_property
     def scorer(self) -> RuleScorer:
         """The linear model with the weights of now; ``weights_changed`` makes a new one."""
-        return RuleScorer(self.symbols, self.weights, self.features, self.language_models.names)
+        names = self.language_models.names
+        return RuleScorer(self.symbols, self.weights, self.features, names, self._rule_cache)
 
     def weights_changed(self) -> None:
         """To be called after ``weights`` were changed, before the next sentence."""
@@ -239,6 +250,15 @@ class DerivationFeatures:
         replay = own.replay
         return cls(own.model, replay.table, replay.lm_word, cdec_names=True)
 
+    def rule_rows(self, rules: npt.NDArray[np.int64], index: FeatureIndex) -> FeatureRows:
+        """All features of some rules, numbered by ``index``."""
+        replay = self.replay
+        return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
+
+    def batch(self, forest: Forest, edges: Ints) -> EdgeBatch:
+        """Chosen edges of a forest as applications of rules."""
+        return _batch_of_edges(forest, edges, self.model.symbols)
+
     def __call__(self, derivation: Derivation) -> Mapping[str, float]:
         forest = derivation.forest
         total: dict[str, float] = {}
@@ -247,7 +267,7 @@ class DerivationFeatures:
         if self.model.features.edge_features:
             parts = [
                 *parts,
-                *self.replay.edges(_batch_of_edges(forest, edges[rules >= 0], self.model.symbols)),
+                *self.replay.edges(self.batch(forest, edges[rules >= 0])),
             ]
         for part in parts:
             for name, value in part.items():

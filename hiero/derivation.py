@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.hypergraph import Derivations
-from hiero.kernels.derivations import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel, expand_kernel
+from hiero.kernels.derivations import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
 from hiero.symbols import gap_index, is_gap
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ class Batch:
 
     @cached_property
     def expanded(self) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
-        forest = self.forest
-        found: tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints] = expand_kernel(
-            forest.graph, forest.edge_rule, forest.rules, self.table, self.roots
-        )
-        return found
+        return self.forest.expand(self.table, self.roots)
 
 
 class Derivation:

@@ -24,7 +24,7 @@ from hiero.formats.forest_json import to_json
 from hiero.formats.forest_record import EdgeFeatures, StoredForest, stored_forest
 from hiero.grammar import Rules
 from hiero.hypergraph import Derivations, Hypergraph, heads
-from hiero.kernels.derivations import best_derivation_kernel, sample_kernel
+from hiero.kernels.derivations import best_derivation_kernel, expand_kernel, sample_kernel
 from hiero.kernels.kbest import kbest
 from hiero.kernels.kbest_state import Search, new_search
 from hiero.kernels.semiring import (
@@ -167,6 +167,10 @@ class Forest:
 
         Asking again for more goes on where the last call stopped.
         """
+        return self._derivations(*self.list_kbest(k, unique))
+
+    def list_kbest(self, k: int, unique: bool = True) -> tuple[Derivations, Ints]:
+        """As ``kbest``, as a table of derivations and their places in it."""
         if k < 0:
             raise ValueError(f"k is {k}, must not be negative")
         best, best_edge = self.best()
@@ -175,7 +179,16 @@ class Forest:
             self.graph, self.edge_score, self.edge_rule, self.rules, best, best_edge, search, k, unique
         )
         self._search[unique] = search
-        return self._derivations(search.found, found)
+        return search.found, found
+
+    def expand(
+        self, table: Derivations, roots: Ints
+    ) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
+        """The words and steps of derivations, end to end; see ``expand_kernel``."""
+        found: tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints] = expand_kernel(
+            self.graph, self.edge_rule, self.rules, table, roots
+        )
+        return found
 
     def derivations(self, unique: bool = True) -> Iterator[Derivation]:
         """All derivations from the best on, made as they are asked for."""

@@ -33,8 +33,8 @@ from hiero.names import Names
 from hiero.rulecache import RuleCache, beside, row_of_entry
 from hiero.rulesource import take_rules
 from hiero.spelling import SharedNames
-from hiero.symbols import MAX_GAPS, Symbols, read_only
-from hiero.weights import Weights
+from hiero.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
+from hiero.weights import LinearWeights
 
 WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of an arity
 RULES_AT_ONCE = 4096  # their keys stay in the processor's cache
@@ -79,21 +79,22 @@ class RuleScorer:
     def __init__(
         self,
         symbols: Symbols,
-        weights: Weights,
+        weights: LinearWeights,
         features: FeatureSet | None = None,
         language_models: Sequence[str] = (),
+        cache: RuleCache | None = None,
     ) -> None:
         self.symbols = symbols
         self.weights = weights
         self.features = FeatureSet() if features is None else features
-        self._cache = RuleCache(self.features.rule_features, symbols)
+        # It knows no weights, so those who change them pass it on.
+        self._cache = cache or RuleCache(self.features.rule_features, symbols)
         self._lock = threading.Lock()
         self._oov_names = [symbols.names.intern(f"{name}_OOV".encode()) for name in language_models]
         self._basic_names = self._intern_basic()
         self._name_weight = np.empty(0)
         self._table, self._weight = weights.template_weights()
-        shared = SharedNames(symbols, weights)
-        self._shared = shared if shared.num_names else None
+        self._shared = SharedNames(symbols, weights) if weights.has_shared_names else None
 
     def _intern_basic(self) -> list[int]:
         names = self.symbols.names
@@ -155,7 +156,7 @@ class RuleScorer:
         named = [self._columns(table, rules), self._sparse(rules), self._basic(rules, everything, lm_word)]
         if self.features.rule_features:
             named.append(self._cache.rows(table, read_only(chosen)))
-        parts = [number_names(part, index) for part in named]
+        parts = [number_names(part, index, self.symbols.names) for part in named]
         if self.features.templates:
             parts.append(intern_rows(rules, everything, self.features.templates, index))
         return beside(parts)
@@ -195,10 +196,15 @@ def _rows_of(row: Ints, ids: npt.NDArray[np.int32], value: Floats, num_rows: int
     return FeatureRows(first, ids, value)
 
 
-def number_names(rows: FeatureRows, index: FeatureIndex) -> FeatureRows:
-    """Rows with ids in Symbols.names as rows with those of an index."""
+def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:
+    """Rows with ids in ``names`` as rows with those of an index; new ones are numbered in the order of names.
+
+    Not in that of their ids: threads that share a vocabulary meet names in any order.
+    """
     distinct, place = np.unique(rows.id, return_inverse=True)
-    ids = index.intern_all([(NAME, name, 0) for name in distinct.tolist()])
+    order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
+    ids = np.empty(len(distinct), np.int32)
+    ids[order] = index.intern_all([(NAME, int(distinct[i]), 0) for i in order])
     return FeatureRows(rows.first, ids[place], rows.value)
 
 
@@ -221,10 +227,14 @@ def edge_scores(
 
 
 def edge_rows(
-    batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], index: FeatureIndex
+    batch: EdgeBatch,
+    rules: Rules,
+    features: Sequence[EdgeFeature],
+    index: FeatureIndex,
+    names: Vocabulary,
 ) -> FeatureRows:
     """What fires on each rule application, numbered by ``index``."""
-    parts = [number_names(feature.rows(batch, rules), index) for feature in features]
+    parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
     none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
     return beside(parts or [none])
 
@@ -265,7 +275,9 @@ class Replay:
     def edges(self, batch: EdgeBatch) -> list[dict[str, float]]:
         """What edge features fire on each of some rule applications."""
         features = self.scorer.features.edge_features
-        return self._mappings(edge_rows(batch, self.table.rules, features, self._index))
+        return self._mappings(
+            edge_rows(batch, self.table.rules, features, self._index, self.scorer.symbols.names)
+        )
 
     def _mappings(self, rows: FeatureRows) -> list[dict[str, float]]:
         self._name_new()

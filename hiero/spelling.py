@@ -12,7 +12,7 @@ from hiero.features import INSERTION_PAIR
 from hiero.kernels.spelling import Spelling, mark_special_kernel
 from hiero.names import CATEGORIES, END, PREFIXES, RESERVED, START
 from hiero.symbols import Symbols, Vocabulary, pack, read_only
-from hiero.weights import Weights
+from hiero.weights import LinearWeights
 
 
 class _Entries:
@@ -47,7 +47,7 @@ class _Entries:
 class SharedNames:
     """The shared names of some weights, and how all symbols are spelled; safe to share between threads."""
 
-    def __init__(self, symbols: Symbols, weights: Weights) -> None:
+    def __init__(self, symbols: Symbols, weights: LinearWeights) -> None:
         self._words, self._labels = _Entries(symbols.words), _Entries(symbols.labels)
         marks = [PREFIXES.get(kind, b"") for kind in range(INSERTION_PAIR + 1)]
         self._marks = pack([*marks, START, END])

@@ -10,6 +10,7 @@ which cdec spells so and which has no weight of its own. A name that is nobody's
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,27 @@ from hiero.names import Names, as_cdec
 from hiero.symbols import Symbols, WordTable, read_only, word_table
 
 SHARED = "%~"
+
+
+class LinearWeights(Protocol):
+    """What scoring asks of weights: ``Weights``, or the vector of a learner."""
+
+    @property
+    def has_shared_names(self) -> bool:
+        """Whether ``shared_weights`` has any."""
+        ...
+
+    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+        """The features of templates that have a weight, and the weights; read-only."""
+        ...
+
+    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+        """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
+        ...
+
+    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+        """The shared names of features of templates and their weights; read-only."""
+        ...
 
 
 class Weights(MutableMapping[str, float]):
@@ -84,6 +106,10 @@ class Weights(MutableMapping[str, float]):
 
     def __repr__(self) -> str:
         return f"Weights({len(self)} names)"
+
+    @property
+    def has_shared_names(self) -> bool:
+        return bool(self.shared) or not self.exact
 
     def items_bytes(self) -> Iterator[tuple[Key, bytes, float]]:
         """Key, name and weight of every feature that has a weight of its own."""

@@ -23,11 +23,12 @@ NAIVE = Path(__file__).parent / "naive"
 
 # Modules at the top of the package, and folders, by layer.
 LAYERS = (
-    {"_jit", "bundled", "errors", "inorder", "records", "symbols"},
+    {"_jit", "bundled", "errors", "inorder", "records", "symbols", "watch"},
     {"features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
     {"formats", "kernels"},
     {
         "bitext",
+        "candidates",
         "categories",
         "decode",
         "derivation",
@@ -48,9 +49,11 @@ LAYERS = (
         "spelling",
         "statistics",
         "translations",
+        "usage",
+        "weightvector",
     },
     {"reorder", "tune"},
-    {"config", "pipeline", "report"},
+    {"config", "job", "manifest", "pipeline", "report", "sections", "stages"},
     {"__init__", "__main__", "cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
