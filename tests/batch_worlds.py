@@ -1,0 +1,76 @@
+"""Random k-best lists for tests of batch learners, as the naive twins want them and as the package does.
+
+Values are quarters, so that sums are exact in any order and ties are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hiero.candidates import Candidates
+from hiero.symbols import read_only
+from hiero.tune.example import Example
+from hiero.tune.lists import CandidateLists
+
+Candidate = tuple[tuple[int, ...], dict[int, float], list[int]]
+NUM_FEATURES = 6
+
+quarters = st.integers(-8, 8).map(lambda number: number / 4)
+
+
+@st.composite
+def candidates(draw: st.DrawFn, ref_length: int, num_features: int = NUM_FEATURES) -> Candidate:
+    """Statistics that some words could have: matches of an order leave fewer for the next."""
+    words = tuple(draw(st.lists(st.integers(0, 2), max_size=6)))
+    values = draw(st.dictionaries(st.integers(0, num_features - 1), quarters, max_size=num_features))
+    features = {feature: value for feature, value in sorted(values.items()) if value}
+    matches, most = [], len(words)
+    for order in range(1, 5):
+        most = draw(st.integers(0, max(0, min(most, len(words) - order + 1))))
+        matches.append(most)
+    totals = [max(0, len(words) - n) for n in range(4)]
+    return words, features, [len(words), ref_length, *matches, *totals]
+
+
+@st.composite
+def lists_of(
+    draw: st.DrawFn, num_sentences: int = 3, max_size: int = 5, num_features: int = NUM_FEATURES
+) -> list[tuple[int, list[Candidate]]]:
+    """Lists as they come from decoding: sentences in any order, some several times."""
+    ref_lengths = draw(st.lists(st.integers(1, 6), min_size=num_sentences, max_size=num_sentences))
+    found = []
+    for sentence in draw(st.lists(st.integers(0, num_sentences - 1), min_size=1, max_size=2 * num_sentences)):
+        mine = st.lists(candidates(ref_lengths[sentence], num_features), min_size=1, max_size=max_size)
+        found.append((sentence, draw(mine)))
+    return found
+
+
+def example(sentence: int, found: Sequence[Candidate]) -> Example:
+    """As decoding gives it to a learner."""
+
+    def offsets(lengths: list[int]) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    arrays = (
+        offsets([len(features) for _, features, _ in found]),
+        np.array([f for _, features, _ in found for f in features], np.int32),
+        np.array([value for _, features, _ in found for value in features.values()], np.float64),
+        np.zeros(len(found)),
+        offsets([len(words) for words, _, _ in found]),
+        np.array([word for words, _, _ in found for word in words], np.int32),
+    )
+    statistics = np.array([stats for _, _, stats in found], np.int64)
+    # Told of the sentence: its number, for want of anything better; a single reference is the shortest.
+    return Example(
+        sentence, sentence + 1, Candidates(*map(read_only, arrays)), read_only(statistics), statistics[0, 1]
+    )
+
+
+def candidate_lists(found: Sequence[tuple[int, Sequence[Candidate]]]) -> CandidateLists:
+    lists = CandidateLists()
+    for sentence, mine in found:
+        lists.add(example(sentence, mine))
+    return lists

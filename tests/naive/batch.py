@@ -1,0 +1,43 @@
+"""Batch learning by the book. A candidate is (words, {feature: value}, statistics of BLEU)."""
+
+import math
+
+
+def merged(lists):
+    """Of each sentence the different candidates in order of arrival; ``lists`` has (sentence, candidates)."""
+    found = {}
+    for sentence, candidates in lists:
+        mine = found.setdefault(sentence, [])
+        for candidate in candidates:
+            if all(candidate[:2] != other[:2] for other in mine):
+                mine.append(candidate)
+    return dict(sorted(found.items()))
+
+
+def score(candidate, weight):
+    return sum(value * weight[feature] for feature, value in candidate[1].items())
+
+
+def best(candidates, weight):
+    """The place of the best, the first of equal ones."""
+    scores = [score(candidate, weight) for candidate in candidates]
+    return scores.index(max(scores))
+
+
+def added(rows):
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def floor_bleu(stats):
+    """BLEU with 0.1 for no match, without the orders that are longer than the text; 0 without any match."""
+    order = (len(stats) - 2) // 2
+    matches, totals = stats[2 : 2 + order], stats[2 + order :]
+    if not any(matches):
+        return 0.0
+    used = [(match or 0.1) / total for match, total in zip(matches, totals, strict=True) if total > 0]
+    return math.exp(min(0, 1 - stats[1] / stats[0])) * math.prod(used) ** (1 / len(used))
+
+
+def corpus_floor_bleu(sentences, weight):
+    """Of the best candidates; ``sentences`` is a list of lists of candidates."""
+    return floor_bleu(added(mine[best(mine, weight)][2] for mine in sentences))
