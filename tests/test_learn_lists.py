@@ -95,11 +95,11 @@ def test_lengths_are_those_of_the_sentences():
 def test_numbers_that_are_none_are_refused():
     stats = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
     lists = CandidateLists()
-    with pytest.raises(HieroError, match=r"sentence 3: found a value of nan for feature 2, expected"):
+    with pytest.raises(HieroError, match="feature 2: found nan as its value in sentence 3"):
         lists.add(example(3, [((1,), {1: 1.0, 2: np.nan}, stats)]))
     assert len(lists) == 0
     lists.add(example(3, [((1,), {1: 1.0, 2: 2.0}, stats)]))
-    with pytest.raises(HieroError, match="found a weight of inf for feature 1"):
+    with pytest.raises(HieroError, match="feature 1: found inf as its weight"):
         lists.scores(np.array([0.0, np.inf, 0.0]))
     with pytest.raises(ValueError, match="2 weights for 3 features"):
         lists.scores(np.zeros(2))

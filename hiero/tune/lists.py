@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import HieroError
 from hiero.formats.mapped import Kind
 from hiero.kernels.learn_lists import (
     Lists,
@@ -26,6 +25,7 @@ from hiero.kernels.learn_lists import (
 from hiero.metrics import MAX_ORDER, corpus_bleu
 from hiero.symbols import read_only
 from hiero.tune.example import Example
+from hiero.tune.finite import check_finite, not_finite
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -104,11 +104,7 @@ class CandidateLists:
         """Take in what is new of a sentence's candidates; returns how many those are."""
         candidates = example.candidates
         if not np.isfinite(candidates.value).all():
-            i = int(np.flatnonzero(~np.isfinite(candidates.value))[0])
-            raise HieroError(
-                f"sentence {example.number}: found a value of {candidates.value[i]} for feature "
-                f"{candidates.id[i]}, expected a finite number"
-            )
+            raise not_finite(np.zeros(1 + int(candidates.id.max())), candidates, example.number)
         if example.statistics.shape != (candidates.size, self._store.statistics.shape[1]):
             raise ValueError(f"statistics {example.statistics.shape} for {candidates.size} candidates")
         self._reserve(candidates.size, len(candidates.id), len(candidates.word))
@@ -202,9 +198,7 @@ class CandidateLists:
         """Weights as kernels read them, unchecked: contiguous, and enough of them."""
         if len(weight) < self._num_features:
             raise ValueError(f"{len(weight)} weights for {self._num_features} features")
-        if not np.isfinite(weight).all():
-            at = int(np.flatnonzero(~np.isfinite(weight))[0])
-            raise HieroError(f"found a weight of {weight[at]} for feature {at}, expected a finite number")
+        check_finite(np.arange(len(weight), dtype=np.int32), weight)
         return read_only(np.asarray(weight, np.float64))
 
     # ---- keeping

@@ -41,3 +41,21 @@ def floor_bleu(stats):
 def corpus_floor_bleu(sentences, weight):
     """Of the best candidates; ``sentences`` is a list of lists of candidates."""
     return floor_bleu(added(mine[best(mine, weight)][2] for mine in sentences))
+
+
+def difference(better, worse):
+    features = sorted({*better[1], *worse[1]})
+    values = {feature: better[1].get(feature, 0.0) - worse[1].get(feature, 0.0) for feature in features}
+    return {feature: value for feature, value in values.items() if value}
+
+
+def logistic_loss(differences, weight):
+    """(loss, gradient, errors) of a list of dictionaries."""
+    loss, gradient, errors = 0.0, [0.0] * len(weight), 0
+    for row in differences:
+        margin = sum(value * weight[feature] for feature, value in row.items())
+        loss += math.log(1 + math.exp(-margin))
+        errors += margin <= 0
+        for feature, value in row.items():
+            gradient[feature] -= value / (1 + math.exp(margin))
+    return loss, gradient, errors

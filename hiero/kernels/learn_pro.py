@@ -1,0 +1,80 @@
+"""Pairwise ranking over accumulated k-best lists: what the pairs differ in, and the loss on all of them."""
+
+import numpy as np
+
+from hiero._jit import kernel, leaf
+
+
+@leaf
+def _write_difference(first, ids, values, better, worse, at, out_id, out_value):
+    """Write the features of ``better`` less those of ``worse`` if there is room; return where they end."""
+    i, last_i = first[better], first[better + 1]
+    j, last_j = first[worse], first[worse + 1]
+    while i < last_i or j < last_j:
+        if j >= last_j or (i < last_i and ids[i] < ids[j]):
+            feature, value = ids[i], values[i]
+            i += 1
+        elif i >= last_i or ids[j] < ids[i]:
+            feature, value = ids[j], -values[j]
+            j += 1
+        else:
+            feature, value = ids[i], values[i] - values[j]
+            i += 1
+            j += 1
+        if value != 0.0:
+            if at < out_id.shape[0]:
+                out_id[at] = feature
+                out_value[at] = value
+            at += 1
+    return at
+
+
+@kernel
+def differences_kernel(lists, pair, out_first, out_id, out_value):
+    """The features of the better candidate of each pair less those of the worse one.
+
+    lists      Lists
+    pair       int64 [P, 2]   candidates
+    out_first  int64 [P + 1]  written, in any case: the last entry is the room that is needed
+    out_id     int32          written as far as there is room
+    out_value  float64        likewise; no zeros
+
+    O(features of the pairs).  Twin: tests/naive/batch.py::difference.
+    """
+    out_first[0] = 0
+    for p in range(pair.shape[0]):
+        out_first[p + 1] = _write_difference(
+            lists.first, lists.id, lists.value, pair[p, 0], pair[p, 1], out_first[p], out_id, out_value
+        )
+
+
+@kernel
+def logistic_kernel(first, ids, values, weight, out_gradient):
+    """The logistic loss of P pairs, log(1 + exp(-weight * difference)) summed, and its gradient.
+
+    Returns the loss, and how many pairs are not ranked as they should be.
+
+    first         int64 [P + 1]  the difference of pair p is first[p]:first[p + 1] of ids and values
+    ids           int32
+    values        float64
+    weight        float64 [A]
+    out_gradient  float64 [A]    written
+
+    O(features of the pairs).  Twin: tests/naive/batch.py::logistic_loss.
+    """
+    for a in range(out_gradient.shape[0]):
+        out_gradient[a] = 0.0
+    loss = 0.0
+    errors = 0
+    for p in range(first.shape[0] - 1):
+        margin = 0.0
+        for i in range(first[p], first[p + 1]):
+            margin += values[i] * weight[ids[i]]
+        # exp of what is negative: nothing overflows.
+        small = np.exp(-abs(margin))
+        loss += np.log1p(small) + max(-margin, 0.0)
+        errors += margin <= 0.0
+        slope = -(small if margin > 0.0 else 1.0) / (1.0 + small)
+        for i in range(first[p], first[p + 1]):
+            out_gradient[ids[i]] += slope * values[i]
+    return loss, errors

@@ -1,0 +1,215 @@
+# mypy: allow-untyped-calls
+"""PRO: tuning as ranking (Hopkins and May 2011).
+
+From the list of every sentence, pairs of translations are drawn that the metric tells apart
+(``tune.pairs``). The weights shall rank them as the metric does: minimised is
+
+    sum over pairs of log(1 + exp(-w * (better - worse)))
+    + l2 * |w|² + pull * |w - w before|² + l1 * |w|₁ + whatever other terms there are
+
+Each pair counts once. cdec and Moses count it twice, as better and worse and as worse and better, which is
+the same function with the pairs' part doubled; the presets below are theirs with the other terms halved.
+
+All is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
+(L-BFGS-B), whose sum is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from hiero.errors import ConfigError
+from hiero.kernels.learn_pro import differences_kernel, logistic_kernel
+from hiero.metrics import sentence_bleu
+from hiero.symbols import read_only
+from hiero.tune.lists import CandidateLists
+from hiero.tune.pairs import Pro as PairSampler
+from hiero.tune.regularize import Regulariser, Ridge
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Differences(NamedTuple):
+    """What the better candidate of each of P pairs has more than the worse one.
+
+    first  int64 [P + 1]  that of pair p: first[p] ... first[p + 1] - 1 of id and value
+    id     int32
+    value  float64
+    """
+
+    first: Ints
+    id: npt.NDArray[np.int32]
+    value: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class PRO:
+    """A batch learner; see the head of the module, and ``PRESETS``.
+
+    metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
+    pairs          how they are drawn; its seed is replaced
+    l2, pull, l1   see above
+    interpolation  how much of the result is new; the rest is the weights before
+    iterations     of L-BFGS, at most
+    buffers        what L-BFGS remembers: steps
+    others         further terms
+    """
+
+    metric: str = "moses"
+    pairs: PairSampler = field(default_factory=PairSampler)
+    l2: float = 0.25
+    pull: float = 0.0
+    l1: float = 0.0
+    interpolation: float = 1.0
+    iterations: int = 200
+    buffers: int = 20
+    others: Sequence[Regulariser] = field(default=())
+
+    def __post_init__(self) -> None:
+        sentence_bleu(self.metric)
+        for name in ("l2", "pull", "l1"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
+        for name in ("iterations", "buffers"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 1")
+        if not 0 < self.interpolation <= 1:
+            raise ConfigError(
+                f"interpolation: found {self.interpolation}, expected more than 0 and at most 1"
+            )
+
+    def fit(
+        self, lists: CandidateLists, weight: Floats, iteration: int, seed: int
+    ) -> tuple[Floats, dict[str, float]]:
+        weight = np.array(lists.checked(weight))
+        pair = self.draw(lists, iteration, seed)
+        if not len(pair):
+            return weight, {"pairs": 0.0, "predicted_bleu": lists.bleu(weight)}
+        terms = [Ridge(self.l2), Ridge(self.pull, weight), *self.others]
+        ranking = Ranking(differences(lists, pair), weight, [t for t in terms if not _is_nothing(t)], self.l1)
+        learnt, happened = ranking.minimum(self.iterations, self.buffers)
+        if self.interpolation < 1:
+            learnt = self.interpolation * learnt + (1 - self.interpolation) * weight
+        happened |= {"nonzero": float(np.count_nonzero(learnt)), "predicted_bleu": lists.bleu(learnt)}
+        return learnt, happened
+
+    def draw(self, lists: CandidateLists, iteration: int, seed: int) -> Ints:
+        """Pairs (better, worse) of candidates, int64 [P, 2], sentence by sentence."""
+        view, score = lists.view(), sentence_bleu(self.metric)
+        sampler = replace(self.pairs, seed=seed)
+        found = [np.zeros((0, 2), np.int64)]
+        _, shortest = lists.lengths()
+        for s, number in enumerate(view.number.tolist()):
+            mine = view.order[view.first_place[s] : view.first_place[s + 1]]
+            statistics = view.statistics[mine]
+            gold = score(statistics, shortest[s])
+            found.append(mine[sampler(gold, statistics[:, 0], iteration, number)])
+        return np.concatenate(found)
+
+
+PRESETS = {
+    # pro.pl: IBM BLEU, acceptance by lot, lengths alike, L-BFGS with C = 500 and T = 5000.
+    "cdec": PRO(
+        metric="cdec-ibm",
+        pairs=PairSampler(threshold=0.0, soft=True, length_deviations=2.0),
+        l2=250.0,
+        pull=2500.0,
+        buffers=100,
+    ),
+    # pro.pl with megam: -maxi 30, a Gaussian prior with precision 1.
+    "moses": PRO(metric="moses", l2=0.25, iterations=30),
+    # The paper, section 4: BLEU + 1, megam, a tenth of the way from the old weights to the new ones.
+    "hopkins-may": PRO(metric="lin", l2=0.25, interpolation=0.1),
+}
+
+
+def differences(lists: CandidateLists, pair: Ints) -> Differences:
+    """What the candidates of each pair (better, worse) differ in."""
+    view, pair = lists.view(), read_only(np.asarray(pair, np.int64))
+    if len(pair) and not 0 <= pair.min() <= pair.max() < len(lists):
+        raise IndexError(f"there are {len(lists)} candidates, not {pair.max()}")
+    first = np.zeros(len(pair) + 1, np.int64)
+    differences_kernel(view, pair, first, np.empty(0, np.int32), np.empty(0))
+    ids, value = np.empty(first[-1], np.int32), np.empty(first[-1])
+    differences_kernel(view, pair, first, ids, value)
+    return Differences(read_only(first), read_only(ids), read_only(value))
+
+
+class Ranking:
+    """The objective, over those features alone that can move: the pairs', and the terms'."""
+
+    def __init__(
+        self, rows: Differences, weight: Floats, terms: Sequence[Regulariser], l1: float = 0.0
+    ) -> None:
+        self.terms, self.l1 = terms, l1
+        self.active = np.unique(
+            np.concatenate([rows.id, np.flatnonzero(weight), *(term.features() for term in terms)])
+        ).astype(np.int64)
+        self.rows = rows._replace(id=read_only(np.searchsorted(self.active, rows.id).astype(np.int32)))
+        self.start = weight
+        self._weight, self._errors = weight.copy(), 0
+
+    def value_and_gradient(self, active: Floats) -> tuple[float, Floats]:
+        """All but the l1 term, at the weights of the active features."""
+        gradient = np.empty(len(active))
+        value, self._errors = logistic_kernel(*self.rows, read_only(active), gradient)
+        self._weight[self.active] = active
+        for term in self.terms:
+            more, slope = term.value_and_gradient(self._weight)
+            value += more
+            gradient += slope[self.active]
+        return float(value), gradient
+
+    def minimum(self, iterations: int, buffers: int) -> tuple[Floats, dict[str, float]]:
+        """The weights of all features, and how they were found."""
+        start = self.start[self.active]
+        if self.l1:
+            start = np.concatenate([np.maximum(start, 0), np.maximum(-start, 0)])
+        found = minimize(
+            self._split if self.l1 else self.value_and_gradient,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * len(start) if self.l1 else None,
+            options={
+                "maxiter": iterations,
+                "maxfun": 20 * iterations,
+                "maxcor": buffers,
+                "ftol": 1e-10,
+                "gtol": 1e-6,
+            },
+        )
+        x = found.x[: len(self.active)] - found.x[len(self.active) :] if self.l1 else found.x
+        weight = self.start.copy()
+        weight[self.active] = x
+        pairs = len(self.rows.first) - 1
+        return weight, {
+            "pairs": float(pairs),
+            "errors": float(self.errors(self.start)),
+            "errors_after": float(self.errors(weight)),
+            "features": float(len(self.active)),
+            "objective": float(found.fun),
+            "iterations": float(found.nit),
+            "converged": float(found.success),
+        }
+
+    def _split(self, x: Floats) -> tuple[float, Floats]:
+        plus, minus = np.split(x, 2)
+        value, gradient = self.value_and_gradient(plus - minus)
+        return value + self.l1 * float(x.sum()), np.concatenate([gradient + self.l1, self.l1 - gradient])
+
+    def errors(self, weight: Floats) -> int:
+        """Pairs that the weights do not rank as the metric does."""
+        self.value_and_gradient(weight[self.active])
+        return int(self._errors)
+
+
+def _is_nothing(term: Regulariser) -> bool:
+    return isinstance(term, Ridge) and term.strength == 0
