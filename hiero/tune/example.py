@@ -37,6 +37,9 @@ class Report:
     """What happened while learning; reports add up."""
 
     sentences: int = 0
+    failed: int = 0  # not learnt from: there is no derivation, or no reference
+    unpaired: int = 0  # of these, those that taught nothing: no two translations to tell apart ...
+    equal: int = 0  # ... and of those, the ones whose translations are all equally good (or there is but one)
     pairs: int = 0  # compared; for MIRA, sentences
     errors: int = 0  # of these, how many were ranked wrongly, or violated their margin
     updates: int = 0  # changes of the weights

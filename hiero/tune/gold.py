@@ -1,0 +1,173 @@
+"""How good each translation of a sentence is: what learners call gold.
+
+SentenceGold    BLEU of the sentence by itself, in one of the variants of ``hiero.metrics``
+BackgroundGold  among what was translated before it, which fades (Chiang et al. 2008)
+PreviousPass    among what the previous pass made of all other sentences (Eidelman 2012)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.errors import ConfigError, did_you_mean
+from hiero.metrics import BACKGROUNDS, SENTENCE_BLEU, background, sentence_bleu
+from hiero.tune.example import Example
+
+Floats = npt.NDArray[np.float64]
+
+PREVIOUS = "previous"
+
+
+class Gold(Protocol):
+    """Scores translations, and may remember those that were chosen."""
+
+    def scores(self, example: Example) -> Floats:
+        """A score for each translation; higher is better."""
+        ...
+
+    def remember(self, example: Example, oracle: int) -> None:
+        """Called once for each sentence after it was learnt from.
+
+        The translation at place 0 is the model's; ``oracle`` is the place of the one learnt towards.
+        """
+        ...
+
+    def end_epoch(self) -> None: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+class SentenceGold:
+    """BLEU of the sentence by itself."""
+
+    def __init__(self, variant: str) -> None:
+        self.bleu = sentence_bleu(variant)
+
+    def scores(self, example: Example) -> Floats:
+        return self.bleu(example.statistics, example.shortest)
+
+    def remember(self, example: Example, oracle: int) -> None:
+        pass
+
+    def end_epoch(self) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        pass
+
+
+class BackgroundGold:
+    """BLEU among a fading memory of what was chosen for the sentences before.
+
+    chosen  what is remembered of a sentence: the model's best, or the oracle
+    """
+
+    def __init__(self, kind: str, chosen: Literal["model", "oracle"] = "model") -> None:
+        if chosen not in ("model", "oracle"):
+            raise ConfigError(f"chosen: found {chosen!r}, expected model or oracle")
+        self.background = background(kind)
+        self.chosen = chosen
+
+    def scores(self, example: Example) -> Floats:
+        return self.background.scores(example.statistics, example.source_length)
+
+    def remember(self, example: Example, oracle: int) -> None:
+        row = oracle if self.chosen == "oracle" else 0
+        self.background.add(example.statistics[row], example.source_length)
+
+    def end_epoch(self) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        memory, source = self.background.state()
+        return {"memory": np.array(memory), "source": source}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.background.restore(np.asarray(state["memory"]).tolist(), float(state["source"]))
+
+
+class PreviousPass:
+    """BLEU of the model's translations of the previous pass with this sentence's one replaced.
+
+    In the first pass it is that of the sentence by itself. Later, a translation changes BLEU of the whole by
+    little, so what counts is the gain times the number of sentences: a gain of 0.1 then means as much as 0.1
+    of sentence BLEU, long sentences mean more than short ones, and nothing that is weighed against scores (C,
+    the model's score beside hope and fear) needs another setting in the second pass than in the first. (cdec
+    halves the others' counts, and leaves the magnitude to ``mt_metric_scale``.)
+
+    A learner that has but one shard of the sentences knows but their translations; see ``widen``.
+    """
+
+    def __init__(self, first: str = "lin") -> None:
+        self.first = sentence_bleu(first)
+        # Counts are in the thousands, where one more does nothing; but it keeps a small set from scoring 0.
+        self.later = sentence_bleu("lin")
+        self._now: dict[int, Floats] = {}
+        self._before: dict[int, Floats] = {}
+        self._total = np.zeros(0)
+        self._sentences = 0
+
+    def scores(self, example: Example) -> Floats:
+        if not self._sentences:
+            return self.first(example.statistics, example.shortest)
+        mine = self._before.get(example.number)
+        others = self._total if mine is None else self._total - mine
+        before = self.later(others)[0]
+        gain: Floats = (self.later(others + example.statistics) - before) * self._sentences
+        return gain
+
+    def remember(self, example: Example, oracle: int) -> None:
+        self._now[example.number] = example.statistics[0].astype(np.float64)
+
+    def end_epoch(self) -> None:
+        if self._now:
+            self._before, self._now = self._now, {}
+            self.widen(np.sum(list(self._before.values()), axis=0), len(self._before))
+
+    def widen(self, total: Floats, sentences: int) -> None:
+        """Take the sum of statistics of all shards (``Report.model``) for that of the learner's own.
+
+        To be called after ``end_epoch``, with the number of sentences that are in the sum.
+        """
+        self._total, self._sentences = np.asarray(total, np.float64).copy(), int(sentences)
+
+    def state(self) -> dict[str, Any]:
+        kept = {"total": self._total, "sentences": self._sentences}
+        for name, memory in (("before", self._before), ("now", self._now)):
+            kept[f"{name}_number"] = np.array(list(memory), np.int64)
+            kept[f"{name}_statistics"] = np.array(list(memory.values()), np.float64)
+        return kept
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        for name, memory in (("before", self._before), ("now", self._now)):
+            memory.clear()
+            rows = zip(state[f"{name}_number"].tolist(), state[f"{name}_statistics"], strict=True)
+            memory.update((number, np.array(row, np.float64)) for number, row in rows)
+        self.widen(state["total"], state["sentences"])
+
+
+def gold_metric(name: str, *, first: str = "lin", chosen: Literal["model", "oracle"] = "model") -> Gold:
+    """A way to score translations by its name.
+
+    name    a variant of sentence BLEU, a kind of background, or "previous"
+    first   for "previous": the variant of sentence BLEU in the first pass
+    chosen  for a background: which translation of a sentence is remembered
+    """
+    if name == PREVIOUS:
+        return PreviousPass(first)
+    if name in BACKGROUNDS:
+        return BackgroundGold(name, chosen)
+    if name in SENTENCE_BLEU:
+        return SentenceGold(name)
+    raise ConfigError(
+        f"unknown metric {name!r}; {did_you_mean(name, [PREVIOUS, *BACKGROUNDS, *SENTENCE_BLEU])}"
+    )

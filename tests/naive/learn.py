@@ -1,0 +1,142 @@
+"""Learning to rank in a few lines: dictionaries of weights and of features, one pair at a time."""
+
+from __future__ import annotations
+
+import math
+
+Sparse = dict[int, float]
+Pair = tuple[int, int]
+
+MASK = 2**64 - 1
+
+
+# ---- which translations are compared
+
+
+def level_pairs(gold: list[float], high: int, low: int) -> list[Pair]:
+    """The best ``high`` with the middle, the best with the last ``low``, the middle with the last."""
+    order = sorted(range(len(gold)), key=lambda i: -gold[i])
+    best, middle, last = order[:high], order[high : len(gold) - low], order[len(gold) - low :]
+    between = [(best, middle), (best, last), (middle, last)]
+    return [(a, b) for better, worse in between for a in better for b in worse if gold[a] > gold[b]]
+
+
+def scrambled(number: int) -> int:
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EB & MASK
+    return number ^ (number >> 31)
+
+
+def drawn(stream: int, number: int) -> float:
+    return (scrambled((stream + (number + 1) * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53
+
+
+def drawn_pairs(
+    gold: list[float],
+    length: list[int],
+    key: tuple[int, int, int],
+    draws: int,
+    threshold: float,
+    most_apart: float,
+    soft: bool,
+) -> list[tuple[float, int, int]]:
+    """Difference, better and worse of the pairs accepted, as drawn."""
+    stream = 0
+    for part in key:
+        stream = scrambled(stream ^ part)
+    pairs = []
+    for draw in range(draws):
+        a, b = (int(drawn(stream, 2 * draw + side) * len(gold)) for side in (0, 1))
+        if (
+            gold[a] == gold[b]
+            or abs(gold[a] - gold[b]) < threshold
+            or abs(length[a] - length[b]) > most_apart
+        ):
+            continue
+        better, worse = (a, b) if gold[a] > gold[b] else (b, a)
+        pairs.append((gold[better] - gold[worse], better, worse))
+    if not soft:
+        return pairs
+    mean = sum(pair[0] for pair in pairs) / max(len(pairs), 1)
+    chance = [1 / (1 + math.exp(-mean - pair[0])) for pair in pairs]
+    return [pair for i, pair in enumerate(pairs) if drawn(stream, 2 * draws + i) < chance[i]]
+
+
+# ---- ranking
+
+
+def dot(weight: Sparse, features: Sparse) -> float:
+    return sum(weight.get(feature, 0.0) * value for feature, value in features.items())
+
+
+def difference(better: Sparse, worse: Sparse) -> Sparse:
+    found = {f: better.get(f, 0.0) - worse.get(f, 0.0) for f in better.keys() | worse.keys()}
+    return {feature: value for feature, value in found.items() if value != 0}
+
+
+def margin_of(weight: Sparse, better: Sparse, worse: Sparse) -> float:
+    """By how much the better one is ahead; what may be rounding is nothing."""
+    ahead = dot(weight, difference(better, worse))
+    return 0.0 if abs(ahead) <= 1e-12 * (abs(dot(weight, better)) + abs(dot(weight, worse))) else ahead
+
+
+def loss_of(kind: str, margin: float, wanted: float) -> float:
+    if kind == "perceptron":
+        return max(0.0, -margin)
+    if kind == "margin":
+        return max(0.0, wanted - margin)
+    return math.log(1 + math.exp(-margin))
+
+
+def slope_of(kind: str, margin: float, wanted: float) -> float:
+    """How much is lost when the margin shrinks."""
+    if kind == "perceptron":
+        return float(margin <= 0)
+    if kind == "margin":
+        return float(margin < wanted)
+    return 1 / (1 + math.exp(margin))
+
+
+def rank(
+    rows: list[Sparse],
+    pairs: list[Pair],
+    wanted: list[float],
+    force: list[float],
+    kind: str,
+    rate: float,
+    weight: Sparse,
+) -> tuple[float, int]:
+    """Algorithm 1 of Simianer, Riezler and Dyer (2012), its inner loop; changes ``weight``."""
+    loss, steps = 0.0, 0
+    for (better, worse), want, strength in zip(pairs, wanted, force, strict=True):
+        margin = margin_of(weight, rows[better], rows[worse])
+        loss += strength * loss_of(kind, margin, want)
+        slope = slope_of(kind, margin, want)
+        steps += slope > 0
+        for feature, value in difference(rows[better], rows[worse]).items():
+            weight[feature] = weight.get(feature, 0.0) + rate * strength * slope * value
+    return loss, steps
+
+
+def gradient(
+    rows: list[Sparse],
+    pairs: list[Pair],
+    wanted: list[float],
+    force: list[float],
+    kind: str,
+    weight: Sparse,
+) -> tuple[float, Sparse]:
+    """The summed loss of all pairs, and its gradient."""
+    loss = 0.0
+    total: Sparse = {}
+    for (better, worse), want, strength in zip(pairs, wanted, force, strict=True):
+        margin = margin_of(weight, rows[better], rows[worse])
+        loss += strength * loss_of(kind, margin, want)
+        for feature, value in difference(rows[better], rows[worse]).items():
+            total[feature] = total.get(feature, 0.0) - strength * slope_of(kind, margin, want) * value
+    return loss, total
+
+
+def shift(weight: Sparse, step: Sparse, factor: float) -> None:
+    for feature, value in step.items():
+        weight[feature] = weight.get(feature, 0.0) + factor * value
