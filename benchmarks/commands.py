@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
+LOOK = 0.05  # seconds between looks at a process
 
 
 class Usage(NamedTuple):
@@ -17,21 +18,35 @@ class Usage(NamedTuple):
 
     cpu: float  # seconds, of user and system, all threads
     wall: float  # seconds
-    peak_mb: float  # of resident memory; pages of mapped files count while they are mapped
+    peak_mb: float  # resident memory, with what it has touched of mapped files
+    own_mb: float  # without that, which the system can take back at any time; 0 where Linux's /proc is not
 
 
 def hiero(*arguments: str | Path, out: Path | None = None) -> Usage:
     """Run a command, its standard output to a file, or nowhere; leave with its exit code if it fails."""
     command = [sys.executable, "-m", "hiero.cli.main", *map(str, arguments)]
-    start = time.perf_counter()
+    start, own = time.perf_counter(), 0.0
     with open(out or os.devnull, "wb") as stream:
         child = subprocess.Popen(command, cwd=PROJECT, stdout=stream)
-        _, status, usage = os.wait4(child.pid, 0)
+        while True:
+            ended, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if ended:
+                break
+            own = max(own, _own_mb(child.pid))
+            time.sleep(LOOK)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"{' '.join(command)}: exit code {child.returncode}")
     kilobytes = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    return Usage(usage.ru_utime + usage.ru_stime, time.perf_counter() - start, kilobytes / 1024)
+    return Usage(usage.ru_utime + usage.ru_stime, time.perf_counter() - start, kilobytes / 1024, own)
+
+
+def _own_mb(process: int) -> float:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().split("\n")
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:"))
 
 
 def least(runs: list[Usage]) -> Usage:

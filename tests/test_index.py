@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -214,6 +215,32 @@ def test_an_index_and_its_check(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(make(tmp_path)) == 0
     for path in (tmp_path / "copy").iterdir():
         assert path.read_bytes() == (tmp_path / "index" / path.name).read_bytes()
+
+
+def test_several_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each counts like a bitext more: das is "the" by one of them and "house" or "book" by the other."""
+    command = make(tmp_path)
+    (tmp_path / "crossed").write_text("0-1 1-0\n0-1 1-0\n", encoding="utf-8")
+    assert main([*command, "-a", str(tmp_path / "crossed")]) == 0
+    assert main(["index", "--check", str(tmp_path / "index")]) == 0
+    assert "alignments: 2; as it was made" in capsys.readouterr().err
+    (tmp_path / "in").write_text("das\n", encoding="utf-8")
+    extract = ["extract", "-q", "-x", str(tmp_path / "index"), "-i", str(tmp_path / "in")]
+    assert main([*extract, "-o", str(tmp_path / "grammars")]) == 0
+    lines = gzip.decompress((tmp_path / "grammars" / "grammar.0.gz").read_bytes()).decode().splitlines()
+    counts = {}
+    for line in lines:
+        _, src, tgt, features, _ = line.split(" ||| ")
+        values = dict(pair.split("=") for pair in features.split())
+        if src == "das":
+            counts[tgt] = tuple(round(10 ** float(values[name]) - 1) for name in ("SampleCountF", "CountEF"))
+    # Seen four times in all: twice in each of two alignments.
+    assert counts == {"the": (4, 2), "house": (4, 1), "book": (4, 1)}
+    # A second alignment of another bitext is as wrong as a first one.
+    (tmp_path / "crossed").write_text("0-1 1-0\n", encoding="utf-8")
+    capsys.readouterr()
+    assert main([*command, "-a", str(tmp_path / "crossed")]) == 1
+    assert re.search(r"crossed:2: found the end of the file, expected 2 lines", last_line(capsys))
 
 
 def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,174 @@
+"""How time, memory and output of every stage grow with the bitext.
+
+    python -m benchmarks.scale SRC TGT SENTENCES [--pairs 25000,50000,100000,200000] [--max-span 10] [-j N]
+                               [--stages align,lm,index,extract,all] [--folder DIR] [--target 2000000]
+
+From the first N pairs of a bitext:
+
+    align    both directions of the default model, made one
+    lm       order 5 from the target side, --prune 0 0 1
+    index    of these pairs with this alignment
+    extract  the grammars of SENTENCES, as compressed text
+    all      one grammar of the whole bitext, compressed, of phrases up to --max-span
+
+Every run is a process of its own with compiled kernels: CPU seconds of user and system, wall-clock seconds,
+peak resident memory, the same without mapped files (Linux), bytes written. What grows as a power of the size
+has an exponent, the slope of a line through the logarithms; "last" is that between the two largest sizes,
+where what is fixed weighs least. From the latter follows what a bitext of --target pairs would take.
+
+With --folder what was made and measured is kept there, and a run that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.commands import Usage, bytes_in, hiero
+from hiero.formats.text import read_lines
+
+STAGES = ("align", "lm", "index", "extract", "all")
+SMALL = 200  # pairs of the run that compiles
+MEASURES = ("CPU s", "wall s", "peak MB", "own MB", "MB out")
+
+
+class Measured(NamedTuple):
+    """One stage at one size."""
+
+    usage: Usage
+    num_bytes: int  # written
+
+    @property
+    def columns(self) -> tuple[float, ...]:
+        return *self.usage, self.num_bytes / 1e6
+
+
+class Series:
+    """The stages over one bitext, at any size."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.args, self.folder = args, folder
+        self.log = folder / "measured.json"
+        self.known: dict[str, list[float]] = json.loads(self.log.read_text()) if self.log.exists() else {}
+
+    def measure(self, stage: str, pairs: int) -> Measured:
+        """Run a stage, unless that was done before."""
+        key = f"{stage} {pairs}"
+        if key not in self.known:
+            self._run(stage, SMALL)  # compiles if it has to
+            self.known[key] = self._run(stage, pairs)
+            part = self.log.with_suffix(".part")
+            part.write_text(json.dumps(self.known, indent=1))
+            os.replace(part, self.log)
+        *usage, num_bytes = self.known[key]
+        return Measured(Usage(*usage), int(num_bytes))
+
+    def _run(self, stage: str, pairs: int) -> list[float]:
+        place = self.folder / str(pairs)
+        self._make_texts(place, pairs)
+        out = place / {"align": "align", "lm": "lm.arpa.gz", "all": "all.gz"}.get(stage, stage)
+        usage = hiero(*self._command(stage, place, out))
+        num_bytes = bytes_in(out)
+        if stage == "all":
+            out.unlink()  # it is large, and nothing needs it
+        return [*usage, num_bytes]
+
+    def _make_texts(self, place: Path, pairs: int) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, path in (("src", self.args.source), ("tgt", self.args.target_text)):
+            if not (place / name).exists():
+                part = place / f"{name}.part"
+                with part.open("wb") as out:
+                    out.writelines(line + b"\n" for line in itertools.islice(read_lines(path), pairs))
+                os.replace(part, place / name)
+
+    def _command(self, stage: str, place: Path, out: Path) -> list[str | Path]:
+        texts = ["-s", place / "src", "-t", place / "tgt"]
+        threads = ["-j", str(self.args.threads)]
+        index = ["extract", "-q", "-x", place / "index", *threads, "-o", out]
+        commands = {
+            "align": ["align", "-q", *texts, *threads, "-o", out],
+            "lm": ["lm", "estimate", "-q", "--prune", "0", "0", "1", *threads, place / "tgt", out],
+            "index": ["index", "-q", *texts, "-a", place / "align", "-o", out],
+            "extract": [*index, "-i", self.args.sentences],
+            "all": [*index, "--all", "--max-span", str(self.args.max_span)],
+        }
+        command = commands[stage]
+        if stage == "lm" and place.name == str(SMALL):
+            command.append("--discount-fallback")
+        return command
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through the logarithms with the least squares."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if y > 0]
+    x_mean, y_mean = (math.fsum(column) / len(logs) for column in zip(*logs, strict=True))
+    return sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
+
+
+def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
+    """A table in Markdown."""
+    print(f"\n{stage}\n\n| pairs | {' | '.join(MEASURES)} |\n|{'---|' * (len(MEASURES) + 1)}")
+    for pairs, row in rows.items():
+        print(f"| {pairs:,} | {' | '.join(f'{value:.1f}' for value in row.columns)} |")
+    if len(rows) > 1:
+        curves = [
+            list(zip(rows, column, strict=True))
+            for column in zip(*(row.columns for row in rows.values()), strict=True)
+        ]
+        fits = [(slope(curve), slope(curve[-2:])) if curve[-1][1] > 0 else None for curve in curves]
+        last = list(rows)[-1]
+        every = (f"{fit[0]:.2f}" if fit else "–" for fit in fits)
+        ends = (f"{fit[1]:.2f}" if fit else "–" for fit in fits)
+        then = (
+            f"{curve[-1][1] * (target / last) ** fit[1]:.0f}" if fit else "–"
+            for curve, fit in zip(curves, fits, strict=True)
+        )
+        print(f"| exponent | {' | '.join(every)} |")
+        print(f"| last | {' | '.join(ends)} |")
+        print(f"| *{target:,}* | {' | '.join(then)} |", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("source", type=Path, metavar="SRC")
+    add("target_text", type=Path, metavar="TGT")
+    add("sentences", type=Path, metavar="SENTENCES", help="of the source language, to extract grammars for")
+    add("--pairs", default="25000,50000,100000,200000", help="sizes, ascending")
+    add("--stages", default=",".join(STAGES), help="each needs those before it, but for lm and extract")
+    add("--max-span", type=int, default=10, help="words of a rule in the grammar of the whole bitext")
+    add("--target", type=int, default=2_000_000, help="size to reckon for (default 2000000)")
+    add("--folder", type=Path, help="keep everything here")
+    add("-j", "--threads", type=int, default=1)
+    args = parser.parse_args()
+    stages, sizes = args.stages.split(","), [int(size) for size in args.pairs.split(",")]
+    if not set(stages) <= set(STAGES) or sizes != sorted(set(sizes)) or sizes[0] <= SMALL:
+        parser.error(f"expected --stages of {', '.join(STAGES)} and --pairs above {SMALL}, ascending")
+    for path in ("source", "target_text", "sentences"):
+        setattr(args, path, getattr(args, path).resolve())
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (args.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        series = Series(args, folder)
+        for stage in stages:
+            rows = {}
+            for pairs in sizes:
+                rows[pairs] = series.measure(stage, pairs)
+                print(f"{stage} {pairs}: {rows[pairs].usage.cpu:.1f} s", file=sys.stderr, flush=True)
+            report(stage, rows, args.target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
