@@ -67,11 +67,12 @@ def test_pieces_of_a_file_make_no_difference(tmp_path: Path, monkeypatch: pytest
     assert np.array_equal(pieces.word, whole.word)
 
 
-def test_empty_files_are_a_bitext(tmp_path: Path) -> None:
+def test_empty_files_are_a_text_but_no_bitext(tmp_path: Path) -> None:
     for side in ("src", "tgt"):
         (tmp_path / side).write_bytes(b"")
-    bitext = read_bitext(tmp_path / "src", tmp_path / "tgt")
-    assert (bitext.num_pairs, bitext.src.num_words) == (0, 0)
+    assert (read_text(tmp_path / "src").num_lines, read_text(tmp_path / "src").num_words) == (0, 0)
+    with pytest.raises(FormatError, match="src: found no line, expected sentences, one a line"):
+        read_bitext(tmp_path / "src", tmp_path / "tgt")
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Bitext(NamedTuple):
 
 
 def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
-    """Read two parallel files, plain or gz. Either side of a pair may be empty."""
+    """Read two parallel files, plain or gz. Either side of a pair may be empty, but there must be a pair."""
     bitext = Bitext(read_text(src, "source text"), read_text(tgt, "target text"))
     if bitext.src.num_lines != bitext.tgt.num_lines:
         (short, short_path), (long, long_path) = sorted(
@@ -70,6 +70,8 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
             expected=f"a line, as there are {long} in {long_path}",
             hint="line n of one file must be the translation of line n of the other",
         )
+    if not bitext.num_pairs:
+        raise FormatError(src, 0, found="no line", expected="sentences, one a line")
     return bitext
 
 

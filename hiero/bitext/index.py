@@ -108,8 +108,6 @@ def make_index(
 
 def _check_lengths(path: str | Path, text: Text) -> None:
     length = text.length
-    if not len(length):
-        raise FormatError(path, 0, found="no line", expected="sentences, one a line")
     wrong = np.flatnonzero((length == 0) | (length > MAX_LENGTH))
     if len(wrong):
         line = int(wrong[0])

@@ -6,6 +6,7 @@ written whole, or by another version, counts as missing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -83,6 +84,8 @@ class RuleStore:
             os.replace(part, file)
         except OSError as error:
             part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                file.parent.rmdir()  # if it is empty
             raise FormatError(
                 file, 0, found=(error.strerror or str(error)).lower(), expected="room to write"
             ) from None
