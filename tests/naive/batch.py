@@ -1,6 +1,8 @@
 """Batch learning by the book. A candidate is (words, {feature: value}, statistics of BLEU)."""
 
+import itertools
 import math
+from fractions import Fraction
 
 
 def merged(lists):
@@ -59,3 +61,40 @@ def logistic_loss(differences, weight):
         for feature, value in row.items():
             gradient[feature] -= value / (1 + math.exp(margin))
     return loss, gradient, errors
+
+
+def dense(candidates, features):
+    return [[candidate[1].get(feature, 0.0) for feature in features] for candidate in candidates]
+
+
+def envelope(lines):
+    """Of lines (intercept, slope): (start, place) of those that lead somewhere, from -inf on, exactly."""
+    exact = [(Fraction(a), Fraction(b)) for a, b in lines]
+    crossings = {
+        (a - c) / (d - b) for a, b in exact for c, d in exact if b != d
+    }  # where any two lines meet; between two such places one line leads, the first of equal ones
+    ends = sorted(crossings)
+    inside = [(x + y) / 2 for x, y in itertools.pairwise(ends)]
+    between = [ends[0] - 1, *inside, ends[-1] + 1] if ends else [Fraction(0)]
+    found = []
+    for start, x in zip([-math.inf, *ends], between, strict=True):
+        values = [a + b * x for a, b in exact]
+        place = values.index(max(values))
+        if not found or found[-1][1] != place:
+            found.append((float(start), place))
+    return found
+
+
+def best_step(envelopes, low, high):
+    """The middle of the widest interval with the best BLEU; envelopes of (start, statistics) by sentence."""
+    inner = {start for lines in envelopes for start, _ in lines if low < start < high}
+    places = [low, *sorted(inner), high]
+    intervals = []
+    for begin, end in itertools.pairwise(places):
+        leading = [[stats for start, stats in lines if start <= begin][-1] for lines in envelopes]
+        bleu = floor_bleu(added(leading))
+        if intervals and intervals[-1][0] == bleu:
+            begin = intervals.pop()[1]
+        intervals.append((bleu, begin, end))
+    bleu, begin, end = max(intervals, key=lambda interval: (interval[0], interval[2] - interval[1]))
+    return (begin + end) / 2, bleu

@@ -1,0 +1,228 @@
+# mypy: allow-untyped-calls
+"""MERT: corpus BLEU of the best translations, maximised as it is (Och 2003).
+
+Along a line through the space of weights, BLEU changes only where another translation of some sentence
+becomes the best one. All these places are found, so the best point of a line is exact. From there the next
+line is searched: along each feature, and along directions that are drawn. What is reached depends on the
+start, so there are several. That works for tens of features; others are left as they are.
+
+What is searched is a ``Surface``: k-best lists here, whole forests in ``tune.forestmert``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.errors import ConfigError
+from hiero.kernels.learn_mert import best_step_kernel, dense_kernel, list_envelopes_kernel
+from hiero.symbols import read_only
+from hiero.tune.finite import check_finite
+from hiero.tune.lists import CandidateLists
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# How far a step may go beyond the largest weight. What lies farther is where two lines meet that would be
+# parallel but for rounding.
+FAR = 1e6
+
+
+class Envelopes(NamedTuple):
+    """Of S sentences, which translations are best along a line, from -inf on; a sentence has one at least.
+
+    first       int64 [S + 1]    those of sentence s are first[s] ... first[s + 1] - 1
+    start       float64 [L]      from where on they are
+    statistics  int64 [L, .]     of BLEU
+    """
+
+    first: Ints
+    start: Floats
+    statistics: Ints
+
+
+class Surface(Protocol):
+    """Translations whose scores are linear in D weights. Used by several threads at once."""
+
+    def envelopes(self, point: Floats, direction: Floats) -> Envelopes:
+        """The best translations for the weights ``point + x * direction``."""
+        ...
+
+    def is_scale_free(self) -> bool:
+        """Whether all weights can be multiplied by a positive number and nothing changes."""
+        ...
+
+
+class ListSurface:
+    """k-best lists, seen along some features."""
+
+    def __init__(self, lists: CandidateLists, features: Ints, weight: Floats) -> None:
+        self.view = lists.view()
+        rest = np.array(lists.checked(weight))
+        rest[features] = 0.0
+        self.fixed = read_only(lists.scores(rest))
+        column = np.full(len(weight), -1, np.int32)
+        column[features] = np.arange(len(features))
+        value = np.zeros((len(lists), len(features)))
+        dense_kernel(self.view, read_only(column), value)
+        self.value = read_only(value)
+
+    def envelopes(self, point: Floats, direction: Floats) -> Envelopes:
+        first, start, candidate = list_envelopes_kernel(
+            self.view, self.value, self.fixed, read_only(point), read_only(direction)
+        )
+        return Envelopes(first, start, self.view.statistics[candidate])
+
+    def is_scale_free(self) -> bool:
+        return not self.fixed.any()
+
+
+def best_step(found: Envelopes, low: float, high: float, reach: float) -> tuple[float, float]:
+    """The step with the best corpus BLEU, and that; see ``best_step_kernel``."""
+    later = np.ones(len(found.start), np.bool_)
+    later[found.first[:-1]] = False
+    change = np.flatnonzero(later)
+    change = change[np.argsort(found.start[change], kind="stable")]
+    step, bleu = best_step_kernel(
+        read_only(found.first),
+        read_only(found.start),
+        read_only(found.statistics),
+        read_only(change),
+        np.float64(low),
+        np.float64(high),
+        np.float64(reach),
+    )
+    return float(step), float(bleu)
+
+
+class Climb(NamedTuple):
+    """Where a search ended."""
+
+    point: Floats
+    bleu: float
+    moves: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MERT:
+    """A batch learner.
+
+    features    those that move, by number
+    bounds      [D, 2], between which each stays; infinite where left out
+    directions  drawn for every step, beside those along single features
+    restarts    searches from points that are drawn, beside that from the weights given
+    tolerance   a step must gain more BLEU than this; and another start, to be preferred
+    threads     searches that run at once; the result is the same
+    """
+
+    features: Sequence[int]
+    bounds: Sequence[tuple[float, float]] = field(default=())
+    directions: int = 0
+    restarts: int = 20
+    tolerance: float = 1e-5
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not len(self.features):
+            raise ConfigError("mert: found no feature to move, expected some")
+        if len(set(self.features)) < len(self.features):
+            raise ConfigError("mert: found a feature twice, expected different ones")
+        if len(self.bounds) not in (0, len(self.features)):
+            raise ConfigError(
+                f"bounds: found {len(self.bounds)}, expected {len(self.features)}, one of each feature"
+            )
+        for low, high in self.bounds:
+            if not low <= high:
+                raise ConfigError(f"bounds: found {low} and {high}, expected a lower and an upper one")
+        for name in ("directions", "restarts"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
+        if not self.tolerance > 0:
+            raise ConfigError(f"tolerance: found {self.tolerance}, expected more than 0")
+
+    def fit(
+        self, lists: CandidateLists | Surface, weight: Floats, iteration: int, seed: int
+    ) -> tuple[Floats, dict[str, float]]:
+        """As in ``BatchLearner``; any other surface must have the features as its columns."""
+        features = np.asarray(self.features, np.int64)
+        if len(weight) <= features.max():
+            raise ValueError(f"{len(weight)} weights, but feature {features.max()}")
+        check_finite(np.arange(len(weight), dtype=np.int32), weight)
+        surface = ListSurface(lists, features, weight) if isinstance(lists, CandidateLists) else lists
+        low, high = self._limits()
+        given = np.clip(weight[features], low, high)
+        start_bleu = self._bleu(surface, given)
+        found = self._climbs(surface, given, iteration, seed)
+        best = found[0]
+        for other in found[1:]:
+            if other.bleu > best.bleu + self.tolerance:
+                best = other
+        point = best.point
+        if not self.bounds and surface.is_scale_free() and point.any():
+            # BLEU does not know how long the weights are; they would grow or shrink by accident.
+            point = point * ((np.abs(given).sum() or 1.0) / np.abs(point).sum())
+        learnt = np.array(weight, np.float64)
+        learnt[features] = point
+        return learnt, {
+            "start_bleu": start_bleu,
+            "predicted_bleu": best.bleu,
+            "moves": float(sum(climb.moves for climb in found)),
+            "restart": float(next(i for i, climb in enumerate(found) if climb is best)),
+        }
+
+    def _limits(self) -> tuple[Floats, Floats]:
+        pairs = list(self.bounds) or [(-np.inf, np.inf)] * len(self.features)
+        low, high = np.array(pairs, np.float64).T
+        return low, high
+
+    def _climbs(self, surface: Surface, given: Floats, iteration: int, seed: int) -> list[Climb]:
+        """The search from the point given, and those from points that are drawn."""
+
+        def climb(number: int) -> Climb:
+            lots = np.random.default_rng([seed, iteration, number])
+            start = given
+            if number:
+                start = lots.uniform(-1.0, 1.0, len(given)) * (np.abs(given).max() or 1.0)
+            return self.climb(surface, np.clip(start, *self._limits()), lots)
+
+        if self.threads == 1:
+            return [climb(number) for number in range(1 + self.restarts)]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(climb, range(1 + self.restarts)))
+
+    def climb(self, surface: Surface, point: Floats, lots: np.random.Generator) -> Climb:
+        """Of all directions take the one that gains most, until none gains anything."""
+        bleu, moves = self._bleu(surface, point), 0
+        while True:
+            best, reached = bleu + self.tolerance, point
+            for direction in self._directions(lots):
+                low, high = self._room(point, direction)
+                if low < high:
+                    reach = FAR * max(1.0, float(np.abs(point).max()))
+                    step, found = best_step(surface.envelopes(point, direction), low, high, reach)
+                    if found > best:
+                        best, reached = found, np.clip(point + step * direction, *self._limits())
+            if reached is point:
+                return Climb(point, bleu, moves)
+            point, bleu, moves = reached, best, moves + 1
+
+    def _directions(self, lots: np.random.Generator) -> list[Floats]:
+        drawn = lots.standard_normal((self.directions, len(self.features)))
+        drawn /= np.abs(drawn).max(axis=1, keepdims=True)
+        return [*np.eye(len(self.features)), *drawn]
+
+    def _room(self, point: Floats, direction: Floats) -> tuple[float, float]:
+        """How far one can go backward and forward within the bounds."""
+        moves = direction != 0
+        low, high = (limit[moves] - point[moves] for limit in self._limits())
+        ends = np.sort([low / direction[moves], high / direction[moves]], axis=0)
+        return float(ends[0].max()), float(ends[1].min())
+
+    def _bleu(self, surface: Surface, point: Floats) -> float:
+        found = surface.envelopes(point, np.zeros(len(point)))
+        return best_step(found, -1.0, 1.0, 1.0)[1]
