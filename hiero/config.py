@@ -1,11 +1,13 @@
 """The configuration: YAML in sections, each read into a typed record; ``load`` makes a model of it.
 
-Unknown keys are errors that name the nearest one. Paths in a file are relative to the file.
+Unknown keys are errors that name the nearest one. Paths in a file are relative to the file. ``load`` and
+``hiero decode`` take from it what makes a model, ``hiero run`` all of it (see ``pipeline``).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero import bundled
+from hiero.bitext.alignconfig import AlignConfig
 from hiero.bitext.extract import IndexSource
 from hiero.bitext.index import is_index
 from hiero.bitext.limits import ExtractConfig
@@ -22,51 +25,39 @@ from hiero.featureset import Feature, feature_set
 from hiero.formats.settings import read_settings
 from hiero.formats.weights import read_weights
 from hiero.grammar import GrammarSource
-from hiero.grammarformat import GrammarFormat
 from hiero.language import load_language_models
 from hiero.records import record
 from hiero.rulesource import PerSentence, RuleList, open_grammar
 from hiero.searchconfig import SearchConfig
+from hiero.sections import (
+    TRAIN,
+    DataSection,
+    EvalSection,
+    FeaturesSection,
+    GrammarSection,
+    LanguageModelSection,
+    PrepSection,
+    WeightsSection,
+    check_data,
+)
 from hiero.symbols import Symbols
 from hiero.weights import Weights
-
-
-@dataclass(frozen=True, kw_only=True)
-class GrammarSection(GrammarFormat):
-    """One grammar: a file, a compiled directory, an index, or where files of ``<seg grammar=…>`` are."""
-
-    path: str | None = None
-    index: str | None = None  # a bitext index, where ``path`` would do as well
-    per_sentence: str | None = None
-    extract: ExtractConfig = field(default_factory=ExtractConfig)  # from an index
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanguageModelSection:
-    path: str
-    name: str = "LanguageModel"  # of its feature; NAME_OOV counts the words it does not know
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeaturesSection:
-    templates: list[str] = field(default_factory=list)
-    cdec_names: bool = False  # write names as cdec spells them, also where two features then share one
-
-
-@dataclass(frozen=True, kw_only=True)
-class WeightsSection:
-    path: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """A whole configuration. The default is the model that comes with the package."""
 
+    seed: int = 1  # of all that is random
+    data: dict[str, DataSection] = field(default_factory=dict)
+    prep: PrepSection | None = None
+    align: AlignConfig | None = None
     grammar: list[GrammarSection] = field(default_factory=list)
     lm: list[LanguageModelSection] = field(default_factory=list)
     weights: WeightsSection | None = None
     features: FeaturesSection = field(default_factory=FeaturesSection)
     search: SearchConfig = field(default_factory=SearchConfig)
+    eval: EvalSection = field(default_factory=EvalSection)
 
     @property
     def is_bundled(self) -> bool:
@@ -77,9 +68,10 @@ class Config:
     def model_files(self) -> list[str]:
         """The files and directories that the model is loaded from."""
         named = [section.path or section.index for section in self.grammar]
-        grammars = [path for path in named if path is not None]
+        grammars = [path for path in named if path is not None and path != TRAIN]
         weights = [self.weights.path] if self.weights is not None else []
-        return [*grammars, *(section.path for section in self.lm), *weights]
+        models = [section.path for section in self.lm if section.path is not None]
+        return [*grammars, *models, *weights]
 
 
 def read_config(path: str | Path) -> Config:
@@ -91,25 +83,56 @@ def read_config(path: str | Path) -> Config:
 def config_of(content: Any, where: str = "config", base: Path = Path()) -> Config:
     """Check nested mappings and make a configuration of them; paths are taken relative to ``base``."""
     config = record(Config, content, where)
+    check_data(config.data, where)
+    evaluation = config.eval
+    if "seed" not in (content.get("eval") or {}):
+        evaluation = dataclasses.replace(evaluation, seed=config.seed)
+
+    def based(path: Any) -> Any:
+        """A path, several, or none."""
+        if isinstance(path, list):
+            return [based(one) for one in path]
+        return None if path is None else os.path.normpath(base / path)
+
+    def unless_train(path: str | None) -> Any:
+        return path if path == TRAIN else based(path)
+
     return dataclasses.replace(
         config,
+        data={
+            name: DataSection(
+                **{key.name: based(getattr(section, key.name)) for key in dataclasses.fields(section)}
+            )
+            for name, section in config.data.items()
+        },
         grammar=[
             dataclasses.replace(
                 section,
-                path=_based(base, section.path),
-                index=_based(base, section.index),
-                per_sentence=_based(base, section.per_sentence),
-                extract=dataclasses.replace(section.extract, store=_based(base, section.extract.store)),
+                path=based(section.path),
+                index=unless_train(section.index),
+                per_sentence=based(section.per_sentence),
+                extract=dataclasses.replace(section.extract, store=based(section.extract.store)),
             )
             for section in config.grammar
         ],
-        lm=[dataclasses.replace(section, path=_based(base, section.path)) for section in config.lm],
-        weights=config.weights and WeightsSection(path=str(base / config.weights.path)),
+        lm=[
+            dataclasses.replace(
+                section,
+                path=based(section.path),
+                estimate=unless_train(section.estimate),
+                vocabulary=based(section.vocabulary),
+            )
+            for section in config.lm
+        ],
+        weights=config.weights and WeightsSection(path=based(config.weights.path)),
+        eval=dataclasses.replace(
+            evaluation,
+            against={
+                system: {name: based(paths) for name, paths in sets.items()}
+                for system, sets in evaluation.against.items()
+            },
+        ),
     )
-
-
-def _based(base: Path, path: Any) -> Any:
-    return None if path is None else str(base / path)
 
 
 def bundled_config() -> Config:
@@ -178,6 +201,7 @@ def load(
     return make_model(settings, base=base, rules=rules, features=features, weights=given)
 
 
+MADE_BY_RUN = "what hiero run makes is named in model.yaml of its directory"
 NO_WEIGHTS = "no weights are given: every translation scores 0"
 
 
@@ -203,6 +227,9 @@ def make_model(
     for number, section in enumerate(config.grammar, 1):
         if (section.path, section.index, section.per_sentence).count(None) != 2:
             raise ConfigError(f"grammar: entry {number}: expected either path, index or per_sentence")
+        if section.index == TRAIN:
+            expected = f"expected its path ({MADE_BY_RUN})"
+            raise ConfigError(f"grammar: entry {number}: found index: {TRAIN}, {expected}")
         if section.index is not None or is_index(section.path):
             path = section.index or section.path
             sources.append(IndexSource.open(str(path), symbols, section.extract))
@@ -218,7 +245,10 @@ def make_model(
     if not own_base:
         sources.append(PerSentence(symbols, base, limit))
     _check_names([section.name for section in config.lm])
-    models = load_language_models([(section.name, Path(section.path)) for section in config.lm])
+    for number, model in enumerate(config.lm, 1):
+        if model.path is None:
+            raise ConfigError(f"lm: entry {number}: found no path, expected one ({MADE_BY_RUN})")
+    models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     if weights is not None:
         given = Weights(symbols, weights)
     elif config.weights is not None:

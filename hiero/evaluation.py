@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 import hiero
 from hiero.corpusmetrics import CorpusMetric, Floats, corpus_metric, look_tokenized
 from hiero.errors import ConfigError
+from hiero.formats.hypotheses import read_hypotheses
 from hiero.significance import (
     COVERAGE,
     Comparison,
@@ -39,6 +41,17 @@ class EvalConfig:
     trials: int = 10_000  # of the test, and of the bootstrap for the intervals; 0: neither
     seed: int = 1
 
+    def check(self) -> None:
+        """That the settings make sense."""
+        if self.test not in TESTS:
+            raise ConfigError(f"test: found {self.test!r}, expected {', '.join(TESTS)}")
+        if self.trials < 0:
+            raise ConfigError(f"trials: found {self.trials}, expected 0 or more")
+        if self.seed < 0:
+            raise ConfigError(f"seed: found {self.seed}, expected 0 or more")
+        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
+            raise ConfigError(f"metrics: found {self.metrics}, expected each of some metrics once")
+
 
 @dataclass(frozen=True)
 class System:
@@ -46,6 +59,24 @@ class System:
 
     name: str
     runs: Sequence[Sequence[str]]
+
+
+def read_system(
+    name: str,
+    paths: Sequence[str | Path],
+    num_lines: int,
+    like: str | Path,
+    form: str | None = None,
+    say: Callable[[str], None] = lambda note: None,
+) -> System:
+    """The runs of a system, as ``read_hypotheses`` reads them; ``say`` is told what they lack."""
+    runs = []
+    for path in paths:
+        found = read_hypotheses(path, num_lines, like, form)
+        if found.missing:
+            say(f"{path}: {found.missing} sentences have no translation")
+        runs.append(found.lines)
+    return System(name, runs)
 
 
 @dataclass(frozen=True)
@@ -186,14 +217,7 @@ def _check(systems: Sequence[System], references: Sequence[Sequence[str]], confi
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"system {name}: found twice, expected different names")
-    if config.test not in TESTS:
-        raise ConfigError(f"test: found {config.test!r}, expected {', '.join(TESTS)}")
-    if config.trials < 0:
-        raise ConfigError(f"trials: found {config.trials}, expected 0 or more")
-    if config.seed < 0:
-        raise ConfigError(f"seed: found {config.seed}, expected 0 or more")
-    if not config.metrics or len(set(config.metrics)) < len(config.metrics):
-        raise ConfigError(f"metrics: found {config.metrics}, expected each of some metrics once")
+    config.check()
     if not references or not references[0]:
         raise ConfigError("references: found none, expected at least one line")
     lengths = {len(lines) for lines in references} | {len(run) for s in systems for run in s.runs}

@@ -1,6 +1,7 @@
 """Typed records made of what a settings file or a caller says; a mistake is one line with its place.
 
-A record is a dataclass whose fields are numbers, strings, flags, literals, records, and lists of these.
+A record is a dataclass whose fields are numbers, strings, flags, literals, records, lists of these, tables of
+these under names of the user's own, and one of these or a list of them.
 Unknown keys are errors that name the nearest one, and no type is turned into another: ``"15"`` is no number.
 """
 
@@ -54,6 +55,12 @@ def _value(kind: Any, value: Any, where: str) -> Any:
             raise _error(where, value, "a list")
         (inner,) = get_args(kind)
         return [_value(inner, item, f"{where}: entry {number}") for number, item in enumerate(value, 1)]
+    if get_origin(kind) is dict:
+        if not isinstance(value, Mapping):
+            raise _error(where, value, "names and values")
+        inner = get_args(kind)[1]
+        named = ((_value(str, name, where), item) for name, item in value.items())
+        return {name: _value(inner, item, f"{where}: {name}") for name, item in named}
     if get_origin(kind) is Literal:
         choices = get_args(kind)
         if value not in choices:
@@ -61,7 +68,10 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         return value
     if get_origin(kind) in (Union, types.UnionType):
         others = [member for member in get_args(kind) if member is not type(None)]
-        return None if value is None else _value(others[0], value, where)
+        if value is None and len(others) < len(get_args(kind)):
+            return None
+        lists = [member for member in others if get_origin(member) is list]
+        return _value(lists[0] if lists and isinstance(value, (list, tuple)) else others[0], value, where)
     # A flag is an int to Python, and nobody means that.
     wanted = (int, float) if kind is float else kind
     if not isinstance(value, wanted) or (isinstance(value, bool) and kind is not bool):

@@ -42,6 +42,7 @@ LAYERS = (
     | {
         "ownrules",
         "rulesource",
+        "scores",
         "scoring",
         "search",
         "searchconfig",
@@ -53,7 +54,7 @@ LAYERS = (
         "weightvector",
     },
     {"reorder", "tune"},
-    {"config", "job", "manifest", "pipeline", "report", "sections", "stages"},
+    {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"},
     {"__init__", "__main__", "cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

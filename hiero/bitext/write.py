@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 from hiero.bitext.extract import FEATURES, Extractor
+from hiero.errors import FormatError
 from hiero.formats.ruletext import RuleText
-from hiero.formats.segments import Segment
-from hiero.formats.text import open_output
+from hiero.formats.segments import Segment, decode_line, parse_segment
+from hiero.formats.text import open_output, read_lines
 from hiero.inorder import in_order
 
 BLOCK = 64  # sentences that are compressed together, however many threads there are
@@ -86,3 +87,34 @@ class GrammarWriter:
                 stream.write(data)
                 num_rules += found
                 yield min(start + BLOCK, index.num_sentences), num_rules
+
+
+def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> Iterator[Segment]:
+    """The sentences of a file, which must begin like the bitext that they are left out of."""
+    name = "<stdin>" if str(path) == "-" else str(path)
+    for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
+        segment = parse_segment(decode_line(line, number)[0], name, number)
+        if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
+            further = number > leave_out_of.index.num_sentences
+            raise FormatError(
+                name,
+                number,
+                found="a further sentence" if further else "another sentence",
+                expected=f"that of the bitext of {leave_out_of.index.path}",
+                hint="--leave-one-out is for the source side of the bitext itself, from its first line",
+            )
+        yield segment
+
+
+def grammar_name(number: int) -> str:
+    """The file of a sentence's grammar, in a directory of them; sentences count from 0."""
+    return f"grammar.{number}.gz"
+
+
+def line_with_grammar(number: int, path: str | Path, segment: Segment) -> str:
+    """The sentence as hiero decode and cdec read it, with its grammar instead of any it had."""
+    attributes = {"grammar": str(path), "id": str(number)}
+    attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
+    tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
+    reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
+    return f"<seg {tag}> {' '.join(segment.words)} </seg>{reference}\n"

@@ -5,17 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hiero.bitext.alignconfig import METHODS, MODELS, AlignConfig
-from hiero.cli.progress import Progress
+from hiero.cli.progress import CommandWatch
 from hiero.errors import ConfigError, FormatError, UsageError
-
-if TYPE_CHECKING:
-    from hiero.bitext.align import Aligned
-    from hiero.bitext.corpus import Bitext
 
 DESCRIPTION = """\
 Align the words of a bitext, without supervision. A model of each direction is trained on it: IBM model 2
@@ -116,29 +110,17 @@ def run(args: argparse.Namespace) -> int:
 
     # Loading numba takes longer than reading the command line: not before the command line is right.
     from hiero._jit import compile_timer
-    from hiero.bitext.align import align, num_rounds
-    from hiero.bitext.corpus import read_bitext
-    from hiero.bitext.symmetrize import combine
-    from hiero.formats.pharaoh import write_alignment
-    from hiero.formats.text import open_output
+    from hiero.bitext.alignfiles import align_files
 
     if not args.quiet:
         compile_timer.on_first = lambda: print(
             "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
         )
-    with ExitStack() as stack:
-        # Before the work, not after it: a place that cannot be written to is known at once.
-        wanted = {"output": args.output, "forward": args.forward, "reverse": args.reverse}
-        streams = {name: stack.enter_context(open_output(path)) for name, path in wanted.items() if path}
-        bitext = read_bitext(args.source, args.target)
-        with Progress("align", bitext.num_pairs * num_rounds(config), quiet=args.quiet) as progress:
-            aligned = align(bitext, config, args.threads, progress.advance)
-        for name, stream in streams.items():
-            method = config.symmetrize if name == "output" else name
-            links = combine(bitext, aligned.links, method)
-            write_alignment(stream, links.first, links.link)
-            if name == "output" and not args.quiet:
-                _report(bitext, aligned, len(links.link))
+    directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
+    files = (args.source, args.target, args.output)
+    with CommandWatch("align", quiet=args.quiet) as watch:
+        summary = align_files(*files, config, directions=directions, threads=args.threads, watch=watch)
+    watch.say(str(summary))
     return 0
 
 
@@ -152,19 +134,6 @@ def _config(args: argparse.Namespace) -> AlignConfig:
         return AlignConfig(**given)
     except ConfigError as error:
         raise UsageError(str(error).removeprefix("align: ")) from None
-
-
-def _report(bitext: Bitext, aligned: Aligned, num_links: int) -> None:
-    """What the user should know, once."""
-    last = aligned.history[-1]
-    empty = int(((bitext.src.length == 0) | (bitext.tgt.length == 0)).sum())
-    notes = [
-        f"{bitext.num_pairs:,} sentence pairs" + (f", {empty:,} of them with an empty side" if empty else ""),
-        f"{num_links:,} links",
-        f"perplexity {last.perplexity[0]:.1f} of target words, {last.perplexity[1]:.1f} of source words",
-        f"tension {last.tension[0]:.2f}, {last.tension[1]:.2f}",
-    ]
-    print("hiero: " + "; ".join(notes), file=sys.stderr)
 
 
 def _score(hypothesis: Path, gold: Path) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hiero.cli.progress import CommandWatch
 from hiero.errors import FormatError, UsageError
 from hiero.searchconfig import MOST, SearchConfig
 
@@ -142,15 +143,27 @@ def run(args: argparse.Namespace) -> int:
     _check_distinct(args, config)
 
     from hiero._jit import compile_timer
-    from hiero.cli.job import Job
+    from hiero.job import Job, JobSettings
 
     if not args.quiet:
         compile_timer.on_first = lambda: print(
             "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
         )
     started = time.perf_counter()
-    job = Job(args, config)
-    job.run()
+    settings = JobSettings(
+        input=args.input,
+        output=args.output,
+        style=args.format,
+        forest=args.forest,
+        forest_format=args.forest_format,
+        threads=args.threads,
+        resume=args.resume,
+    )
+    # Where results appear on a terminal, they are the progress.
+    bar = not (args.output == "-" and sys.stdout.isatty())
+    with CommandWatch("decode", quiet=args.quiet, bar=bar) as watch:
+        job = Job(settings, config, watch)
+        job.run()
     job.report()
     if args.stats:
         job.write_statistics(args.stats, time.perf_counter() - started)
@@ -190,7 +203,7 @@ def _same_file(one: str, other: str) -> bool:
     return Path(one).is_file() and os.path.samefile(one, other)
 
 
-def _named(spec: str) -> dict[str, str]:
+def _named(spec: str) -> dict[str, Any]:
     """``[NAME=]PATH``; a file that has ``=`` in its own name is taken for what it is."""
     name, equals, path = spec.partition("=")
     if not equals or Path(spec).exists():
@@ -202,15 +215,9 @@ def _named(spec: str) -> dict[str, str]:
 
 def _config(args: argparse.Namespace) -> Config:
     """The configuration with what the flags say in place of it."""
-    from hiero.config import (
-        Config,
-        GrammarSection,
-        LanguageModelSection,
-        WeightsSection,
-        read_config,
-        with_bundled,
-    )
+    from hiero.config import Config, read_config, with_bundled
     from hiero.records import record
+    from hiero.sections import GrammarSection, LanguageModelSection, WeightsSection
 
     config = read_config(args.config) if args.config else Config()
     if args.grammar:

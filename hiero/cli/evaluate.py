@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from hiero.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.evaluation import EvalConfig, Report, System
+    from hiero.evaluation import EvalConfig, Report
 
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
@@ -91,12 +90,20 @@ def run(args: argparse.Namespace) -> int:
     if inputs.count("-") > 1:
         raise UsageError("found - more than once, but standard input can only be read once")
 
-    from hiero.evaluation import evaluate
+    from hiero.evaluation import evaluate, read_system
     from hiero.formats.hypotheses import read_references
     from hiero.formats.text import open_output
 
     references = read_references(args.references)
-    systems = _systems(args, named, len(references[0]))
+
+    def say(note: str) -> None:
+        if not args.quiet:
+            print(f"hiero: {note}", file=sys.stderr)
+
+    like = args.references[0]
+    systems = [
+        read_system(name, runs, len(references[0]), like, args.input_format, say) for name, runs in named
+    ]
     report = evaluate(systems, references, config)
     if report.tokenized and not args.force and not args.quiet:
         print(
@@ -140,28 +147,12 @@ def _config(args: argparse.Namespace) -> EvalConfig:
     )
 
 
-def _systems(args: argparse.Namespace, named: list[tuple[str, list[str]]], lines: int) -> list[System]:
-    from hiero.evaluation import System
-    from hiero.formats.hypotheses import read_hypotheses
-
-    systems = []
-    for name, paths in named:
-        runs = []
-        for path in paths:
-            found = read_hypotheses(path, lines, args.references[0], args.input_format)
-            if found.missing and not args.quiet:
-                print(f"hiero: {path}: {found.missing} sentences have no translation", file=sys.stderr)
-            runs.append(found.lines)
-        systems.append(System(name, runs))
-    return systems
-
-
 def _write(args: argparse.Namespace, report: Report) -> None:
     from hiero.formats.text import open_output
+    from hiero.scores import as_json
 
     if args.format == "json":
-        record = report.as_dict() | {"references": args.references}
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        text = as_json(report, references=args.references)
     else:
         text = report.table()
     with open_output(args.output) as stream:

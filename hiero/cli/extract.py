@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from hiero.errors import FormatError, UsageError
 if TYPE_CHECKING:
     from hiero.bitext.extract import Extractor
     from hiero.bitext.write import GrammarWriter
-    from hiero.formats.segments import Segment
 
 DESCRIPTION = """\
 Extract hierarchical rules from an index, with seven features each, as cdec's extractor does.
@@ -129,49 +127,22 @@ def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor
 
 
 def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
+    from hiero.bitext.write import grammar_name, line_with_grammar, read_sentences
+
     # All of the input before anything is made: what is wrong with it leaves nothing behind.
-    segments = list(_read(args.input, extractor if args.leave_one_out else None))
+    segments = list(read_sentences(args.input, extractor if args.leave_one_out else None))
     directory = Path(args.output)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = "a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
         raise FormatError(directory, 0, found=reason, expected="a directory for grammars") from None
-    paths = [directory / f"grammar.{number}.gz" for number in range(len(segments))]
+    paths = [directory / grammar_name(number) for number in range(len(segments))]
     num_rules = 0
     results = writer.sentences(zip(paths, segments, strict=True), args.leave_one_out)
     with Progress("extract", len(segments), quiet=args.quiet) as progress, contextlib.closing(results):
         for number, found in enumerate(results):
             num_rules += found
             progress.advance(1, f"{num_rules} rules")
-            sys.stdout.buffer.write(_line(number, paths[number], segments[number]).encode())
+            sys.stdout.buffer.write(line_with_grammar(number, paths[number], segments[number]).encode())
     return num_rules
-
-
-def _read(path: str, leave_out_of: Extractor | None) -> Iterator[Segment]:
-    """The sentences of a file, which must begin like the bitext that they are left out of."""
-    from hiero.formats.segments import decode_line, parse_segment
-    from hiero.formats.text import read_lines
-
-    name = "<stdin>" if path == "-" else path
-    for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
-        segment = parse_segment(decode_line(line, number)[0], name, number)
-        if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
-            further = number > leave_out_of.index.num_sentences
-            raise FormatError(
-                name,
-                number,
-                found="a further sentence" if further else "another sentence",
-                expected=f"that of the bitext of {leave_out_of.index.path}",
-                hint="--leave-one-out is for the source side of the bitext itself, from its first line",
-            )
-        yield segment
-
-
-def _line(number: int, path: Path, segment: Segment) -> str:
-    """The sentence as hiero decode and cdec read it, with its grammar instead of any it had."""
-    attributes = {"grammar": str(path), "id": str(number)}
-    attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
-    tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
-    reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
-    return f"<seg {tag}> {' '.join(segment.words)} </seg>{reference}\n"

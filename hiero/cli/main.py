@@ -23,6 +23,7 @@ COMMANDS = (
     "index",
     "lm",
     "prep",
+    "run",
 )  # modules of hiero.cli
 
 

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar with an estimate; elsewhere nothing."""
+"""Progress on a terminal: a bar with an estimate; elsewhere nothing. Notes go to standard error."""
 
 from __future__ import annotations
 
@@ -37,8 +37,49 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, advance=steps, rate=rate)
 
+    def say(self, note: str) -> None:
+        """A line above the bar, if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(note, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(note, file=sys.stderr)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class CommandWatch:
+    """What a single command shows of its work: a bar, and notes. To be closed, as in ``with``."""
+
+    def __init__(self, command: str, *, quiet: bool = False, bar: bool = True) -> None:
+        self._command, self._quiet, self._with_bar = command, quiet, bar and not quiet
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> CommandWatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(kind, error, trace)
+            self._progress = None
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        self.__exit__(None, None, None)
+        self._progress = Progress(what or self._command, total, quiet=not self._with_bar).__enter__()
+
+    def advance(self, steps: int, note: str = "") -> None:
+        if self._progress is not None:
+            self._progress.advance(steps, note)
+
+    def say(self, note: str) -> None:
+        if self._quiet:
+            return
+        if self._progress is not None:
+            self._progress.say(f"hiero: {note}")
+        else:
+            print(f"hiero: {note}", file=sys.stderr)

@@ -24,6 +24,20 @@ from hiero.formats.text import open_output
 STATE_SECONDS = 1.0
 
 
+def is_begun(path: str | Path, settings: str) -> bool:
+    """Whether there is an output to resume that was made with these settings."""
+    part = Path(f"{path}.part")
+    try:
+        state = json.loads(Path(f"{part}.state").read_bytes())
+        return bool(
+            state["settings"] == hashlib.sha256(settings.encode()).hexdigest()
+            and state["blocks"] > 0
+            and state["bytes"] <= part.stat().st_size
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 class ResumableOutput:
     """Write blocks one after the other; ``done`` says how many there are already."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from hiero.errors import FormatError, show
-from hiero.formats.text import read_lines
+from hiero.formats.text import open_output, read_lines
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -50,3 +50,10 @@ def read_settings(path: str | Path) -> Any:
         raise FormatError(path, 0, found="lists in lists without end", expected="YAML") from None
     except ValueError as error:  # a date such as 2020-99-99
         raise FormatError(path, 0, found=f"an impossible value ({error})", expected="YAML") from None
+
+
+def write_settings(path: Path, content: Any, heading: str) -> None:
+    """Write settings in the order they have, under a line of comment."""
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+    with open_output(path) as stream:
+        stream.write(f"# {heading}\n{text}".encode())

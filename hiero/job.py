@@ -1,8 +1,7 @@
-"""One run of ``hiero decode``: read, share out, write in order, report."""
+"""Decoding a text from beginning to end: read, share out, write in order, report."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import io
@@ -17,22 +16,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hiero
-from hiero.cli.progress import Progress
 from hiero.config import NO_WEIGHTS, Config, make_model
 from hiero.decode import DerivationFeatures, Model
 from hiero.derivation import Derivation
 from hiero.errors import FormatError, HieroError
 from hiero.forest import Forest
-from hiero.formats.resumable import ResumableOutput, StandardOutput
+from hiero.formats.resumable import ResumableOutput, StandardOutput, is_begun
 from hiero.formats.segments import Segment, decode_line, parse_segment
 from hiero.formats.text import open_output, read_chunks
 from hiero.inorder import in_order
 from hiero.rulesource import grammar_paths
 from hiero.statistics import Statistics
 from hiero.translations import TranslationWriter
+from hiero.watch import Watch
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """What is read and written, beside the model."""
+
+    input: str = "-"
+    output: str = "-"
+    style: str | None = None  # of the output; by default text, and cdec's for k-best lists
+    forest: str | None = None  # directory for a file for each sentence
+    forest_format: str = "json.gz"
+    threads: int = 1
+    resume: bool = False  # continue what is there, which must have been made with the same settings
+    # Stands for all that the output depends on. What is there is then continued if it was made with the
+    # same, and otherwise begun again.
+    key: str | None = None
 
 
 @dataclass(slots=True)
@@ -50,12 +65,14 @@ class Result:
 
 
 class Job:
-    def __init__(self, args: argparse.Namespace, config: Config) -> None:
-        self.args, self.config = args, config
+    """One run over a text."""
+
+    def __init__(self, settings: JobSettings, config: Config, watch: Watch) -> None:
+        self.settings, self.config, self.watch = settings, config, watch
         self.statistics = Statistics()
-        self.style = args.format or ("cdec" if config.search.kbest else "text")
-        self.path = STANDARD_INPUT if args.input == "-" else args.input
-        self.base = Path(".") if args.input == "-" else Path(args.input).parent
+        self.style = settings.style or ("cdec" if config.search.kbest else "text")
+        self.path = STANDARD_INPUT if settings.input == "-" else settings.input
+        self.base = Path(".") if settings.input == "-" else Path(settings.input).parent
         self.load_seconds = 0.0
         self.decode_seconds = 0.0
         self.num_resumed = 0
@@ -69,12 +86,12 @@ class Job:
     # ---- the run
 
     def run(self) -> None:
-        if self.args.forest:
-            _make_directory(self.args.forest)
+        if self.settings.forest:
+            _make_directory(self.settings.forest)
         lines, total = self._open_input()
         start = time.process_time()
         if self.config.weights is None:
-            self._say(NO_WEIGHTS)
+            self.watch.say(NO_WEIGHTS)
         self.model = make_model(self.config, base=self.base)
         self.load_seconds = time.process_time() - start
         with ExitStack() as stack:
@@ -89,27 +106,27 @@ class Job:
                 output.close()
                 if output.kept:
                     kept = _counted(output.kept, "line is", "lines are")
-                    self._say(f"{kept} in {self.args.output}.part; --resume continues from there")
+                    next_time = "--resume" if self.settings.key is None else "the next run"
+                    self.watch.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
                 raise
             output.finish()
 
     def _decode(
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
     ) -> None:
-        # Where results appear on a terminal, they are the progress.
-        quiet = self.args.quiet or (self.args.output == "-" and sys.stdout.isatty())
-        results = in_order(self._translate, enumerate(lines, output.done + 1), self.args.threads)
-        with Progress("decode", total, quiet=quiet) as progress, contextlib.closing(results):
-            progress.advance(output.done)
+        results = in_order(self._translate, enumerate(lines, output.done + 1), self.settings.threads)
+        self.watch.begin(total)
+        with contextlib.closing(results):
+            self.watch.advance(output.done)
             for result in results:
                 output.write(result.block, result.line)
                 self._account(result, output.done)
-                progress.advance(1, f"{self.statistics.mean_score:.3f} mean score")
+                self.watch.advance(1, f"{self.statistics.mean_score:.3f} mean score")
 
     def _resume(self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes]) -> None:
         self.num_resumed = output.done
         output.skip(lines)
-        for number in range(output.done if self.args.forest else 0):
+        for number in range(output.done if self.settings.forest else 0):
             path = self._forest_path(number)
             if not path.exists():
                 hint = "leave --resume out to start again"
@@ -119,13 +136,28 @@ class Job:
 
     def _open_input(self) -> tuple[Iterator[bytes], int | None]:
         """The lines, with their ends, and how many there are if that can be known."""
-        if self.args.input == "-":
-            return _standard_input(self.args.quiet), None
+        if self.settings.input == "-":
+            return self._standard_input(), None
         # Read whole: so that the number of lines is known, and the file may change meanwhile.
         data = b"".join(chunk.data for chunk in read_chunks(self.path, what="text to translate"))
         if b"<seg" in data:
             self._check(io.BytesIO(data))
         return iter(io.BytesIO(data)), data.count(b"\n")
+
+    def _standard_input(self) -> Iterator[bytes]:
+        """The lines of standard input, as they come."""
+        stream = sys.stdin.buffer
+        if sys.stdin.isatty():
+            self.watch.say("reading sentences from the terminal, a line each")
+        if not isinstance(stream, io.BufferedReader) or stream.peek(2)[:2] != GZIP_MAGIC:
+            yield from stream
+            return
+        try:
+            for chunk in read_chunks("-", what="text to translate"):
+                yield from io.BytesIO(chunk.data)
+        except FormatError as error:
+            found, expected, hint = error.found, error.expected, error.hint
+            raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
 
     def _check(self, lines: Iterable[bytes]) -> None:
         """Find what is wrong with the input before hours go by, not after."""
@@ -150,23 +182,25 @@ class Job:
         return FormatError(error.path, error.line, found=error.found, expected=error.expected, hint=hint)
 
     def _open_output(self, stack: ExitStack) -> ResumableOutput | StandardOutput:
-        target = self.args.output
+        target = self.settings.output
         if target == "-":
             return StandardOutput(sys.stdout.buffer)
         if Path(target).exists() and not Path(target).is_file():
             return StandardOutput(stack.enter_context(open(target, "wb", buffering=0)), target)
+        if self.settings.key is not None:
+            return ResumableOutput(target, self.settings.key, resume=is_begun(target, self.settings.key))
         made_with = [
             hiero.__version__,
             dataclasses.asdict(self.config),
             self.style,
-            self.args.forest and [self.args.forest, self.args.forest_format],
+            self.settings.forest and [self.settings.forest, self.settings.forest_format],
             [_identity(path) for path in self.config.model_files],
         ]
         settings = json.dumps(made_with, sort_keys=True)
-        return ResumableOutput(target, settings, resume=self.args.resume)
+        return ResumableOutput(target, settings, resume=self.settings.resume)
 
     def _forest_path(self, number: int) -> Path:
-        return Path(self.args.forest) / f"{number}.{self.args.forest_format}"
+        return Path(str(self.settings.forest)) / f"{number}.{self.settings.forest_format}"
 
     # ---- one line
 
@@ -185,7 +219,7 @@ class Job:
             found = self._list(forest)
         with here.timed("output"):
             block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
-            if self.args.forest:
+            if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
         return Result(
             line,
@@ -208,7 +242,9 @@ class Job:
         return found
 
     def _has_grammar(self, segment: Segment) -> bool:
-        return bool(grammar_paths(segment.attributes)) or any(section.path for section in self.config.grammar)
+        return bool(grammar_paths(segment.attributes)) or any(
+            section.path or section.index for section in self.config.grammar
+        )
 
     # ---- what the user should know
 
@@ -222,7 +258,7 @@ class Job:
             self.first_failed = self.first_failed or number
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
-            self._say(
+            self.watch.say(
                 f"{self.path}:{number}: no grammar (expected -g GRAMMAR, grammar in the configuration,"
                 ' or <seg grammar="…">); words pass through as they are'
             )
@@ -230,27 +266,27 @@ class Job:
     def report(self) -> None:
         if self.num_broken:
             lines = _counted(self.num_broken, "line was", "lines were")
-            self._say(f"{lines} not UTF-8; what could not be read is written as U+FFFD")
+            self.watch.say(f"{lines} not UTF-8; what could not be read is written as U+FFFD")
         if self.num_failed:
             sentences = _counted(self.num_failed, "sentence has", "sentences have")
-            self._say(f"{sentences} no translation, first in line {self.first_failed}")
+            self.watch.say(f"{sentences} no translation, first in line {self.first_failed}")
         if self.num_escaped:
             times = _counted(self.num_escaped, "time", "times")
-            self._say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
+            self.watch.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
         if self.merged:
             names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
-            self._say(f"{names} for several features, such as {min(self.merged)}")
+            self.watch.say(f"{names} for several features, such as {min(self.merged)}")
 
-    def _say(self, note: str) -> None:
-        if not self.args.quiet:
-            print(f"hiero: {note}", file=sys.stderr)
-
-    def write_statistics(self, path: str, seconds: float) -> None:
+    def figures(self) -> dict[str, float | int]:
+        """Counts, scores and times."""
         numbers = self.statistics.as_dict()
         numbers["load_s"] += self.load_seconds
-        numbers["wall_s"] = seconds
         numbers["decode_wall_s"] = self.decode_seconds  # without loading the model
         numbers["resumed"] = self.num_resumed  # lines that an earlier run had done, counted nowhere above
+        return numbers
+
+    def write_statistics(self, path: str, seconds: float) -> None:
+        numbers = self.figures() | {"wall_s": seconds}
         with open_output(path) as stream:
             stream.write((json.dumps(numbers, indent=2) + "\n").encode())
 
@@ -263,22 +299,6 @@ def _identity(path: str) -> list[int]:
     """What changes if a file is written anew."""
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns]
-
-
-def _standard_input(quiet: bool) -> Iterator[bytes]:
-    """The lines of standard input, as they come."""
-    stream = sys.stdin.buffer
-    if sys.stdin.isatty() and not quiet:
-        print("hiero: reading sentences from the terminal, a line each", file=sys.stderr)
-    if not isinstance(stream, io.BufferedReader) or stream.peek(2)[:2] != GZIP_MAGIC:
-        yield from stream
-        return
-    try:
-        for chunk in read_chunks("-", what="text to translate"):
-            yield from io.BytesIO(chunk.data)
-    except FormatError as error:
-        found, expected, hint = error.found, error.expected, error.hint
-        raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
 
 
 def _make_directory(path: str) -> None:

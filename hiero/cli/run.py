@@ -1,0 +1,93 @@
+"""``hiero run``: every stage that a configuration names."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from hiero.errors import UsageError
+
+DESCRIPTION = """\
+Do all that a configuration names: prepare text, align words, estimate language models, index the bitext,
+extract grammars, translate, evaluate. Each stage runs if the content of its inputs or its settings have
+changed since the last time, or its outputs have; otherwise it is skipped. Whatever interrupts a run, the same
+command continues it, and ends with the same files.
+
+RUNDIR gets all outputs, config.yaml (the configuration in full), model.yaml (for hiero decode -c),
+manifest.json (versions, digests, settings, times of all stages) and log.jsonl. Scores go to standard output.
+Paths in CONFIG are relative to CONFIG."""
+EPILOG = """\
+examples:
+  hiero run demo.yaml -j 4
+  hiero run experiment.yaml -o runs/first --dry-run
+  hiero run experiment.yaml -o runs/first --only decode:dev --only eval:dev
+
+configs/ has commented examples to begin with."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero run``."""
+    command = subparsers.add_parser(
+        "run",
+        help="do all that a configuration names, from bitext to scores",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("config", metavar="CONFIG", help="YAML; see the README for its sections")
+    add(
+        "-o",
+        "--output",
+        metavar="RUNDIR",
+        type=Path,
+        help="where everything goes (default: NAME.run in the working directory, for NAME.yaml)",
+    )
+    add(
+        "--only",
+        metavar="STAGE",
+        action="append",
+        default=[],
+        help="only this stage, such as align, or decode:dev, or decode for all of a kind; repeatable",
+    )
+    add("--dry-run", action="store_true", help="say what would be done, and why, and do nothing")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="threads of each stage (default 1)")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.threads < 1:
+        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
+
+    from hiero._jit import compile_timer
+    from hiero.cli.stagedisplay import stage_display
+    from hiero.pipeline import Run, default_directory
+
+    directory = args.output or default_directory(Path(args.config))
+    work = Run(args.config, directory, args.only)
+    if args.dry_run:
+        for step in work.steps():
+            verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"
+            print(f"{step.stage.name}: {verdict}")
+        return 0
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(
+            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
+        )
+    with stage_display(quiet=args.quiet) as display:
+        work.run(display, args.threads)
+    sys.stdout.write(_table(work.scores()))
+    return 0
+
+
+def _table(scores: Mapping[str, Mapping[str, float]]) -> str:
+    """A line for each set."""
+    width = max(map(len, scores), default=0)
+    lines = (
+        f"{name:{width}}  " + "  ".join(f"{metric} {score:.2f}" for metric, score in found.items())
+        for name, found in scores.items()
+    )
+    return "".join(f"{line}\n" for line in lines)

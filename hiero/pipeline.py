@@ -1,0 +1,373 @@
+"""``hiero run``: the stages of a configuration, each when what it is made from has changed.
+
+A stage is skipped when the digests of its inputs and its settings are those of the last time, and its outputs
+are there as it left them. Who kills a run at any moment and starts it again gets the same files, to the byte:
+outputs appear complete, the manifest says a stage is done after its outputs are there, and a text that was
+being decoded is continued where it was. What differs from run to run, times above all, is in
+``manifest.json`` and ``log.jsonl`` alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import hiero
+from hiero.config import Config, config_of
+from hiero.errors import ConfigError, FormatError, HieroError, UsageError, did_you_mean
+from hiero.formats.settings import read_settings, write_settings
+from hiero.manifest import NAME, Entry, Manifest, differences
+from hiero.modelstages import add_align, add_index, add_lm, add_prep
+from hiero.stages import Plan, Stage, Task
+from hiero.teststages import add_decode, add_eval, add_extract, model_config
+from hiero.usage import Usage
+from hiero.watch import Watch
+
+LOCK, LOG, TEMPORARY = "lock", "log.jsonl", "tmp"
+CONFIG, MODEL = "config.yaml", "model.yaml"
+# What work that was killed may leave beside a file or directory that is complete now.
+LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
+
+
+# Each adds the stages that the configuration asks for, and puts what they make into the configuration that
+# the next one sees. One more kind of stage is one more function.
+STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_decode, add_eval)
+
+
+def plan(config: Config, out: Path, where: str) -> Plan:
+    """All stages that a configuration names, in an order in which they can run."""
+    made = Plan(config, out, where)
+    for add in STAGES:
+        add(made)
+    if not made.stages:
+        raise ConfigError(f"{where}: found nothing to do, expected data, and what to make of it")
+    return made
+
+
+class Display(Protocol):
+    """Shows stages as they go by."""
+
+    def plan(self, names: Sequence[str]) -> None:
+        """The stages there will be."""
+
+    def skip(self, name: str, reason: str) -> None:
+        """A stage is not run."""
+
+    def start(self, name: str, reason: str) -> Watch:
+        """A stage runs; who is to be told of its progress."""
+
+    def finish(self, name: str, usage: Mapping[str, float]) -> None:
+        """A stage is done."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be done about a stage: run it for some reason, or, without one, skip it."""
+
+    stage: Stage
+    reason: str | None
+
+
+def default_directory(config: Path) -> Path:
+    """``NAME.run`` in the working directory, for a configuration ``NAME.yaml``."""
+    return Path(f"{config.stem}.run")
+
+
+class Run:
+    """One run of a configuration in a directory."""
+
+    def __init__(self, path: str | Path, directory: Path, only: Sequence[str] = ()) -> None:
+        self.path, self.directory = Path(path), directory
+        # From the root, and without links: what is written into files holds from everywhere.
+        content = read_settings(path)
+        self.config = config_of(content, str(path), Path(path).resolve().parent)
+        # Absolute: the paths that end up in files must not depend on where the command was given.
+        self.plan: Plan = plan(self.config, Path(os.path.abspath(directory)), str(path))
+        self.only = self._chosen(only)
+        _check_directory(directory)
+        self.manifest = Manifest(directory)
+
+    def _chosen(self, only: Sequence[str]) -> set[str]:
+        known = {name: {name} for name in (stage.name for stage in self.plan.stages)}
+        for stage in self.plan.stages:
+            known.setdefault(stage.kind, set()).add(stage.name)
+        for name in only:
+            if name not in known:
+                raise UsageError(f"argument --only: unknown stage {name!r}; {did_you_mean(name, known)}")
+        return set().union(*(known[name] for name in only)) if only else {s.name for s in self.plan.stages}
+
+    # ---- what is to be done
+
+    def steps(self) -> Iterator[Step]:
+        """What would be done, and why, if every stage that runs changed its outputs."""
+        changing: dict[Path, str] = {}
+        for stage in self.plan.stages:
+            if stage.name not in self.only:
+                continue
+            makers = [changing[path] for path in stage.inputs.values() if path in changing]
+            reason = f"if {makers[0]} changes what it reads" if makers else self.reason(stage)
+            if makers and stage.name not in self.manifest.stages:
+                reason = "not done before"
+            if reason is not None:
+                changing |= dict.fromkeys(stage.outputs, stage.name)
+            yield Step(stage, reason)
+
+    def reason(self, stage: Stage) -> str | None:
+        """Why a stage has to run; None if nothing has changed."""
+        entry = self.manifest.stages.get(stage.name)
+        if entry is None:
+            return "not done before"
+        if entry["made_by"] != _series():
+            return f"made by hiero {entry['made_by']}"
+        changed = differences(entry["settings"], _plain(stage.settings))
+        if changed:
+            return f"{changed[0]} is another"
+        known = {key: one["sha256"] for key, one in entry["inputs"].items()}
+        changed = differences(known, self._inputs(stage))
+        if changed:
+            return f"{changed[0]} has changed"
+        for path in stage.outputs:
+            expected, found = entry["outputs"].get(self._local(path)), self.manifest.digest(path)
+            if not found:
+                return f"{self._local(path)} is not there"
+            if found != expected:
+                return f"{self._local(path)} is not as it was left"
+        return None
+
+    def _inputs(self, stage: Stage) -> dict[str, str]:
+        found = {}
+        for key, path in stage.inputs.items():
+            found[key] = self.manifest.digest(path)
+            if not found[key]:
+                made_by = [other.name for other in self.plan.stages if path in other.outputs]
+                hint = f"the stage {made_by[0]} makes it" if made_by else ""
+                expected = f"it for the stage {stage.name}"
+                raise FormatError(path, 0, found="no such file", expected=expected, hint=hint)
+        return found
+
+    def _local(self, path: Path) -> str:
+        return path.relative_to(self.plan.out).as_posix()
+
+    # ---- doing it
+
+    def run(self, display: Display, threads: int) -> None:
+        """Run what has to be run."""
+        with _locked(self.directory):
+            self._prepare()
+            chosen = [stage for stage in self.plan.stages if stage.name in self.only]
+            display.plan([stage.name for stage in chosen])
+            try:
+                with _Log(self.directory / LOG) as log:
+                    log.write("run", config=str(self.path), hiero=hiero.__version__, threads=threads)
+                    for stage in chosen:
+                        self._one(stage, display, threads, log)
+            finally:
+                shutil.rmtree(self.directory / TEMPORARY, ignore_errors=True)
+
+    def _prepare(self) -> None:
+        # Once more: another run may have written it while we waited for nothing to be wrong.
+        self.manifest = Manifest(self.directory)
+        self.manifest.head = {"seed": self.config.seed, "config": resolved(self.config)}
+        self.manifest.write()
+        write_settings(
+            self.directory / CONFIG, resolved(self.config), "the configuration of this run, in full"
+        )
+        if self.plan.config.grammar:
+            model = resolved(model_config(self.plan.config), self.plan.out)
+            write_settings(
+                self.directory / MODEL, model, "hiero decode -c model.yaml; hiero.load('model.yaml')"
+            )
+
+    def _one(self, stage: Stage, display: Display, threads: int, log: _Log) -> None:
+        reason = self.reason(stage)
+        if reason is None:
+            display.skip(stage.name, "unchanged")
+            log.write("skip", stage=stage.name)
+            return
+        log.write("start", stage=stage.name, reason=reason)
+        inputs = self._inputs(stage)
+        head = {"made_by": _series(), "settings": _plain(stage.settings)}
+        key = json.dumps([stage.name, head, inputs], sort_keys=True)
+        temporary = self.directory / TEMPORARY
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        watch = _Noted(display.start(stage.name, reason), stage.name, log)
+        usage = Usage()
+        task = Task(threads, temporary, hashlib.sha256(key.encode()).hexdigest(), watch)
+        figures = _plain(dict(stage.work(task)))
+        took = usage.as_dict()
+        for path in stage.outputs:
+            for ending in LEFTOVERS:
+                _remove(path.with_name(path.name + ending))
+        entry: Entry = {
+            **head,
+            "inputs": {
+                key: {"path": str(stage.inputs[key]), "sha256": digest} for key, digest in inputs.items()
+            },
+            "outputs": {self._local(path): self.manifest.digest(path) for path in stage.outputs},
+            "figures": figures,
+            "threads": threads,
+            **took,
+            "finished": _now(),
+        }
+        self.manifest.stages[stage.name] = entry
+        self.manifest.write()
+        log.write("end", stage=stage.name, figures=figures, **took)
+        display.finish(stage.name, took)
+
+    def scores(self) -> dict[str, Mapping[str, float]]:
+        """What the sets scored, by their names."""
+        kind = "eval:"
+        names = [stage.name for stage in self.plan.stages if stage.name.startswith(kind)]
+        done = self.manifest.stages
+        return {name.removeprefix(kind): done[name]["figures"] for name in names if name in done}
+
+
+# ---- the directory
+
+
+def _check_directory(directory: Path) -> None:
+    """Only a new directory, an empty one, or one of a run: nobody's files are to be mixed with ours."""
+    if directory.is_dir():
+        names = set(os.listdir(directory)) - {LOCK}
+        if names and NAME not in names:
+            hint = "-o names another"
+            expected = f"a new directory, or one with {NAME}"
+            raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
+    elif directory.exists():
+        raise FormatError(directory, 0, found="a file", expected="a directory")
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Nobody else runs in a directory, which is made if it is not there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        stream = open(directory / LOCK, "a")  # noqa: SIM115
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FormatError(directory, 0, found=reason, expected="a directory to write to") from None
+    with stream:
+        try:
+            _lock(stream)
+        except OSError:
+            raise HieroError(f"{directory}: found another hiero run at work here, expected none") from None
+        yield
+
+
+def _lock(stream: IO[str]) -> None:
+    """Lock an open file until it is closed, or its process ends, however it does."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+# ---- the log
+
+
+class _Log:
+    """A line of JSON for each thing that happens, after those of earlier runs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> _Log:
+        self._stream = open(self._path, "a", encoding="utf-8")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.close()
+
+    def write(self, event: str, **content: Any) -> None:
+        try:
+            self._stream.write(
+                json.dumps({"time": _now(), "event": event, **content}, ensure_ascii=False) + "\n"
+            )
+            self._stream.flush()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise FormatError(self._path, 0, found=reason, expected="room to write") from None
+
+
+class _Noted:
+    """A watch whose notes go to the log as well."""
+
+    def __init__(self, watch: Watch, stage: str, log: _Log) -> None:
+        self._watch, self._stage, self._log = watch, stage, log
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        self._watch.begin(total, what)
+
+    def advance(self, steps: int, note: str = "") -> None:
+        self._watch.advance(steps, note)
+
+    def say(self, note: str) -> None:
+        self._watch.say(note)
+        self._log.write("note", stage=self._stage, note=note)
+
+
+# ---- values
+
+
+def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
+    """A configuration with its defaults, as it would be written; paths below ``base`` relative to it."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items() if item is not None and item != {}}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        if base is not None and isinstance(value, str) and value.startswith(f"{base}{os.sep}"):
+            return Path(value).relative_to(base).as_posix()
+        return value
+
+    written = plain(dataclasses.asdict(config))
+    if base is not None:
+        # Of a model alone; and what its defaults are is for the program that reads it.
+        wanted = {
+            key: written[key] for key in ("grammar", "lm", "weights", "features", "search") if key in written
+        }
+        wanted["grammar"] = [
+            {key: value for key, value in entry.items() if key != "write"} for entry in wanted["grammar"]
+        ]
+        wanted["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in wanted["lm"]]
+        return wanted
+    return dict(written)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON has it, so that what is read equals what was written."""
+    plain: dict[str, Any] = json.loads(json.dumps(values))
+    return plain
+
+
+def _series() -> str:
+    """Versions of one series give the same results."""
+    return ".".join(hiero.__version__.split(".")[:2])
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

@@ -1,0 +1,52 @@
+"""Scores from file to file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hiero.corpusmetrics import corpus_metric
+from hiero.errors import ConfigError
+from hiero.evaluation import EvalConfig, Report, evaluate, read_system
+from hiero.formats.hypotheses import read_references
+from hiero.formats.text import open_output
+
+
+def score_files(
+    systems: Mapping[str, Sequence[str | Path]],
+    references: Sequence[str | Path],
+    config: EvalConfig,
+    table: str | Path,
+    record: str | Path,
+    *,
+    say: Callable[[str], None] = lambda note: None,
+) -> dict[str, float]:
+    """Score systems, each with one or several runs; a table for people, a record for programs.
+
+    Returns the scores of the last system.
+    """
+    texts = read_references(references)
+    read = [read_system(name, runs, len(texts[0]), references[0], say=say) for name, runs in systems.items()]
+    try:
+        report: Report = evaluate(read, texts, config)
+    except ConfigError as error:
+        raise ConfigError(f"eval: {error}") from None
+    for path, text in ((table, report.table()), (record, as_json(report))):
+        with open_output(path) as stream:
+            stream.write(text.encode())
+    last = read[-1].name
+    return {metric.label: report.result(metric.key, last).score for metric in report.metrics}
+
+
+def check_config(config: EvalConfig) -> None:
+    """That the settings make sense, without any text."""
+    config.check()
+    for metric in config.metrics:
+        corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
+
+
+def as_json(report: Report, **more: Any) -> str:
+    """A report for programs."""
+    return json.dumps(report.as_dict() | more, indent=2, ensure_ascii=False) + "\n"

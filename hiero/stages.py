@@ -1,0 +1,104 @@
+"""What a stage of an experiment is, and a plan of stages that take one from the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hiero.config import Config
+from hiero.errors import ConfigError, did_you_mean
+from hiero.sections import TRAIN, DataSection
+from hiero.watch import Watch
+
+Figures = Mapping[str, Any]  # what a stage found, for the manifest
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the work of a stage is given.
+
+    temp  an empty directory, for the time of the work
+    key   stands for all that the outputs depend on
+    """
+
+    threads: int
+    temp: Path
+    key: str
+    watch: Watch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A piece of work. Its outputs depend on its inputs and settings, and on nothing else.
+
+    name      ``kind`` or ``kind:what``
+    inputs    files and directories, by what they are; of those that the user names, the key that names them
+    outputs   files and directories; each appears complete
+    settings  plain values
+    """
+
+    name: str
+    work: Callable[[Task], Figures]
+    inputs: Mapping[str, Path]
+    outputs: tuple[Path, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition(":")[0]
+
+
+class Plan:
+    """The stages of a configuration so far.
+
+    config  with the paths of what the stages make
+    where   what messages begin with: the file of the configuration
+    texts   for each set to translate, what decoding reads
+    """
+
+    def __init__(self, config: Config, out: Path, where: str) -> None:
+        self.config, self.out, self.where = config, out, where
+        self.stages: list[Stage] = []
+        self.texts: dict[str, Path] = {}
+        self.grammars: dict[str, Path] = {}  # for each set, where the grammars of its sentences are
+        self.outputs: dict[str, Path] = {}  # for each set, its translations
+
+    def add(self, stage: Stage) -> None:
+        made = {path for earlier in self.stages for path in earlier.outputs}
+        for key, path in stage.inputs.items():
+            if path not in made and not path.exists():
+                raise self.error(key, f"found no file {path}, expected one")
+        self.stages.append(stage)
+
+    def error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {key}: {problem}")
+
+    def train(self, wanted_by: str) -> DataSection:
+        if TRAIN not in self.config.data:
+            others = self.config.data
+            hint = f"; {did_you_mean(TRAIN, others)}" if others else ""
+            raise self.error("data", f"found no {TRAIN}, expected it for {wanted_by}{hint}")
+        return self.config.data[TRAIN]
+
+    def test_sets(self) -> Iterator[tuple[str, DataSection]]:
+        """What is to be translated."""
+        return ((name, section) for name, section in self.config.data.items() if name != TRAIN)
+
+    def replace(self, **sections: Any) -> None:
+        self.config = dataclasses.replace(self.config, **sections)
+
+
+def keys_of(name: str, section: DataSection) -> list[str]:
+    """The keys of a source and its translations, in a configuration."""
+    place = f"data: {name}"
+    if section.target is not None:
+        return [f"{place}: source", f"{place}: target"]
+    return [f"{place}: source", *numbered(f"{place}: references", section.translations)]
+
+
+def numbered(key: str, entries: list[str]) -> list[str]:
+    """The keys of the entries of a list; of a single one, that of the list."""
+    return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]

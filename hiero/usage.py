@@ -1,0 +1,52 @@
+"""What a piece of work takes: time on the clock and on processors, time for compiling, memory at its peak."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from pathlib import Path
+
+from hiero._jit import compile_timer
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
+
+_RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+
+class Usage:
+    """Measures from when it is made."""
+
+    def __init__(self) -> None:
+        # Linux can forget the peak of before; elsewhere the peak is that of the process so far.
+        with contextlib.suppress(OSError):
+            _RESET.write_text("5")
+        self._wall, self._cpu, self._compiling = time.perf_counter(), _cpu_seconds(), compile_timer.seconds
+
+    def as_dict(self) -> dict[str, float]:
+        """Seconds and megabytes so far. CPU time is that of all threads and of processes that have ended."""
+        return {
+            "wall_seconds": round(time.perf_counter() - self._wall, 3),
+            "cpu_seconds": round(_cpu_seconds() - self._cpu, 3),
+            "compile_seconds": round(compile_timer.seconds - self._compiling, 3),
+            "peak_mb": round(_peak_mb(), 1),
+        }
+
+
+def _cpu_seconds() -> float:
+    if not resource:
+        return time.process_time()
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _peak_mb() -> float:
+    try:
+        lines = _STATUS.read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
+        return peak / (2**20 if sys.platform == "darwin" else 2**10)
