@@ -140,3 +140,33 @@ def gradient(
 def shift(weight: Sparse, step: Sparse, factor: float) -> None:
     for feature, value in step.items():
         weight[feature] = weight.get(feature, 0.0) + factor * value
+
+
+# ---- AdaGrad
+
+
+def soft(weight: float, by: float) -> float:
+    return math.copysign(max(0.0, abs(weight) - by), weight)
+
+
+class Eager:
+    """AdaGrad and FOBOS as Green et al. (2013) write it: every step looks at every weight."""
+
+    def __init__(self, weight: Sparse, rate: float, l1: float, epsilon: float, adaptive: bool) -> None:
+        self.weight, self.rate, self.l1 = weight, rate, l1
+        self.epsilon, self.adaptive = epsilon, adaptive
+        self.square: Sparse = {}
+
+    def rate_of(self, feature: int) -> float:
+        if not self.adaptive:
+            return self.rate
+        square = self.square.get(feature, 0.0)
+        return self.rate / (math.sqrt(square) + self.epsilon) if square else 0.0
+
+    def step(self, gradient: Sparse) -> None:
+        for feature, value in gradient.items():
+            self.square[feature] = self.square.get(feature, 0.0) + value * value
+            before = self.weight.get(feature, 0.0)
+            self.weight[feature] = before - self.rate_of(feature) * value
+        for feature in self.weight:
+            self.weight[feature] = soft(self.weight[feature], self.rate_of(feature) * self.l1)
