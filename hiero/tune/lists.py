@@ -190,9 +190,9 @@ class CandidateLists:
         return best
 
     def bleu(self, weight: Floats) -> float:
-        """Corpus BLEU of the best candidates."""
+        """Corpus BLEU of the best candidates. An order without a match counts a tenth of one."""
         chosen = self.view().statistics[self.best(weight)].sum(axis=0)
-        return float(corpus_bleu(chosen, smooth="none")[0])
+        return float(corpus_bleu(chosen, smooth="floor", effective_order=True)[0])
 
     def checked(self, weight: Floats) -> Floats:
         """Weights as kernels read them, unchecked: contiguous, and enough of them."""

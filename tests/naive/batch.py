@@ -98,3 +98,28 @@ def best_step(envelopes, low, high):
         intervals.append((bleu, begin, end))
     bleu, begin, end = max(intervals, key=lambda interval: (interval[0], interval[2] - interval[1]))
     return (begin + end) / 2, bleu
+
+
+def kbmira(sentences, weight, visits, aggressiveness, decay, from_model):
+    """The average of the weights after each sentence, epoch by epoch; ``visits`` has an order for each."""
+    weight, memory, sums, seen, averages = list(weight), [1.0] * len(sentences[0][0][2]), [], 0, []
+    for visit in visits:
+        for s in visit:
+            scores = [score(candidate, weight) for candidate in sentences[s]]
+            together = [added([memory, candidate[2]]) for candidate in sentences[s]]
+            gains = [floor_bleu(stats) * stats[1] for stats in together]
+            hopes = [a + b for a, b in zip(scores, gains, strict=True)]
+            fears = [a - b for a, b in zip(scores, gains, strict=True)]
+            hope, fear = hopes.index(max(hopes)), fears.index(max(fears))
+            change = difference(sentences[s][hope], sentences[s][fear])
+            loss = gains[hope] - gains[fear] - (scores[hope] - scores[fear])
+            if gains[hope] > gains[fear] and loss > 0 and change:
+                step = min(aggressiveness, loss / sum(value**2 for value in change.values()))
+                for feature, value in change.items():
+                    weight[feature] += step * value
+            chosen = scores.index(max(scores)) if from_model else hope
+            memory = added([[decay * count for count in memory], sentences[s][chosen][2]])
+            sums = added([sums, weight]) if sums else list(weight)
+            seen += 1
+        averages.append([total / seen for total in sums])
+    return averages
