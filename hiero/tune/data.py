@@ -1,0 +1,72 @@
+"""The sentences to learn from, with their references, as this process numbers words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bitext.extract import LEAVE_OUT
+from hiero.errors import FormatError
+from hiero.formats.segments import Segment, decode_line, parse_segment, split_words
+from hiero.formats.text import read_lines
+from hiero.metrics import References
+from hiero.symbols import Symbols
+
+
+@dataclass(frozen=True)
+class SetFiles:
+    """Where a set is. With ``leave_one_out``, line N of it, from 0, is pair N of the bitext index."""
+
+    source: str
+    references: tuple[str, ...]
+    leave_one_out: bool = False
+
+
+class TuningSet:
+    """A set that was read: ``segments``, and ``references`` in the same order."""
+
+    def __init__(self, files: SetFiles, symbols: Symbols) -> None:
+        self.files = files
+        self.segments: list[Segment] = []
+        for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
+            segment = parse_segment(decode_line(line, number)[0], files.source, number)
+            if files.leave_one_out:
+                attributes = {**segment.attributes, LEAVE_OUT: str(number - 1)}
+                segment = Segment(segment.words, attributes, segment.reference)
+            self.segments.append(segment)
+        sides = [_words(path, symbols) for path in files.references]
+        for path, side in zip(files.references, sides, strict=True):
+            if len(side) != len(self.segments):
+                expected = f"{len(self.segments)}, as in {files.source}"
+                raise FormatError(path, 0, found=f"{len(side)} lines", expected=expected)
+        # A blank line is a reference that is not there.
+        rows = [[ref for ref in refs if len(ref)] for refs in zip(*sides, strict=True)]
+        self.has_reference = np.array([len(row) > 0 for row in rows], np.bool_)
+        blank = [np.empty(0, np.int32)]
+        self.references = References([row or blank for row in rows])
+        self.shortest = self.references.shortest()
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+
+def _words(path: str, symbols: Symbols) -> list[npt.NDArray[np.int32]]:
+    lines = enumerate(read_lines(path, "references"), 1)
+    texts = (decode_line(line, number)[0] for number, line in lines)
+    return [symbols.words.intern_all(word.encode() for word in split_words(text)) for text in texts]
+
+
+def shuffled(numbers: Sequence[int], *seed: int) -> list[int]:
+    """In an order that depends on the seed alone."""
+    generator = np.random.Generator(np.random.PCG64([abs(part) for part in seed]))
+    return [numbers[i] for i in generator.permutation(len(numbers)).tolist()]
+
+
+def shards(numbers: Sequence[int], count: int) -> list[list[int]]:
+    """Cut into parts of almost equal size, in order."""
+    ends = [len(numbers) * part // count for part in range(count + 1)]
+    return [list(numbers[a:b]) for a, b in itertools.pairwise(ends)]

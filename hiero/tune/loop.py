@@ -1,0 +1,281 @@
+"""Epoch by epoch: share the sentences out, run the shards, mix what they learnt, see how good it is.
+
+    RUNDIR/epochs/NN/start.npz      weights that the shards start from, where they start from the same
+    RUNDIR/epochs/NN/shard.SSS.npz  weights a shard ended with, and its learner's memory
+    RUNDIR/epochs/NN/shard.SSS.json what happened in it; the shard is done when this is there
+    RUNDIR/epochs/NN/answer.npz     the weights that tuning would give if it ended here
+    RUNDIR/weights.NN.gz            the same for people and for hiero decode
+    RUNDIR/log.jsonl                a line an epoch; an epoch that has one is done
+    RUNDIR/weights.gz               of the epoch that the held-out set chose
+
+Everything an epoch does follows from files of the epoch before and from the seed, so a run that was killed
+goes on with the shard it was at, and ends with the same weights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hiero.formats.text import open_output
+from hiero.formats.vectors import read_vectors
+from hiero.formats.weights import write_weights
+from hiero.symbols import Symbols
+from hiero.tune.data import SetFiles, TuningSet, shards, shuffled
+from hiero.tune.executors import run_all
+from hiero.tune.heldout import halves, score, statistics_of
+from hiero.tune.mix import mix, weighted_sum
+from hiero.tune.start import write_start
+from hiero.tune.worker import Session, ShardTask, opened, run_shard
+from hiero.weightvector import WeightVector
+
+PLAN, ORDER = 1, 2  # what a seed is for
+
+
+class Watch(Protocol):
+    """Shows what happens."""
+
+    def begin(self, what: str, total: int) -> None: ...
+
+    def reach(self, done: int) -> None:
+        """So much of it is done."""
+        ...
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """An epoch is done; its line of the log."""
+        ...
+
+
+class Loop:
+    """An online algorithm over shards."""
+
+    def __init__(
+        self,
+        session: Session,
+        held_out: SetFiles | None,
+        run_dir: str,
+        executor: Callable[[], Executor],
+        workers: int,
+        watch: Watch,
+    ) -> None:
+        self.session, self.config = session, session.config
+        self.dir, self.executor, self.workers, self.watch = Path(run_dir), executor, workers, watch
+        self.model, self.set = opened(session)
+        self.held_out = TuningSet(held_out, self.model.symbols) if held_out else None
+        self.numbers = self._chosen_sentences()
+
+    def run(self) -> list[dict[str, Any]]:
+        """All epochs that are not done yet; the log of all."""
+        log = read_log(self.dir)
+        for epoch in range(len(log), self.config.epochs or 1):
+            record = self._epoch(epoch)
+            log.append(record)
+            append_log(self.dir, record)
+            self._forget(epoch - 1)
+            self.watch.epoch(record)
+        return log
+
+    # ---- who learns from what
+
+    def _chosen_sentences(self) -> list[int]:
+        everyone = list(range(len(self.set)))
+        if 0 < self.config.sentences < len(everyone):
+            return sorted(shuffled(everyone, self.session.seed, 0)[: self.config.sentences])
+        return everyone
+
+    def _shards(self, epoch: int) -> list[list[int]]:
+        """The sentences of each shard in the order of learning."""
+        config, seed, numbers = self.config, self.session.seed, self.numbers
+        count = config.shards or -(-len(numbers) // config.shard_size)
+        count = max(1, min(count, len(numbers)))
+        if config.shuffle_shards != "none" and count > 1:
+            numbers = shuffled(numbers, seed, PLAN, epoch if config.shuffle_shards == "epoch" else 0)
+        parts = [sorted(part) for part in shards(numbers, count)]
+        if config.order == "shuffle":
+            parts = [shuffled(part, seed, ORDER, epoch, shard) for shard, part in enumerate(parts)]
+        return parts
+
+    # ---- an epoch
+
+    def _epoch(self, epoch: int) -> dict[str, Any]:
+        started, cpu = time.perf_counter(), time.process_time()
+        here = self._dir(epoch)
+        here.mkdir(parents=True, exist_ok=True)
+        parts = self._shards(epoch)
+        tasks = self._tasks(epoch, parts)
+        total = sum(map(len, parts))
+        self.watch.begin(f"epoch {epoch + 1}: learn", total)
+        run_all(self.executor, run_shard, tasks, lambda: self.watch.reach(_progress(tasks)))
+        self.watch.reach(total)
+        outs = [f"{task.out}.npz" for task in tasks]
+        answer, features = self._mix(epoch, outs, [len(part) for part in parts])
+        learnt = time.perf_counter() - started
+        record = {"epoch": epoch + 1, **features, **_summed([f"{task.out}.json" for task in tasks])}
+        record |= self._score(answer)
+        self._write_weights(answer, epoch)
+        record |= {"learn_wall_s": learnt, "wall_s": time.perf_counter() - started}
+        record["cpu_s"] = time.process_time() - cpu
+        return record
+
+    def _tasks(self, epoch: int, parts: Sequence[Sequence[int]]) -> list[ShardTask]:
+        common = self._dir(epoch) / "start.npz"
+        if epoch == 0:
+            write_start(str(common), self.config.start, self.model)
+        before = self._dir(epoch - 1)
+        tasks = []
+        for shard, part in enumerate(parts):
+            name = f"shard.{shard:03d}"
+            own = None if epoch == 0 else str(before / f"{name}.npz")
+            goes_on = epoch > 0 and self.config.mix != "epoch"
+            tasks.append(
+                ShardTask(
+                    self.session,
+                    epoch,
+                    shard,
+                    tuple(part),
+                    start=own if goes_on and own else str(common),
+                    state=own,
+                    out=str(self._dir(epoch) / name),
+                    threads=self.workers if len(parts) == 1 else 1,
+                )
+            )
+        return tasks
+
+    def _mix(self, epoch: int, outs: list[str], sizes: list[int]) -> tuple[str, dict[str, int]]:
+        """The answer of an epoch, and the start of the next one where all shards start from the same."""
+        config, here = self.config, self._dir(epoch)
+        shares = [float(size) if config.by_sentences else 1.0 for size in sizes]
+        mixed = str(here / "mixed.npz")
+        seen, kept = mix(outs, shares, mixed, select=config.select or 0, norm=config.norm)
+        if config.mix == "epoch":
+            following = self._dir(epoch + 1)
+            following.mkdir(parents=True, exist_ok=True)
+            _copy(mixed, following / "start.npz")
+        answer = str(here / "answer.npz")
+        if config.average:
+            done = epoch + 1
+            paths = [mixed] if epoch == 0 else [str(self._dir(epoch - 1) / "answer.npz"), mixed]
+            kept = weighted_sum(paths, [1.0] if epoch == 0 else [epoch / done, 1 / done], answer)
+        else:
+            _copy(mixed, Path(answer))
+        return answer, {"features_seen": seen, "features": kept}
+
+    def _score(self, answer: str) -> dict[str, Any]:
+        """BLEU of the held-out set."""
+        if self.held_out is None:
+            return {}
+        done = 0
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            done += steps
+            self.watch.reach(done)
+
+        self.watch.begin("held-out set", len(self.held_out))
+        rows = statistics_of(self.model, self.held_out, answer, self.workers, advance)
+        odd, even = halves(rows)
+        both = score(rows.sum(axis=0))
+        return {
+            "choose_bleu": odd.bleu,
+            "choose_brevity": odd.brevity,
+            "report_bleu": even.bleu,
+            "report_brevity": even.brevity,
+            "held_out_bleu": both.bleu,
+            "held_out_brevity": both.brevity,
+        }
+
+    def _write_weights(self, answer: str, epoch: int) -> None:
+        symbols = Symbols()
+        vector = WeightVector(symbols)
+        ids, values = read_vectors(answer, symbols, vector.index)
+        vector.grow()
+        vector.value[ids] = values["weight"]
+        write_weights(self.dir / f"weights.{epoch + 1:02d}.gz", vector.as_weights())
+
+    def _dir(self, epoch: int) -> Path:
+        return self.dir / "epochs" / f"{epoch + 1:02d}"
+
+    def _forget(self, epoch: int) -> None:
+        """Delete what no later epoch needs."""
+        if epoch >= 0:
+            for path in self._dir(epoch).glob("*"):
+                if path.name != "answer.npz":
+                    path.unlink()
+
+
+def _progress(tasks: Sequence[ShardTask]) -> int:
+    """Sentences done: of tasks that are done, and of the others what they last said."""
+    done = 0
+    for task in tasks:
+        if os.path.exists(f"{task.out}.json"):
+            done += len(task.numbers)
+        else:
+            try:
+                with open(f"{task.out}.progress", encoding="ascii") as stream:
+                    done += int(stream.read() or 0)
+            except (OSError, ValueError):
+                continue
+    return done
+
+
+def _summed(paths: Sequence[str]) -> dict[str, Any]:
+    """What the shards report, added up, and the BLEU of their summed statistics."""
+    total: dict[str, Any] = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as stream:
+            for name, value in json.load(stream).items():
+                value = np.asarray(value)
+                total[name] = total[name] + value if name in total else value
+    record: dict[str, Any] = {}
+    for name in ("model", "oracle", "prediction"):
+        found = score(total.pop(name))
+        if found.bleu:
+            record |= {f"{name}_bleu": found.bleu, f"{name}_brevity": found.brevity}
+    del total["features"], total["seen"]
+    return {name: value.item() for name, value in total.items()} | record
+
+
+def _copy(path: str, to: Path) -> None:
+    part = to.with_name(to.name + ".part")
+    shutil.copyfile(path, part)
+    os.replace(part, to)
+
+
+# ---- the log
+
+
+def read_log(run_dir: str | Path) -> list[dict[str, Any]]:
+    """The epochs that are done. A line that was cut off does not count."""
+    return list(_log_lines(Path(run_dir) / "log.jsonl"))
+
+
+def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            yield json.loads(line)
+
+
+def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
+    """Add a line; the whole file is replaced, so that there is never half of one."""
+    path = Path(run_dir) / "log.jsonl"
+    before = path.read_bytes() if path.exists() else b""
+    with open_output(path) as stream:
+        stream.write(before + json.dumps(record).encode() + b"\n")
+
+
+def choose(log: Sequence[dict[str, Any]]) -> int:
+    """The epoch, from 1, whose weights are best where they are to be chosen; the first of equal ones.
+
+    Without a held-out set, the last.
+    """
+    if not log or "choose_bleu" not in log[0]:
+        return len(log)
+    return 1 + int(np.argmax([record["choose_bleu"] for record in log]))

@@ -1,0 +1,38 @@
+"""Learners put together from their parts, as the settings say."""
+
+from __future__ import annotations
+
+from hiero.tune.example import Learner
+from hiero.tune.gold import Gold, gold_metric
+from hiero.tune.pairs import AllPairs, Multipartite, Pairing, Pro
+from hiero.tune.perceptron import RankLearner
+from hiero.tune.ranking import Loss
+from hiero.tune.settings import TuneConfig
+
+
+def make_learner(config: TuneConfig, seed: int) -> Learner:
+    """The learner of an online algorithm; ``config`` is resolved."""
+    gold = make_gold(config)
+    return RankLearner(
+        gold=gold,
+        pairing=make_pairing(config, seed),
+        loss=Loss(name=config.loss or "perceptron", margin=config.margin),
+        update=config.update or "pair",
+        rate=config.rate or 1e-4,
+        decay=config.decay,
+        decay_after=config.decay_after,
+    )
+
+
+def make_gold(config: TuneConfig) -> Gold:
+    return gold_metric(config.metric or "liang")
+
+
+def make_pairing(config: TuneConfig, seed: int) -> Pairing:
+    if config.pairs == "all":
+        return AllPairs()
+    if config.pairs == "multipartite":
+        return Multipartite(share=config.share)
+    return Pro(
+        draws=config.draws or 5000, keep=config.keep or 50, threshold=config.threshold or 0.0, seed=seed
+    )

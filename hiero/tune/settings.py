@@ -1,0 +1,167 @@
+"""The ``tune`` section of a configuration, and what each algorithm makes of what it leaves open."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from hiero.errors import ConfigError
+
+Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
+Mix = Literal["none", "end", "epoch"]
+
+ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig:
+    """What is learnt, from what, and how. What is left out is the algorithm's own: see ``PRESETS``."""
+
+    algorithm: Algorithm = "sgd"
+    # Data
+    on: str = "dev"  # the set of ``data`` to learn from; train: the bitext itself
+    sentences: int = 0  # learn from so many of them, chosen by seed; 0: from all
+    leave_one_out: bool = False  # line N of ``on`` is pair N of the index: rules only it yields are left out
+    held_out: str | None = "devtest"  # its odd lines choose the epoch, its even lines are for the report
+    # Course
+    epochs: int | None = None
+    kbest: int | None = None
+    unique: bool = True
+    order: Literal["file", "shuffle"] | None = None  # of sentences in a shard, in each epoch
+    batch: int | None = None  # sentences learnt from together
+    stale: bool = False  # adagrad: threads need not wait for each other; results then depend on chance
+    start: str = "zero"  # zero, uniform, or a file of weights
+    seed: int | None = None  # None: the seed of the whole configuration
+    # Shards
+    shards: int | None = None  # 0: as many as make shard_size
+    shard_size: int = 1000
+    shuffle_shards: Literal["none", "once", "epoch"] = "once"
+    mix: Mix | None = None  # average the shards' weights never, in the end, or after each epoch
+    by_sentences: bool | None = None  # shards count by their sentences when mixed, and not all alike
+    select: int | None = None  # features kept when mixing, by the norm of their weights over shards; 0: all
+    norm: Literal["l2", "l1", "linf", "mean", "l0"] = "l2"
+    average: bool | None = None  # the answer is the average over the epochs, not the last
+    # Learning
+    metric: str | None = None  # a variant of sentence BLEU, a background, or previous
+    pairs: Literal["multipartite", "all", "pro"] | None = None
+    share: float = 0.1  # of the list that is HI, and that is LOW (multipartite)
+    draws: int | None = None  # pairs drawn (pro), Γ
+    keep: int | None = None  # pairs kept (pro), Ξ
+    threshold: float | None = None  # smallest difference in the metric of a pair (pro)
+    loss: Literal["perceptron", "margin", "logistic"] | None = None
+    margin: float = 1.0
+    update: Literal["pair", "sentence"] | None = None
+    rate: float | None = None
+    decay: Literal["none", "sqrt", "linear"] = "none"  # of the rate
+    decay_after: float = 1000.0  # sentences
+    l1: float | None = None
+    # MIRA
+    c: float | None = None
+    oracle: Literal["lu", "hope"] | None = None  # LU (max-BLEU, where kbest is large), or M-C
+    prediction: Literal["model", "cost", "fear"] | None = None  # PB, MC, M+C
+    scale: float | None = None  # of the metric beside the model's score
+    # Batch learners
+    l2: float | None = None
+    l2_previous: float | None = None
+    restarts: int | None = None
+    directions: int | None = None
+    passes: int | None = None  # of kbmira over the lists in each iteration
+    forest: bool = False  # mert: over hypergraphs, not k-best lists
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes"):
+            self._at_least(name, 1)
+        for name in ("sentences", "shards", "select", "seed", "l1", "l2", "l2_previous", "restarts"):
+            self._at_least(name, 0)
+        if self.stale and self.algorithm != "adagrad":
+            raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
+        if self.forest and self.algorithm != "mert":
+            raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
+
+    def _at_least(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if value is not None and value < least:
+            raise ConfigError(f"{name}: found {value}, expected at least {least}")
+
+    def resolved(self) -> TuneConfig:
+        """With everything filled in that was left open, but the seed."""
+        preset = {**COMMON, **PRESETS[self.algorithm]}
+        return dataclasses.replace(
+            self, **{name: value for name, value in preset.items() if getattr(self, name) is None}
+        )
+
+    @property
+    def is_online(self) -> bool:
+        return self.algorithm in ONLINE
+
+
+COMMON: dict[str, Any] = {
+    "order": "file",
+    "batch": 1,
+    "shards": 1,
+    "mix": "none",
+    "by_sentences": False,
+    "select": 0,
+    "average": False,
+    "draws": 5000,
+    "keep": 50,
+    "threshold": 0.05,
+    "l1": 0.0,
+    "l2": 0.0,
+    "l2_previous": 0.0,
+    "restarts": 20,
+    "directions": 15,
+    "passes": 60,
+    "scale": 1.0,
+}
+
+# Simianer, Riezler and Dyer 2012: their Algorithms 1 to 4.
+_SGD = {
+    "epochs": 10,
+    "kbest": 100,
+    "metric": "liang",
+    "pairs": "multipartite",
+    "loss": "perceptron",
+    "update": "pair",
+    "rate": 1e-4,
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    "sgd": {**_SGD, "average": True},
+    "mixsgd": {**_SGD, "shards": 0, "mix": "end", "average": True},
+    "itermixsgd": {**_SGD, "shards": 0, "mix": "epoch"},
+    "iterselsgd": {**_SGD, "shards": 0, "mix": "epoch", "select": 100_000},
+    # Eidelman 2012.
+    "mira": {
+        "epochs": 15,
+        "kbest": 500,
+        "metric": "previous",
+        "c": 0.01,
+        "oracle": "hope",
+        "prediction": "fear",
+        "shards": 20,
+        "mix": "epoch",
+        "by_sentences": True,
+    },
+    # Green, Wang, Cer and Manning 2013.
+    "adagrad": {
+        "epochs": 10,
+        "kbest": 200,
+        "order": "shuffle",
+        "batch": 20,
+        "metric": "lin",
+        "pairs": "pro",
+        "draws": 500,
+        "keep": 15,
+        "loss": "logistic",
+        "rate": 0.02,
+        "l1": 0.1,
+    },
+    # Hopkins and May 2011, with the settings of Moses.
+    "pro": {"epochs": 25, "kbest": 100, "metric": "lin", "pairs": "pro", "l2": 0.1, "shards": 0},
+    # Cherry and Foster 2012, as in Moses.
+    "kbmira": {"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
+    # Och 2003; Kumar et al. 2009 over forests.
+    "mert": {"epochs": 15, "kbest": 100, "shards": 0},
+}
+assert set(PRESETS) == set(get_args(Algorithm))

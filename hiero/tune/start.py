@@ -1,0 +1,59 @@
+"""The weights that tuning starts from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hiero.decode import Model
+from hiero.features import FeatureIndex
+from hiero.formats.vectors import write_vectors
+from hiero.formats.weights import read_weights
+from hiero.symbols import Symbols
+from hiero.weights import Weights
+
+# Green et al. 2013, as their program has it: 0.2 for every dense feature, 0.5 for the language model. There
+# all features are log-probabilities; here some are costs, and a word is -1/ln 10, so that signs differ.
+UNIFORM = {
+    "EgivenFCoherent": -0.2,
+    "SampleCountF": -0.2,
+    "CountEF": 0.2,
+    "MaxLexFgivenE": -0.2,
+    "MaxLexEgivenF": -0.2,
+    "IsSingletonF": -0.2,
+    "IsSingletonFE": -0.2,
+    "WordPenalty": -1.0,
+    "PassThrough": -0.2,
+    "Glue": -0.2,
+}
+LANGUAGE_MODEL = 0.5
+
+
+def write_start(path: str, start: str, model: Model) -> None:
+    """Write the weights to start from: ``zero``, ``uniform``, or those of a file."""
+    if start == "zero":
+        weights = Weights(Symbols())
+    elif start == "uniform":
+        names = model.language_models.names
+        weights = Weights(Symbols(), UNIFORM | dict.fromkeys(names, LANGUAGE_MODEL))
+    else:
+        weights = read_weights(start, Symbols())
+    value, index = weights.vector(), weights.index
+    if weights.has_shared_names:
+        value, index = _spelled(weights)
+    chosen = np.flatnonzero(value)
+    write_vectors(path, weights.symbols, index, chosen, weight=value[chosen])
+
+
+def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
+    """Weights under names that may fit several features, each taken for the feature it says plainly."""
+    index = FeatureIndex()
+    keys, values = [], []
+    for name, value in weights.items():
+        key = weights.names.parse(name.removeprefix("%~"))
+        if key is not None:
+            keys.append(key)
+            values.append(value)
+    ids = index.intern_all(keys)
+    vector = np.zeros(len(index))
+    vector[ids] = values
+    return vector, index

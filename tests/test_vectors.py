@@ -1,0 +1,66 @@
+"""Numbers of features in files that mean the same to processes which number their words otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hiero
+from hiero.candidates import candidates
+from hiero.errors import FormatError
+from hiero.features import FeatureIndex
+from hiero.formats.vectors import read_vectors, write_vectors
+from hiero.names import Names
+from hiero.symbols import Symbols
+
+FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "insertion_pair", "span_size"]
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Symbols, FeatureIndex]:
+    model, index = hiero.load(features=FEATURES), FeatureIndex()
+    for sentence in ("er hat mir ein buch versprochen .", "unbekannt"):
+        candidates(model.parse(sentence), 50, index)
+    return model.symbols, index
+
+
+def test_names_and_numbers_come_back(known: tuple[Symbols, FeatureIndex], tmp_path: Path) -> None:
+    symbols, index = known
+    chosen = np.flatnonzero(np.arange(len(index)) % 3 != 1)[::-1].copy()
+    weight, count = np.linspace(-1, 1, len(chosen)), np.arange(len(chosen))
+    write_vectors(tmp_path / "a.npz", symbols, index, chosen, weight=weight, count=count)
+    write_vectors(tmp_path / "b.npz", symbols, index, chosen, weight=weight, count=count)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    other = Symbols()
+    other.words.intern_all(b"%d" % i for i in range(1000))
+    other.labels.intern_all([b"Q", b"X", b"S", b"Y"])
+    other.names.intern_all([b"Glue", b"no such"])
+    theirs = FeatureIndex()
+    theirs.intern((1, 3, 4))
+    ids, values = read_vectors(tmp_path / "a.npz", other, theirs)
+    assert values["weight"].tolist() == weight.tolist()
+    assert values["count"].tolist() == count.tolist()
+    before = [Names(symbols).name(index.key(f)) for f in chosen.tolist()]
+    assert [Names(other).name(theirs.key(f)) for f in ids.tolist()] == before
+    assert len(set(before)) == len(before) > 100
+    assert len(theirs) == len(before) + 1
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    symbols, index = Symbols(), FeatureIndex()
+    write_vectors(tmp_path / "a.npz", symbols, index, np.empty(0, np.int64), weight=np.empty(0))
+    ids, values = read_vectors(tmp_path / "a.npz", symbols, index)
+    assert len(ids) == len(values["weight"]) == len(index) == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x00" * 100, "half"])
+def test_broken_files(known: tuple[Symbols, FeatureIndex], tmp_path: Path, content: bytes | str) -> None:
+    path = tmp_path / "a.npz"
+    if isinstance(content, str):
+        write_vectors(path, *known, np.arange(100), weight=np.zeros(100))
+        content = path.read_bytes()[: path.stat().st_size // 2]
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"a.npz: found a broken file, expected numbers of features"):
+        read_vectors(path, Symbols(), FeatureIndex())
