@@ -32,6 +32,7 @@ from hiero.kernels.ngram import packing_of, unpack_kernel, windows_kernel
 from hiero.kernels.rows import combine_kernel, end_kernel, sort_kernel
 from hiero.language import compile_language_model, load_language_models, score_text
 from hiero.symbols import word_table
+from tests.conftest import INTERPRETED
 from tests.lm_worlds import kenlm_model
 from tests.naive import estimate as naive
 from tests.naive.lm import read_arpa as naive_read_arpa
@@ -40,6 +41,7 @@ Model = dict[tuple[str, ...], tuple[float, float]]
 
 WORDS = ["a", "b", "c", "straße", "|||", "[X,1]", "x\u2028y", "\u00a0", "-0.5"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=1, max_size=25)
+NUM_LINES = 150 if INTERPRETED else 400  # of a longer text
 THRESHOLDS = st.lists(st.integers(0, 3), max_size=6).map(sorted)
 
 
@@ -218,6 +220,7 @@ def test_discounts(numbers: list[int], discounts: tuple[float, ...] | None, prob
 @example([["b", "c", "a", "a", "a", "b"]], 2, [], True, 1)
 @example([[]], 2, [], False, 1)
 @example([["a", "a"], ["b", "a"], ["a", "a"]], 3, [0, 0, 1], False, 10**7)
+@example([["a", "b", "a", "b", "b"], ["b", "b", "b"]], 3, [], False, 1)  # a discount of 0
 def test_models_are_what_the_definition_says(
     tmp_path_factory: pytest.TempPathFactory,
     sentences: list[list[str]],
@@ -253,7 +256,7 @@ def test_models_are_what_the_definition_says(
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_text(tmp_path_factory.mktemp("text") / "text", long_text(seed=1, lines=400))
+    return write_text(tmp_path_factory.mktemp("text") / "text", long_text(seed=1, lines=NUM_LINES))
 
 
 @pytest.mark.parametrize("prune", [(), (0, 0, 1)])
@@ -322,7 +325,7 @@ def test_lists_of_numbers_end_where_the_numbers_end() -> None:
 def test_what_the_command_says(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lm("--order", 3, "--prune", 0, 0, 1, "--discount-fallback", text, tmp_path / "lm.arpa") == 0
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("hiero: 400 lines, ")
+    assert lines[0].startswith(f"hiero: {NUM_LINES} lines, ")
     assert [" 1-grams, discounts " in lines[1], " of " in lines[3], len(lines)] == [True, True, 4]
     listed = read_model(tmp_path / "lm.arpa")
     assert lines[3].startswith(f"hiero: {sum(len(ngram) == 3 for ngram in listed)} of ")

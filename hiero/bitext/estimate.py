@@ -34,6 +34,7 @@ from hiero.symbols import WordTable, find_all, pack, table_entry, word_table_of
 BLOCK_ROWS = 1 << 16
 MIN_DEFAULT_MEMORY = 1 << 30
 SHARE_OF_MACHINE = 4
+LEAST = 1e-99  # what models write for no probability at all, as SRILM does
 TEMPORARY = Path(tempfile.gettempdir())
 
 
@@ -381,8 +382,11 @@ class _Estimation:
 
 
 def _log(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Rounding may leave a probability just above one; readers of models refuse those."""
-    return np.minimum(np.log10(values), 0.0).astype(np.float32)
+    """Rounding may leave a probability just above one; readers of models refuse those.
+
+    Where the discounts that apply are 0, nothing is left for backing off: models write that as -99.
+    """
+    return np.log10(np.clip(values, LEAST, 1.0)).astype(np.float32)
 
 
 def _subset(words: WordTable, kept: npt.NDArray[np.bool_]) -> WordTable:

@@ -206,10 +206,12 @@ def probabilities(
         else:
             backoff |= left
             prob |= {ngram: share[ngram] + left[ngram[:-1]] * prob[ngram[1:]] for ngram in kept}
-    return {
-        ngram: (min(0.0, math.log10(p)), min(0.0, math.log10(backoff.get(ngram, 1.0))))
-        for ngram, p in prob.items()
-    }
+    return {ngram: (log10(p), log10(backoff.get(ngram, 1.0))) for ngram, p in prob.items()}
+
+
+def log10(p: float) -> float:
+    """As models write it: at most 0, and -99 for nothing."""
+    return min(0.0, math.log10(p)) if p > 0 else -99.0
 
 
 def sum_of_probabilities(model: dict[Ngram, tuple[float, float]], context: Ngram) -> float:
