@@ -11,6 +11,7 @@ import pytest
 from hiero.cli.main import main
 from hiero.formats.pharaoh import read_alignment
 from hiero.formats.text import read_lines
+from tests.conftest import INTERPRETED
 from tests.test_align_symmetrize import lines_of
 
 GRAMMARS = Path(__file__).parents[1] / "grammars"
@@ -88,7 +89,7 @@ def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_options_reach_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    src, tgt = small_bitext(tmp_path)
+    src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
 
     def output(*options: object) -> str:
         assert hiero("-q", "-s", src, "-t", tgt, *options) == 0

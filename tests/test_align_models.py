@@ -27,6 +27,7 @@ from hiero.kernels.align_pairs import (
     target_totals_kernel,
 )
 from tests.align_worlds import NUM_WORDS, World, bitext_of, pairs, worlds
+from tests.conftest import INTERPRETED
 from tests.naive import align as naive
 
 
@@ -283,7 +284,7 @@ def test_threads_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch) -> 
     drawn = [
         (random.integers(0, 30, n).tolist(), random.integers(0, 30, n + 1).tolist()) for n in range(1, 14)
     ]
-    bitext = bitext_of(drawn * 5, 30)
+    bitext = bitext_of(drawn * (2 if INTERPRETED else 5), 30)
     config = AlignConfig(model=model)  # type: ignore[arg-type]
     one, two, five = (align(bitext, config, threads) for threads in (1, 2, 5))
     for other in (two, five):

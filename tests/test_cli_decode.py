@@ -15,8 +15,22 @@ import pytest
 
 from hiero import bundled
 from hiero.cli.main import main
+from tests.conftest import INTERPRETED
 
-ODD = "das haus\n\n[X,1] ||| \x00 a\n\u2028 x\n" + "wort " * 500 + "\n"
+# A long line: as long as takes a moment where kernels are interpreted.
+ODD = "das haus\n\n[X,1] ||| \x00 a\n\u2028 x\n" + "wort " * (20 if INTERPRETED else 500) + "\n"
+RULES = """\
+[X] ||| das ||| the ||| p=0.5 ||| 0-0
+[X] ||| haus ||| house ||| p=0.2 ||| 0-0
+[X] ||| haus ||| home ||| p=1 ||| 0-0
+[X] ||| buch ||| book ||| p=0.1 ||| 0-0
+[X] ||| heute [X,1] die [X,2] ||| the [X,2] [X,1] today ||| p=0.1 ||| 0-3 2-0
+[X] ||| kauft ||| buys ||| p=0.3 ||| 0-0
+[X] ||| frau ||| woman ||| p=0.3 ||| 0-0
+[X] ||| ein [X,1] ||| a [X,1] ||| p=0.2 ||| 0-0
+[X] ||| . ||| . ||| p=0 ||| 0-0
+"""
+TEXT = "heute kauft die frau ein buch .\ndas haus\nein haus . das buch\nkauft haus buch das\n" * 3
 
 
 def run(*arguments: str) -> int:
@@ -28,9 +42,24 @@ def written(path: Path, content: str | bytes) -> str:
     return str(path)
 
 
-def test_a_line_in_a_line_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options that name a model of a few rules, which is loaded in no time also where nothing is compiled."""
+    folder = tmp_path_factory.mktemp("small")
+    grammar, weights = folder / "grammar", folder / "weights"
+    grammar.write_text(RULES)
+    weights.write_text("p -1\nGlue -0.1\nPassThrough -3\nWordPenalty -0.3\nLanguageModel 0.5\n")
+    lm = Path(__file__).parent / "data" / "tiny.arpa"
+    return ["-g", str(grammar), "-w", str(weights), "-l", str(lm)]
+
+
+@pytest.mark.parametrize("model", ["small", pytest.param("bundled", marks=pytest.mark.heavy)])
+def test_a_line_in_a_line_out(
+    model: str, small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = written(tmp_path / "in", b"\xef\xbb\xbf" + ODD.encode() + b"\xff b")
-    assert main(["decode", "-i", source, "--pop-limit", "5", "-o", str(tmp_path / "out")]) == 0
+    options = ["-i", source, "--pop-limit", "5", "-o", str(tmp_path / "out")]
+    assert main(["decode", *options, *(small if model == "small" else [])]) == 0
     lines = (tmp_path / "out").read_bytes().decode().split("\n")
     assert lines.pop() == ""
     assert [bool(line) for line in lines] == [True, False, True, True, True, True]
@@ -44,15 +73,23 @@ def test_a_line_in_a_line_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("style", ["text", "cdec", "moses", "json"])
-def test_threads_change_nothing(tmp_path: Path, style: str) -> None:
+def test_threads_change_nothing(style: str, small: list[str], tmp_path: Path) -> None:
+    source = written(tmp_path / "in", TEXT)
+    assert_threads_change_nothing(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
+
+
+@pytest.mark.heavy
+def test_threads_change_nothing_of_many_sentences(tmp_path: Path) -> None:
+    assert_threads_change_nothing(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
+
+
+def assert_threads_change_nothing(folder: Path, *options: str) -> None:
     outputs = []
     for threads in ("1", "3"):
-        path = tmp_path / f"{style}.{threads}"
-        source = str(bundled.path("demo.dev.de"))
-        assert run("-i", source, "-o", str(path), "-j", threads, "--format", style, "--kbest", "3") == 0
+        path = folder / f"out.{threads}"
+        assert run(*options, "-o", str(path), "-j", threads) == 0
         outputs.append(path.read_bytes())
-    assert outputs[0] == outputs[1]
-    assert outputs[0]
+    assert outputs[0] == outputs[1] != b""
 
 
 @pytest.mark.parametrize(
@@ -71,12 +108,16 @@ def test_threads_change_nothing(tmp_path: Path, style: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str, content: str | bytes, message: str
+    small: list[str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    option: str,
+    content: str | bytes,
+    message: str,
 ) -> None:
     bad, out = written(tmp_path / "bad", content), tmp_path / "out"
     arguments = [option, bad, "-o", str(out)]
-    if option != "-i":
-        arguments += ["-i", written(tmp_path / "in", "a\n")]
+    arguments += small if option == "-i" else ["-i", written(tmp_path / "in", "a\n")]
     assert run(*arguments) == 1
     said = [line for line in capfd.readouterr().err.split("\n") if line and "no weights" not in line]
     assert len(said) == 1
@@ -85,17 +126,20 @@ def test_what_is_wrong_is_said_in_a_line(
 
 
 @pytest.mark.parametrize("option", ["-g", "-l", "-w", "-c", "-i"])
-def test_missing_files(tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str) -> None:
-    assert run(option, str(tmp_path / "none"), "-o", str(tmp_path / "out")) == 1
+def test_missing_files(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str
+) -> None:
+    model = small if option == "-i" else []
+    assert run(option, str(tmp_path / "none"), "-o", str(tmp_path / "out"), *model) == 1
     assert "none: found no such file" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_forests_statistics_and_derivations(tmp_path: Path) -> None:
+def test_forests_statistics_and_derivations(small: list[str], tmp_path: Path) -> None:
     source = written(tmp_path / "in", "heute kauft die frau ein buch .\n")
     forests, stats, out = tmp_path / "forests", tmp_path / "stats.json", tmp_path / "out.gz"
     options = ["--forest", str(forests), "--stats", str(stats), "--format", "json"]
-    assert run("-i", source, "-o", str(out), *options) == 0
+    assert run("-i", source, "-o", str(out), *options, *small) == 0
     record = json.loads(gzip.decompress(out.read_bytes()))
     best = record["translations"][0]
     assert best["derivation"][0]["source"] == [0, 7]
@@ -106,6 +150,7 @@ def test_forests_statistics_and_derivations(tmp_path: Path) -> None:
     assert numbers["mean_score"] == pytest.approx(best["score"], rel=1e-8)
 
 
+@pytest.mark.heavy
 def test_killed_and_resumed(tmp_path: Path) -> None:
     source = str(bundled.path("demo.dev.de"))
     whole, out = tmp_path / "whole", tmp_path / "out"

@@ -20,6 +20,7 @@ from hiero import Model, SearchConfig, Statistics, rule_feature
 from hiero.errors import ConfigError, HieroError
 from hiero.formats.segments import Segment
 from hiero.kernels.parse import Parse, parse_kernel
+from tests.conftest import INTERPRETED
 from tests.naive import search as naive
 from tests.search_worlds import LABELS, System, enumerated, steps_of, systems
 
@@ -320,7 +321,7 @@ def many_sentences() -> tuple[list[str], list[str]]:
     ]
     rules += [f"[X] ||| [X,1] {w} [X,2] ||| [2] {rng.choice(targets)} [1] ||| p=0.25" for w in words]
     rules += [f"[X] ||| {w} [X,1] ||| [1] {rng.choice(targets)} ||| p=0.5" for w in words]
-    sentences = [" ".join(rng.choices(words, k=rng.randrange(8))) for _ in range(30)]
+    sentences = [" ".join(rng.choices(words, k=rng.randrange(8))) for _ in range(12 if INTERPRETED else 30)]
     return rules, [sentence + f" new{i}" * (i % 3 == 0) for i, sentence in enumerate(sentences)]
 
 

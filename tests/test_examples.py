@@ -12,13 +12,17 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("name", ["hiero", "hiero.config", "hiero.metrics", "hiero.recase"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("hiero", marks=pytest.mark.heavy), "hiero.config", "hiero.metrics", "hiero.recase"],
+)
 def test_docstrings(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.attempted > 0
     assert result.failed == 0
 
 
+@pytest.mark.heavy
 def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
