@@ -30,8 +30,9 @@ def test_names_and_numbers_come_back(known: tuple[Symbols, FeatureIndex], tmp_pa
     symbols, index = known
     chosen = np.flatnonzero(np.arange(len(index)) % 3 != 1)[::-1].copy()
     weight, count = np.linspace(-1, 1, len(chosen)), np.arange(len(chosen))
-    write_vectors(tmp_path / "a.npz", symbols, index, chosen, weight=weight, count=count)
-    write_vectors(tmp_path / "b.npz", symbols, index, chosen, weight=weight, count=count)
+    text = symbols.words.intern_all(b"a word , and a word".split())
+    write_vectors(tmp_path / "a.npz", symbols, index, chosen, text=text, weight=weight, count=count)
+    write_vectors(tmp_path / "b.npz", symbols, index, chosen, text=text, weight=weight, count=count)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     other = Symbols()
     other.words.intern_all(b"%d" % i for i in range(1000))
@@ -42,6 +43,7 @@ def test_names_and_numbers_come_back(known: tuple[Symbols, FeatureIndex], tmp_pa
     ids, values = read_vectors(tmp_path / "a.npz", other, theirs)
     assert values["weight"].tolist() == weight.tolist()
     assert values["count"].tolist() == count.tolist()
+    assert b" ".join(map(other.words.entry, values["text"].tolist())) == b"a word , and a word"
     before = [Names(symbols).name(index.key(f)) for f in chosen.tolist()]
     assert [Names(other).name(theirs.key(f)) for f in ids.tolist()] == before
     assert len(set(before)) == len(before) > 100

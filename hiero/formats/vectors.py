@@ -27,11 +27,21 @@ Ints = npt.NDArray[np.int32]
 
 
 def write_vectors(
-    path: str | Path, symbols: Symbols, index: FeatureIndex, chosen: npt.NDArray[np.int64], **values: Any
+    path: str | Path,
+    symbols: Symbols,
+    index: FeatureIndex,
+    chosen: npt.NDArray[np.int64],
+    *,
+    text: Ints | None = None,
+    **values: Any,
 ) -> None:
-    """Write the chosen features and, for each, a number of every array in ``values``, in their order."""
+    """Write the chosen features and, for each, a number of every array in ``values``, in their order.
+
+    Arrays of other lengths may be among them, and are kept as they are. ``text`` holds ids of words.
+    """
     key, pool = _chosen_keys(index.table, chosen)
-    local = _Local(key, pool)
+    text = np.zeros(0, np.int32) if text is None else text
+    local = _Local(key, pool, text)
     content: dict[str, Any] = {}
     for name, vocabulary, used in (
         ("word", symbols.words, local.words),
@@ -44,6 +54,7 @@ def write_vectors(
     content["key"], content["pool"] = local.renumbered(
         _places(local.words), _places(local.labels), _places(local.names)
     )
+    content["text"] = _places(local.words)[text]
     content |= {f"value_{name}": array for name, array in values.items()}
     with open_output(path) as stream:
         np.savez(stream, **content)
@@ -52,12 +63,12 @@ def write_vectors(
 def read_vectors(
     path: str | Path, symbols: Symbols, index: FeatureIndex
 ) -> tuple[Ints, Mapping[str, npt.NDArray[Any]]]:
-    """Read a file into an index: the number of each feature in it, and the arrays by name."""
+    """Read a file into an index: the number of each feature in it, and the arrays by name, ``text`` too."""
     try:
         # Opened here: np.load leaves a broken file open.
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             content = {name: file[name] for name in file.files}
-        key, pool = content["key"], content["pool"]
+        key, pool, text = content["key"], content["pool"], content["text"]
         to = [
             _interned(vocabulary, content[f"{name}_bytes"], content[f"{name}_first"])
             for name, vocabulary in (
@@ -73,11 +84,12 @@ def read_vectors(
         raise FormatError(
             str(path), 0, found="a broken file", expected="numbers of features", hint="delete it"
         ) from None
-    key, pool = _Local(key, pool).renumbered(*(read_only(array) for array in to))
+    key, pool = _Local(key, pool, text).renumbered(*(read_only(array) for array in to))
     ids = np.empty(len(key), np.int32)
     with index.locked():
         intern_keys_kernel(index.reserve(len(key), len(pool)), read_only(key), read_only(pool), ids)
     values = {name.removeprefix("value_"): content[name] for name in content if name.startswith("value_")}
+    values["text"] = to[0][text]
     return ids, values
 
 
@@ -108,8 +120,8 @@ def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[In
 class _Local:
     """Feature keys, taken apart into what is a word, a label, a name."""
 
-    def __init__(self, key: Ints, pool: Ints) -> None:
-        self.key, self.pool = key, pool
+    def __init__(self, key: Ints, pool: Ints, text: Ints) -> None:
+        self.key, self.pool, self.text = key, pool, text
         kind = key[:, 0]
         self._named = kind == NAME
         ids = kind == RULE_ID
@@ -119,7 +131,7 @@ class _Local:
 
     def _all_symbols(self) -> Ints:
         rest = np.delete(self.pool, self._lhs)
-        return np.concatenate([rest, self.key[self._symbols, 1], self.key[self._symbols, 2]])
+        return np.concatenate([rest, self.key[self._symbols, 1], self.key[self._symbols, 2], self.text])
 
     @property
     def words(self) -> Ints:

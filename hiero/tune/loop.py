@@ -30,11 +30,12 @@ from hiero.formats.vectors import read_vectors
 from hiero.formats.weights import write_weights
 from hiero.symbols import Symbols
 from hiero.tune.data import SetFiles, TuningSet, shards, shuffled
+from hiero.tune.decoding import Session, ShardTask, opened
 from hiero.tune.executors import run_all
 from hiero.tune.heldout import halves, score, statistics_of
 from hiero.tune.mix import mix, weighted_sum
 from hiero.tune.start import write_start
-from hiero.tune.worker import Session, ShardTask, opened, run_shard
+from hiero.tune.worker import run_shard
 from hiero.weightvector import WeightVector
 
 PLAN, ORDER = 1, 2  # what a seed is for
@@ -55,7 +56,7 @@ class Watch(Protocol):
 
 
 class Loop:
-    """An online algorithm over shards."""
+    """An online algorithm over shards; ``batch.BatchLoop`` changes what an epoch does."""
 
     def __init__(
         self,
@@ -75,13 +76,19 @@ class Loop:
     def run(self) -> list[dict[str, Any]]:
         """All epochs that are not done yet; the log of all."""
         log = read_log(self.dir)
+        self.resume(len(log))
         for epoch in range(len(log), self.config.epochs or 1):
+            if log and log[-1].get("converged"):
+                break
             record = self._epoch(epoch)
             log.append(record)
             append_log(self.dir, record)
-            self._forget(epoch - 1)
+            self.forget(epoch - 1)
             self.watch.epoch(record)
         return log
+
+    def resume(self, done: int) -> None:
+        """Called before the first epoch; ``done`` epochs were done by an earlier run."""
 
     # ---- who learns from what
 
@@ -109,56 +116,40 @@ class Loop:
         started, cpu = time.perf_counter(), time.process_time()
         here = self._dir(epoch)
         here.mkdir(parents=True, exist_ok=True)
-        parts = self._shards(epoch)
-        tasks = self._tasks(epoch, parts)
-        total = sum(map(len, parts))
-        self.watch.begin(f"epoch {epoch + 1}: learn", total)
-        run_all(self.executor, run_shard, tasks, lambda: self.watch.reach(_progress(tasks)))
+        tasks = self._tasks(epoch, self._shards(epoch))
+        if epoch == 0:
+            write_start(str(here / "start.npz"), self.config.start, self.model)
+        total = sum(len(task.numbers) for task in tasks)
+        self.watch.begin(f"epoch {epoch + 1}: {self.verb}", total)
+        run_all(self.executor, self.work, tasks, lambda: self.watch.reach(_progress(tasks)))
         self.watch.reach(total)
-        outs = [f"{task.out}.npz" for task in tasks]
-        answer, features = self._mix(epoch, outs, [len(part) for part in parts])
-        learnt = time.perf_counter() - started
-        record = {"epoch": epoch + 1, **features, **_summed([f"{task.out}.json" for task in tasks])}
+        record = {"epoch": epoch + 1, **_summed([f"{task.out}.json" for task in tasks])}
+        record |= self.conclude(epoch, tasks)
+        record["learn_wall_s"] = time.perf_counter() - started
+        answer = str(here / "answer.npz")
         record |= self._score(answer)
         self._write_weights(answer, epoch)
-        record |= {"learn_wall_s": learnt, "wall_s": time.perf_counter() - started}
-        record["cpu_s"] = time.process_time() - cpu
+        record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
         return record
 
-    def _tasks(self, epoch: int, parts: Sequence[Sequence[int]]) -> list[ShardTask]:
-        common = self._dir(epoch) / "start.npz"
-        if epoch == 0:
-            write_start(str(common), self.config.start, self.model)
-        before = self._dir(epoch - 1)
-        tasks = []
-        for shard, part in enumerate(parts):
-            name = f"shard.{shard:03d}"
-            own = None if epoch == 0 else str(before / f"{name}.npz")
-            goes_on = epoch > 0 and self.config.mix != "epoch"
-            tasks.append(
-                ShardTask(
-                    self.session,
-                    epoch,
-                    shard,
-                    tuple(part),
-                    start=own if goes_on and own else str(common),
-                    state=own,
-                    out=str(self._dir(epoch) / name),
-                    threads=self.workers if len(parts) == 1 else 1,
-                )
-            )
-        return tasks
+    # What differs between online and batch algorithms.
 
-    def _mix(self, epoch: int, outs: list[str], sizes: list[int]) -> tuple[str, dict[str, int]]:
-        """The answer of an epoch, and the start of the next one where all shards start from the same."""
+    verb = "learn"
+
+    @property
+    def work(self) -> Callable[[ShardTask], str]:
+        """What an executor does with a task."""
+        return run_shard
+
+    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
+        """Make ``answer.npz`` of what the shards did, and whatever the next epoch starts from."""
+        shares = [float(len(task.numbers)) if self.config.by_sentences else 1.0 for task in tasks]
+        outs = [f"{task.out}.npz" for task in tasks]
         config, here = self.config, self._dir(epoch)
-        shares = [float(size) if config.by_sentences else 1.0 for size in sizes]
         mixed = str(here / "mixed.npz")
         seen, kept = mix(outs, shares, mixed, select=config.select or 0, norm=config.norm)
         if config.mix == "epoch":
-            following = self._dir(epoch + 1)
-            following.mkdir(parents=True, exist_ok=True)
-            _copy(mixed, following / "start.npz")
+            self.start_next(epoch, mixed)
         answer = str(here / "answer.npz")
         if config.average:
             done = epoch + 1
@@ -166,7 +157,36 @@ class Loop:
             kept = weighted_sum(paths, [1.0] if epoch == 0 else [epoch / done, 1 / done], answer)
         else:
             _copy(mixed, Path(answer))
-        return answer, {"features_seen": seen, "features": kept}
+        return {"features_seen": seen, "features": kept}
+
+    def goes_on(self, epoch: int) -> bool:
+        """Whether each shard goes on from its own weights."""
+        return epoch > 0 and self.config.mix != "epoch"
+
+    def start_next(self, epoch: int, weights: str) -> None:
+        following = self._dir(epoch + 1)
+        following.mkdir(parents=True, exist_ok=True)
+        _copy(weights, following / "start.npz")
+
+    def _tasks(self, epoch: int, parts: Sequence[Sequence[int]]) -> list[ShardTask]:
+        common, before = self._dir(epoch) / "start.npz", self._dir(epoch - 1)
+        tasks = []
+        for shard, part in enumerate(parts):
+            name = f"shard.{shard:03d}"
+            own = None if epoch == 0 else str(before / f"{name}.npz")
+            tasks.append(
+                ShardTask(
+                    self.session,
+                    epoch,
+                    shard,
+                    tuple(part),
+                    start=own if own and self.goes_on(epoch) else str(common),
+                    state=own,
+                    out=str(self._dir(epoch) / name),
+                    threads=self.workers if len(parts) == 1 else 1,
+                )
+            )
+        return tasks
 
     def _score(self, answer: str) -> dict[str, Any]:
         """BLEU of the held-out set."""
@@ -203,7 +223,7 @@ class Loop:
     def _dir(self, epoch: int) -> Path:
         return self.dir / "epochs" / f"{epoch + 1:02d}"
 
-    def _forget(self, epoch: int) -> None:
+    def forget(self, epoch: int) -> None:
         """Delete what no later epoch needs."""
         if epoch >= 0:
             for path in self._dir(epoch).glob("*"):
@@ -239,7 +259,6 @@ def _summed(paths: Sequence[str]) -> dict[str, Any]:
         found = score(total.pop(name))
         if found.bleu:
             record |= {f"{name}_bleu": found.bleu, f"{name}_brevity": found.brevity}
-    del total["features"], total["seen"]
     return {name: value.item() for name, value in total.items()} | record
 
 

@@ -1,0 +1,93 @@
+"""Iteration by iteration: decode all, add to the lists what is new, learn from all lists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiero.errors import ConfigError
+from hiero.features import NAME, FeatureIndex
+from hiero.formats.vectors import read_vectors, write_vectors
+from hiero.symbols import Symbols
+from hiero.tune.decoding import ShardTask
+from hiero.tune.kbmira import KBMIRA
+from hiero.tune.listing import list_shard, read_examples
+from hiero.tune.lists import BatchLearner, CandidateLists
+from hiero.tune.loop import Loop
+from hiero.tune.mert import MERT
+from hiero.tune.pairs import Pro
+from hiero.tune.pro import PRO
+from hiero.tune.settings import TuneConfig
+
+SMALLEST_CHANGE = 1e-5  # of any weight; less, and tuning has come to its end
+
+
+class BatchLoop(Loop):
+    """A batch algorithm; an epoch is an iteration. Its lists are in the shards' files, for ``--resume``."""
+
+    verb = "decode"
+
+    @property
+    def work(self) -> Callable[[ShardTask], str]:
+        return list_shard
+
+    def resume(self, done: int) -> None:
+        self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
+        for epoch in range(done):
+            for path in sorted(self._dir(epoch).glob("shard.*.npz")):
+                self._take_in(str(path))
+
+    def _take_in(self, path: str) -> int:
+        return sum(map(self.lists.add, read_examples(path, self.symbols, self.index)))
+
+    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
+        new = sum(self._take_in(f"{task.out}.npz") for task in tasks)
+        if not len(self.lists):
+            raise ConfigError("tune: found no sentence with a translation and a reference, expected some")
+        here = self._dir(epoch)
+        ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
+        weight = np.zeros(len(self.index))
+        weight[ids] = values["weight"]
+        learner = make_batch_learner(self.config, self.index, self.workers)
+        learnt, happened = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
+        change = float(np.abs(learnt - weight).max(initial=0.0))
+        chosen = np.flatnonzero(learnt)
+        answer = str(here / "answer.npz")
+        write_vectors(answer, self.symbols, self.index, chosen, weight=learnt[chosen])
+        self.start_next(epoch, answer)
+        return {
+            "features": len(chosen),
+            "features_seen": len(self.index),
+            "new_candidates": new,
+            "candidates": len(self.lists),
+            "change": change,
+            "converged": bool(new == 0 or change < SMALLEST_CHANGE),
+            **happened,
+        }
+
+    def goes_on(self, epoch: int) -> bool:
+        return False
+
+    def forget(self, epoch: int) -> None:
+        """Nothing: the lists of all iterations are needed."""
+
+
+def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) -> BatchLearner:
+    """The learner of a batch algorithm; ``config`` is resolved."""
+    if config.algorithm == "pro":
+        pairs = Pro(draws=config.draws or 5000, keep=config.keep or 50, threshold=config.threshold or 0.0)
+        return PRO(
+            metric=config.metric or "moses",
+            pairs=pairs,
+            l2=config.l2 or 0.0,
+            pull=config.l2_previous or 0.0,
+            l1=config.l1 or 0.0,
+        )
+    if config.algorithm == "kbmira":
+        return KBMIRA(C=config.c or 0.01, epochs=config.passes or 60)
+    named = [i for i, key in enumerate(index.all_keys()) if key[0] == NAME]
+    return MERT(
+        features=named, directions=config.directions or 0, restarts=config.restarts or 0, threads=threads
+    )

@@ -1,0 +1,163 @@
+"""Sentences made into examples, on any executor: what all tasks of tuning have in common.
+
+A task names files; what it reads of them is kept for the next task in the same process. Weights come from a
+file and go to a file, wherever the task runs, so the answer is the same to the bit on every executor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiero.candidates import candidates
+from hiero.decode import Model
+from hiero.errors import HieroError
+from hiero.forest import Forest
+from hiero.formats.text import open_output
+from hiero.formats.vectors import read_vectors
+from hiero.inorder import in_order
+from hiero.tune.data import SetFiles, TuningSet
+from hiero.tune.example import Example, Report
+from hiero.tune.settings import TuneConfig
+from hiero.weightvector import WeightVector
+
+BEAT = 0.5  # seconds between notes of progress
+
+
+class Stopped(HieroError):
+    """The run was interrupted, and the shard was left where it was."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all tasks of a run share. ``load`` and all else must survive pickling."""
+
+    load: Callable[[], Model]
+    files: SetFiles
+    config: TuneConfig  # resolved
+    seed: int
+    key: str  # the same for equal sessions, and for no others
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Sentences ``numbers`` of the tuning set in their order, from the weights in ``start``.
+
+    state    what the shard wrote in the last epoch, for the learner to go on from; None in the first
+    out      where to write: OUT.npz, then OUT.json; the second says that the task is done
+    threads  that may decode a mini-batch
+    """
+
+    session: Session
+    epoch: int
+    shard: int
+    numbers: tuple[int, ...]
+    start: str
+    state: str | None
+    out: str
+    threads: int = 1
+
+
+_opened: dict[str, tuple[Model, TuningSet]] = {}
+_opening = threading.Lock()
+stop = threading.Event()  # set: tasks in threads of this process end at their next sentence
+
+
+def opened(session: Session) -> tuple[Model, TuningSet]:
+    """The model and the sentences of a session, loaded once a process."""
+    with _opening:
+        if session.key not in _opened:
+            _opened.clear()  # of an earlier run in the same process; models are large
+            model = session.load()
+            model.warm_up()
+            _opened[session.key] = model, TuningSet(session.files, model.symbols)
+        return _opened[session.key]
+
+
+def is_done(out: str) -> bool:
+    return os.path.exists(f"{out}.json") and os.path.exists(f"{out}.npz")
+
+
+class Decoding:
+    """A model with the weights of a task, and sentences made into examples."""
+
+    def __init__(self, task: ShardTask) -> None:
+        self.task, self.config = task, task.session.config
+        model, self.set = opened(task.session)
+        self.vector = WeightVector(model.symbols)
+        self.model = model.with_weights(self.vector)
+        self.report = Report()
+        self.decoding = 0.0  # seconds
+        self.last_beat = 0.0
+
+    def read_start(self) -> None:
+        ids, values = read_vectors(self.task.start, self.model.symbols, self.vector.index)
+        self.vector.grow()
+        self.vector.value[ids] = values["weight"]
+        self.model.weights_changed()
+
+    def examples(self, numbers: Sequence[int]) -> list[Example]:
+        """Decode with the weights of now. Features are numbered in the order of sentences."""
+        if stop.is_set():
+            raise Stopped("interrupted")
+        started = time.thread_time()
+        threads = min(self.task.threads, len(numbers))
+        if threads == 1:
+            forests = [self._parse(number) for number in numbers]
+        else:
+            # All of them before any is looked at: new features must not be numbered while others decode.
+            forests = list(in_order(self._parse, numbers, threads))
+        examples = []
+        for number, forest in zip(numbers, forests, strict=True):
+            example = self._example(number, forest)
+            if example is None:
+                self.report.failed += 1
+            else:
+                examples.append(example)
+        self.decoding += time.thread_time() - started
+        return examples
+
+    def _parse(self, number: int) -> Forest:
+        forest = self.model.parse(self.set.segments[number])
+        if forest:
+            forest.list_kbest(self.config.kbest or 1, self.config.unique)  # here, where threads help
+        return forest
+
+    def _example(self, number: int, forest: Forest) -> Example | None:
+        words = len(self.set.segments[number].words)
+        if not forest or not self.set.has_reference[number] or not words:
+            return None
+        found = candidates(forest, self.config.kbest or 1, self.vector.index, self.config.unique)
+        self.vector.grow()
+        statistics = self.set.references.batch_statistics(
+            np.array([number]), np.array([0, found.size]), found.first_word, found.word
+        )
+        return Example(number, words, found, statistics, int(self.set.shortest[number]))
+
+    def beat(self, done: int) -> None:
+        """Tell whoever waits how far this is; a file, because that works from everywhere."""
+        now = time.perf_counter()
+        if now - self.last_beat >= BEAT:
+            self.last_beat = now
+            with open(f"{self.task.out}.progress", "w", encoding="ascii") as stream:
+                stream.write(f"{done}\n")
+
+    def write_report(self, more: Mapping[str, float]) -> None:
+        """Say what happened; the task is done when this is there."""
+        numbers: dict[str, Any] = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in dataclasses.asdict(self.report).items()
+        }
+        with open_output(f"{self.task.out}.json") as stream:
+            line = json.dumps(numbers | {"decode_s": self.decoding} | dict(more))
+            stream.write((line + "\n").encode())
+        Path(f"{self.task.out}.progress").unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""One shard of a batch algorithm: decode, and leave the candidates in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.candidates import Candidates
+from hiero.features import FeatureIndex
+from hiero.formats.vectors import read_vectors, write_vectors
+from hiero.symbols import Symbols, read_only
+from hiero.tune.decoding import Decoding, ShardTask, is_done
+from hiero.tune.example import Example
+
+
+def list_shard(task: ShardTask) -> str:
+    """Decode a shard, unless that was done; where the result is."""
+    if not is_done(task.out):
+        _Listing(task).run()
+    return task.out
+
+
+class _Listing(Decoding):
+    def run(self) -> None:
+        started = time.perf_counter()
+        self.read_start()
+        examples = []
+        for done, number in enumerate(self.task.numbers, 1):
+            examples += self.examples([number])
+            self.beat(done)
+        write_examples(f"{self.task.out}.npz", self.model.symbols, self.vector.index, examples)
+        self.report.sentences = len(examples)
+        for example in examples:
+            self.report.model = self.report.model + example.statistics[0]
+        self.write_report({"wall_s": time.perf_counter() - started})
+
+
+@dataclass
+class _Flat:
+    """Arrays of many sentences end to end."""
+
+    examples: Sequence[Example]
+
+    def joined(self, name: str) -> npt.NDArray[Any]:
+        rows = [getattr(example.candidates, name) for example in self.examples]
+        return np.concatenate([np.zeros(0, np.int32 if name in ("id", "word") else np.float64), *rows])
+
+    def lengths(self, name: str) -> npt.NDArray[np.int64]:
+        rows = [np.diff(getattr(example.candidates, name)) for example in self.examples]
+        return np.concatenate([np.zeros(0, np.int64), *rows])
+
+    def of_sentence(self, values: Iterator[int]) -> npt.NDArray[np.int64]:
+        return np.fromiter(values, np.int64)
+
+
+def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: Sequence[Example]) -> None:
+    """Write the candidates of some sentences, so that any process can read them."""
+    flat = _Flat(examples)
+    write_vectors(
+        path,
+        symbols,
+        index,
+        np.arange(len(index)),
+        text=flat.joined("word").astype(np.int32),
+        number=flat.of_sentence(e.number for e in examples),
+        source_length=flat.of_sentence(e.source_length for e in examples),
+        shortest=flat.of_sentence(e.shortest for e in examples),
+        size=flat.of_sentence(e.candidates.size for e in examples),
+        num_features=flat.lengths("first"),
+        num_words=flat.lengths("first_word"),
+        id=flat.joined("id"),
+        value=flat.joined("value"),
+        score=flat.joined("score"),
+        statistics=np.concatenate([np.zeros((0, 10), np.int64), *(e.statistics for e in examples)]),
+    )
+
+
+def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
+    """The candidates of each sentence in a file, features numbered by ``index``."""
+    to, content = read_vectors(path, symbols, index)
+    first, first_word = _ends(content["num_features"]), _ends(content["num_words"])
+    row = np.repeat(np.arange(len(first) - 1), content["num_features"])
+    ids = to[content["id"]]
+    order = np.lexsort((ids, row))  # ascending in each row by the numbers of this index, too
+    ids, values = ids[order], content["value"][order]
+    ends = _ends(content["size"]).tolist()
+    for i, number in enumerate(content["number"].tolist()):
+        a, b = ends[i], ends[i + 1]
+        here, words = slice(first[a], first[b]), slice(first_word[a], first_word[b])
+        arrays = (
+            first[a : b + 1] - first[a],
+            ids[here],
+            values[here],
+            content["score"][a:b],
+            first_word[a : b + 1] - first_word[a],
+            content["text"][words],
+        )
+        yield Example(
+            number,
+            int(content["source_length"][i]),
+            Candidates(*map(read_only, arrays)),
+            content["statistics"][a:b],
+            int(content["shortest"][i]),
+        )
+
+
+def _ends(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
