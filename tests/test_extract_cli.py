@@ -263,13 +263,14 @@ def test_kept_rules_are_taken_and_never_out_of_date(
 def test_killed_and_run_again(tmp_path: Path) -> None:
     """Nothing needs to be resumed: what was kept is found again, and what is there is whole."""
     files = [bundled.path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
-    index = tmp_path / "x"
+    index, source = tmp_path / "x", tmp_path / "in"
     options = ["index", "-q", "-s", files[0], "-t", files[1], "-a", files[2], "-o", index]
     assert hiero(*options) == 0
+    source.write_bytes(b"".join(gzip.decompress(files[0].read_bytes()).splitlines(keepends=True)[:500]))
 
     def command(folder: str, *more: str) -> list[str]:
         return [
-            *(sys.executable, "-m", "hiero.cli.main", "extract", "-q", "-x", str(index), "-i", str(files[0])),
+            *(sys.executable, "-m", "hiero.cli.main", "extract", "-q", "-x", str(index), "-i", str(source)),
             *("-o", "g", "--leave-one-out", "-j", "2", "--store", f"{tmp_path}/{folder}/kept", *more),
         ]
 
@@ -279,7 +280,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     with subprocess.Popen(
         command("killed"), cwd=tmp_path / "killed", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        last = tmp_path / "killed" / "g" / "grammar.100.gz"
+        last = tmp_path / "killed" / "g" / "grammar.40.gz"
         deadline = time.monotonic() + 120
         while not last.exists():
             assert process.poll() is None
@@ -287,10 +288,14 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
     expected, found = contents(tmp_path / "whole"), contents(tmp_path / "killed")
-    assert 100 < sum(name.startswith("g/") for name in found) < len(expected) // 2
+    assert 20 < sum(name.startswith("g/") for name in found)
     for name, content in found.items():
-        assert name.endswith(".part") or content == expected[name]
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").rglob("*.rules")}
+        assert name.endswith((".part", ".rules")) or content == expected[name]
+    kept = {
+        path: path.stat().st_mtime_ns
+        for path in (tmp_path / "killed").rglob("*.rules")
+        if path.read_bytes() in expected.values()  # and not one that was being written
+    }
     again = subprocess.run(command("killed"), cwd=tmp_path / "killed", capture_output=True, check=True)
     assert again.stdout == whole.stdout
     assert {path: path.stat().st_mtime_ns for path in kept} == kept

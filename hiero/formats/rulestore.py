@@ -1,14 +1,13 @@
 """Rules of single sentences, kept between runs: one file each, arrays end to end, written and read at once.
 
 A file is named after a digest of all that its rules depend on, so it is never out of date. One that was not
-written whole, or by another version, counts as missing.
+written whole, or by another version, counts as missing: so files are written in their place, and a killed
+run leaves nothing behind that somebody would have to remove.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -77,14 +76,13 @@ class RuleStore:
         arrays = [np.ascontiguousarray(getattr(rules, name), kind) for name, kind, _ in _ARRAYS]
         sizes = np.array([array.size for array in arrays], np.int64)
         file = self._file(key)
-        part = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}.part")
         try:
             file.parent.mkdir(exist_ok=True)
-            part.write_bytes(b"".join([MAGIC, sizes.tobytes(), *(array.tobytes() for array in arrays)]))
-            os.replace(part, file)
+            # Whoever else writes this file at the same time writes the same bytes.
+            file.write_bytes(b"".join([MAGIC, sizes.tobytes(), *(array.tobytes() for array in arrays)]))
         except OSError as error:
-            part.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
                 file.parent.rmdir()  # if it is empty
             raise FormatError(
                 file, 0, found=(error.strerror or str(error)).lower(), expected="room to write"
