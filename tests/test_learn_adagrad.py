@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.errors import ConfigError
@@ -44,10 +44,10 @@ def as_gradient(step: naive.Sparse) -> tuple[np.ndarray, np.ndarray]:
 
 @given(st.lists(ROWS, max_size=12), WEIGHTS, SETTINGS, st.booleans(), st.data())
 def test_lazy_equals_eager(
-    steps: list[naive.Sparse], start: list[float], settings: dict, lazy: bool, data: st.DataObject
+    steps: list[naive.Sparse], start: list[float], chosen: dict, lazy: bool, data: st.DataObject
 ) -> None:
-    learner, weight = AdaGradLearner(**settings, lazy=lazy), np.array(start)
-    eager = naive.Eager(dict(enumerate(start)), **settings)
+    learner, weight = AdaGradLearner(**chosen, lazy=lazy), np.array(start)
+    eager = naive.Eager(dict(enumerate(start)), **chosen)
     for step in steps:
         learner.apply(*as_gradient(step), weight)
         eager.step(step)
@@ -72,15 +72,16 @@ def test_a_thousand_idle_steps_at_once() -> None:
     np.testing.assert_allclose(weight, list(eager.weight.values()), rtol=0, atol=1e-12)
 
 
-@given(st.lists(st.lists(sentences(2), min_size=1, max_size=3), max_size=5), WEIGHTS, SETTINGS)
+@settings(max_examples=25)
+@given(st.lists(st.lists(sentences(2, 6), min_size=1, max_size=3), max_size=4), WEIGHTS, SETTINGS)
 def test_learning_equals_the_twin(
-    epoch: list[list[tuple[list[naive.Sparse], list[float]]]], start: list[float], settings: dict
+    epoch: list[list[tuple[list[naive.Sparse], list[float]]]], start: list[float], chosen: dict
 ) -> None:
     """Each sentence is compared with the weights of eager application, whatever waits to be settled."""
     loss = Loss(name="logistic")
-    eager, weight = naive.Eager(dict(enumerate(start)), **settings), np.array(start)
+    eager, weight = naive.Eager(dict(enumerate(start)), **chosen), np.array(start)
     gold = FixedGold([])
-    learner = AdaGradLearner(gold=gold, pairing=AllPairs(), loss=loss, **settings)
+    learner = AdaGradLearner(gold=gold, pairing=AllPairs(), loss=loss, **chosen)
     lost = twin_lost = 0.0
     for batch in epoch:
         scores = {number: score for number, (_, score) in enumerate(batch)}
@@ -174,7 +175,7 @@ def test_room_for_new_features() -> None:
         roomy.learn([example(rows)], wide)
     np.testing.assert_array_equal(weight, wide)
     assert weight[17] != 0
-    assert len(learner.state()["square"]) == len(learner.state()["last"]) == 20
+    assert len(learner.state()["square"]) == len(learner.state()["idle"]) == 20
 
 
 def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None:

@@ -143,14 +143,14 @@ class AdaGradLearner:
             "epoch": self.epoch,
             "steps": self.steps,
             "square": self._coordinates.square.copy(),
-            "last": self._coordinates.last.copy(),
+            "idle": np.int32(self.steps) - self._coordinates.last,  # all 0 after an epoch
             "gold": self.gold.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.epoch, self.steps = int(state["epoch"]), int(state["steps"])
-        square, last = np.array(state["square"], np.float64), np.array(state["last"], np.int32)
-        self._coordinates = Coordinates(square, last)
+        last = np.int32(self.steps) - np.array(state["idle"], np.int32)
+        self._coordinates = Coordinates(np.array(state["square"], np.float64), last)
         self.gold.restore(state["gold"])
 
     def _comparisons(self, batch: Sequence[Example], report: Report) -> list[tuple[Example, Comparison]]:

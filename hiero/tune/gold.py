@@ -38,7 +38,9 @@ class Gold(Protocol):
 
     def end_epoch(self) -> None: ...
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self) -> dict[str, Any]:
+        """For ``restore``. Arrays begin with an axis of length 1, lest one be taken for one over features."""
+        ...
 
     def restore(self, state: Mapping[str, Any]) -> None: ...
 
@@ -89,10 +91,10 @@ class BackgroundGold:
 
     def state(self) -> dict[str, Any]:
         memory, source = self.background.state()
-        return {"memory": np.array(memory), "source": source}
+        return {"memory": np.array([memory]), "source": source}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.background.restore(np.asarray(state["memory"]).tolist(), float(state["source"]))
+        self.background.restore(np.asarray(state["memory"])[0].tolist(), float(state["source"]))
 
 
 class PreviousPass:
@@ -141,18 +143,18 @@ class PreviousPass:
         self._total, self._sentences = np.asarray(total, np.float64).copy(), int(sentences)
 
     def state(self) -> dict[str, Any]:
-        kept = {"total": self._total, "sentences": self._sentences}
+        kept = {"total": self._total[None], "sentences": self._sentences}
         for name, memory in (("before", self._before), ("now", self._now)):
-            kept[f"{name}_number"] = np.array(list(memory), np.int64)
-            kept[f"{name}_statistics"] = np.array(list(memory.values()), np.float64)
+            kept[f"{name}_number"] = np.array([list(memory)], np.int64)
+            kept[f"{name}_statistics"] = np.array([list(memory.values())], np.float64)
         return kept
 
     def restore(self, state: Mapping[str, Any]) -> None:
         for name, memory in (("before", self._before), ("now", self._now)):
             memory.clear()
-            rows = zip(state[f"{name}_number"].tolist(), state[f"{name}_statistics"], strict=True)
+            rows = zip(state[f"{name}_number"][0].tolist(), state[f"{name}_statistics"][0], strict=True)
             memory.update((number, np.array(row, np.float64)) for number, row in rows)
-        self.widen(state["total"], state["sentences"])
+        self.widen(state["total"][0], state["sentences"])
 
 
 def gold_metric(name: str, *, first: str = "lin", chosen: Literal["model", "oracle"] = "model") -> Gold:

@@ -170,3 +170,23 @@ class Eager:
             self.weight[feature] = before - self.rate_of(feature) * value
         for feature in self.weight:
             self.weight[feature] = soft(self.weight[feature], self.rate_of(feature) * self.l1)
+
+
+# ---- MIRA
+
+
+def mira(weight: Sparse, oracle: Sparse, prediction: Sparse, cost: float, longest: float) -> float:
+    """Lines 6 to 12 of Algorithm 1 of Eidelman (2012); changes ``weight``, returns the loss."""
+    loss = dot(weight, prediction) - dot(weight, oracle) + cost
+    moved = difference(oracle, prediction)
+    if loss <= 0:
+        return 0.0
+    if moved:
+        shift(weight, moved, min(longest, loss / sum(value**2 for value in moved.values())))
+    return loss
+
+
+def strategy(score: list[float], gold: list[float], mu: float, nu: float) -> int:
+    """The first with the highest mu * score + nu * gold: Algorithms 2 and 3."""
+    worth = [mu * s + nu * g for s, g in zip(score, gold, strict=True)]
+    return worth.index(max(worth))

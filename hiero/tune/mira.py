@@ -1,0 +1,97 @@
+# mypy: allow-untyped-calls
+"""1-best MIRA for translation: Algorithm 1 of Eidelman (2012)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.errors import ConfigError
+from hiero.features import FeatureRows
+from hiero.kernels.learn_mira import mira_kernel, scores_kernel
+from hiero.tune.example import Example, Report
+from hiero.tune.finite import not_finite
+from hiero.tune.gold import Gold, PreviousPass
+from hiero.tune.oracle import OracleName, PredictionName, check_names, choose
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(kw_only=True)
+class MiraLearner:
+    """Moves the weights as little as needed for the oracle to lead the prediction by its cost.
+
+    gold                what is good; the paper: BLEU+1 in the first pass, then among the last pass's output
+    oracle, prediction  strategies, see ``hiero.tune.oracle``
+    c                   the longest step, C
+    scale               what a metric of 1 weighs beside the model's scores
+    """
+
+    gold: Gold = field(default_factory=PreviousPass)
+    oracle: OracleName = "hope"
+    prediction: PredictionName = "fear"
+    c: float = 0.01
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_names(self.oracle, self.prediction)
+        for name in ("c", "scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
+
+    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
+        """One step for each sentence, scored with the weights of the moment."""
+        report = Report()
+        for example in batch:
+            self._learn(example, weight, report)
+        return report
+
+    def _learn(self, example: Example, weight: Floats, report: Report) -> None:
+        candidates = example.candidates
+        rows = FeatureRows(candidates.first, candidates.id, candidates.value)
+        score = np.empty(len(candidates.score))
+        scores_kernel(rows, weight, score)
+        if not np.isfinite(score).all():
+            raise not_finite(weight, candidates, example.number)
+        gold = self.gold.scores(example)
+        chosen = choose(score, gold, self.oracle, self.prediction, self.scale)
+        self.gold.remember(example, chosen.oracle)
+
+        report.sentences += 1
+        report.model = report.model + example.statistics[0]
+        report.oracle = report.oracle + example.statistics[chosen.oracle]
+        report.prediction = report.prediction + example.statistics[chosen.prediction]
+        if chosen.oracle == chosen.prediction:
+            report.unpaired += 1
+            report.equal += bool((gold == gold[0]).all())
+            return
+        report.pairs += 1
+        total = np.zeros(3)
+        fine = mira_kernel(
+            rows,
+            np.int64(chosen.oracle),
+            np.int64(chosen.prediction),
+            np.float64(chosen.cost),
+            np.float64(self.c),
+            weight,
+            total,
+        )
+        if not fine:
+            raise not_finite(weight, candidates, example.number)
+        report.loss += float(total[0])
+        report.errors += int(total[1])
+        report.updates += int(total[2])
+
+    def end_epoch(self, weight: Floats) -> None:
+        self.gold.end_epoch()
+
+    def state(self) -> dict[str, Any]:
+        return {"gold": self.gold.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.gold.restore(state["gold"])
