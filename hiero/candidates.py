@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero.decode import DerivationFeatures
-from hiero.features import NAME, FeatureIndex, FeatureRows
+from hiero.features import NAME, FeatureIndex, FeatureRows, Key
 from hiero.forest import Forest
 from hiero.kernels.derivations import EDGE
 from hiero.kernels.replay import replay_kernel
@@ -109,3 +110,30 @@ def _edge_rows(
     lengths[ruled] = np.diff(found.first)
     first = np.concatenate([[0], np.cumsum(lengths)])
     return beside([rows, FeatureRows(first, found.id, found.value)])
+
+
+def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
+    """The values of some features on every edge of a forest that a model has decoded, float32 [E, D].
+
+    A derivation has what its edges have together.
+    """
+    source = forest.feature_source
+    assert isinstance(source, DerivationFeatures)
+    index = FeatureIndex()  # of its own: what the rules have beside these is of no interest
+    columns = index.intern_all(keys)
+    ruled = np.flatnonzero(forest.edge_rule >= 0)
+    used, row_of_rule = _in_order_of_sight(forest.edge_rule[ruled])
+    rules = _columns(source.rule_rows(used.astype(np.int64), index), columns)
+    values = _columns(_edge_rows(forest, source, np.arange(forest.num_edges, dtype=np.int32), index), columns)
+    values[ruled] += rules[row_of_rule]
+    return values
+
+
+def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+    """Rows as a matrix of those features alone."""
+    table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
+    place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
+    place[columns] = np.arange(len(columns))
+    row, column = np.repeat(np.arange(len(table)), np.diff(rows.first)), place[rows.id]
+    np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
+    return table

@@ -5,14 +5,21 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import hiero
+from hiero.candidates import edge_values
 from hiero.errors import ConfigError
+from hiero.features import NAME
 from hiero.kernels.learn_mert import insert_line
+from hiero.metrics import References
+from hiero.tune.forestmert import ForestSurface
 from hiero.tune.mert import MERT, Envelopes, ListSurface, best_step
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
+from tests.naive import forest as naive_forest
+from tests.strategies import World, enumerated, worlds
 
 weights = st.lists(quarters, min_size=NUM_FEATURES, max_size=NUM_FEATURES).map(np.array)
 MOVING = [0, 2, 3]
@@ -215,3 +222,131 @@ def test_wrong_settings(wrong, message):
 def test_too_few_weights():
     with pytest.raises(ValueError, match="2 weights, but feature 3"):
         MERT(features=[3]).fit(learnable(), np.zeros(2), 1, 1)
+
+
+# ---- forests
+
+
+@st.composite
+def valued_worlds(draw, num_features=2, dead=False):
+    """A forest with derivations, and values of features on its edges."""
+    world = draw(worlds(max_derivations=60, dead=dead))
+    assume(enumerated(world))
+    row = st.lists(quarters, min_size=num_features, max_size=num_features)
+    return world, draw(st.lists(row, min_size=len(world.edges), max_size=len(world.edges)))
+
+
+def lines_of(world, values, point, direction, fixed=True):
+    """(intercept, slope) and the words of every derivation of the goal."""
+    lines, words = [], []
+    for derivation in enumerated(world):
+        edges = naive_forest.all_edges(derivation)
+        at = [sum(values[edge][d] for edge in edges) for d in range(len(point))]
+        a = sum(x * w for x, w in zip(at, point, strict=True))
+        a += naive_forest.score(world.edges, derivation) if fixed else 0
+        lines.append((a, sum(x * w for x, w in zip(at, direction, strict=True))))
+        words.append(naive_forest.words(world.tgt, world.edge_rule, derivation))
+    return lines, words
+
+
+REFERENCES = References([[[0, 1, 0, 2], [1, 1]], [[2, 0]]])
+pair = st.lists(quarters, min_size=2, max_size=2).map(np.array)
+
+
+def surface_of(world, values, fixed=True, number=0):
+    surface = ForestSurface(REFERENCES, 2)
+    matrix = np.array(values, np.float32).reshape(-1, 2)
+    assert surface.add(number, world.forest, matrix, np.zeros(2) if fixed else None)
+    return surface
+
+
+@given(valued_worlds() | valued_worlds(dead=True), pair, pair, st.booleans())
+def test_envelopes_of_forests_are_those_of_all_derivations(world_and_values, point, direction, fixed):
+    world, values = world_and_values
+    lines, words = lines_of(world, values, point, direction, fixed)
+    expected = naive.envelope(lines)
+    envelopes = surface_of(world, values, fixed).envelopes(point, direction)
+    assert envelopes.start.tolist() == [start for start, _ in expected]
+    assert envelopes.first.tolist() == [0, len(expected)]
+    for row, (_, place) in zip(envelopes.statistics.tolist(), expected, strict=True):
+        # Several derivations may be on one line: any of them may stand for it.
+        same = [words[i] for i, line in enumerate(lines) if line == lines[place]]
+        assert row in REFERENCES.statistics(0, same).tolist()
+
+
+@given(valued_worlds(), valued_worlds(), pair, pair)
+def test_several_forests_of_a_sentence_are_searched_together(one, other, point, direction):
+    surface = surface_of(*one, number=1)
+    assert surface.add(1, other[0].forest, np.array(other[1], np.float32).reshape(-1, 2), np.zeros(2))
+    lines, words = (
+        a + b for a, b in zip(*(lines_of(*w, point, direction) for w in (one, other)), strict=True)
+    )
+    expected = naive.envelope(lines)
+    envelopes = surface.envelopes(point, direction)
+    assert envelopes.start.tolist() == [start for start, _ in expected]
+    for row, (_, place) in zip(envelopes.statistics.tolist(), expected, strict=True):
+        same = [words[i] for i, line in enumerate(lines) if line == lines[place]]
+        assert row in REFERENCES.statistics(1, same).tolist()
+
+
+@settings(max_examples=20)
+@given(valued_worlds(), valued_worlds(), pair)
+def test_mert_over_forests_predicts_what_is_best(one, other, start):
+    surface = surface_of(*one, fixed=False)
+    matrix = np.array(other[1], np.float32).reshape(-1, 2)
+    surface.add(1, other[0].forest, matrix)
+    assert len(surface) == 2
+    assert surface.is_scale_free()
+    learnt, happened = MERT(features=[0, 2], restarts=1).fit(
+        surface, np.array([start[0], 7.0, start[1]]), 1, 3
+    )
+    assert learnt[1] == 7
+    point = learnt[[0, 2]]
+    best = []
+    for number, world in enumerate((one, other)):
+        lines, words = lines_of(*world, point, np.zeros(2), fixed=False)
+        highest = max(a for a, _ in lines)
+        near = [words[i] for i, (a, _) in enumerate(lines) if a > highest - 1e-9]
+        best.append({tuple(row) for row in REFERENCES.statistics(number, near).tolist()})
+    possible = [naive.floor_bleu(naive.added(rows)) for rows in itertools.product(*best)]
+    assert any(bleu == pytest.approx(happened["predicted_bleu"]) for bleu in possible)
+    assert happened["predicted_bleu"] >= happened["start_bleu"]
+
+
+def test_what_is_left_of_edge_scores_stays():
+    world = World([[0, 1]], [([], 1.5), ([], -1.0)], [0, 1], [[0], [0]], [[0], [1]], [[], []], [(0, 1)])
+    values = np.array([[1.0, 0.0], [0.5, 0.0]], np.float32)
+    surface = ForestSurface(REFERENCES, 2)
+    surface.add(1, world.forest, values, np.array([2.0, 0.0]))  # 1.5 = 2 - 0.5 and -1 = 1 - 2
+    assert surface._forests[1][0].fixed.tolist() == [-0.5, -2.0]
+    assert not surface.is_scale_free()
+    assert surface.envelopes(np.zeros(2), np.array([1.0, 0.0])).start.tolist() == [-math.inf, -3.0]
+    surface.clear()
+    surface.add(1, world.forest, values, np.array([1.5, 3.0]))
+    assert surface._forests[1][0].fixed.tolist() == [0, -1.75]
+    assert len(surface) == 1
+
+
+def test_forests_that_do_not_fit():
+    surface = ForestSurface(REFERENCES, 2)
+    dead = World([[], [0]], [([0], 0.0)], [-1], [], [], [], [(0, 1), (0, 1)])
+    assert not surface.add(0, dead.forest, np.zeros((1, 2), np.float32))
+    assert len(surface.envelopes(np.zeros(2), np.zeros(2)).start) == 0
+    with pytest.raises(ValueError, match=r"values \(1, 3\) for 1 edges and 2 features"):
+        surface.add(0, dead.forest, np.zeros((1, 3), np.float32))
+    with pytest.raises(IndexError, match="references for 2 sentences, not for 2"):
+        surface.add(2, dead.forest, np.zeros((1, 2), np.float32))
+
+
+def test_values_of_edges_add_up_to_features_of_derivations():
+    model = hiero.load(features=["span_size", "arity", "rule_id"])
+    forest = model.parse("ein buch .")
+    names = sorted({name for derivation in forest.kbest(20) for name in derivation.features})
+    dense = [name for name in names if not name.startswith("R:")]
+    assert len(dense) > 5
+    keys = [(NAME, model.symbols.names.intern(name.encode()), 0) for name in [*dense, "nowhere"]]
+    values = edge_values(forest, keys)
+    assert values.shape == (forest.num_edges, len(keys))
+    for derivation in forest.kbest(20):
+        expected = [derivation.features.get(name, 0.0) for name in dense]
+        assert values[derivation.edges].sum(axis=0) == pytest.approx([*expected, 0.0], rel=1e-5, abs=1e-5)
