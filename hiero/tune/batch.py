@@ -63,8 +63,8 @@ class BatchLoop(Loop):
             "new_candidates": new,
             "candidates": len(self.lists),
             "change": change,
-            "converged": bool(new == 0 or change < SMALLEST_CHANGE),
             **happened,
+            "converged": bool(new == 0 or change < SMALLEST_CHANGE),
         }
 
     def goes_on(self, epoch: int) -> bool:

@@ -55,6 +55,7 @@ class ShardTask:
     state    what the shard wrote in the last epoch, for the learner to go on from; None in the first
     out      where to write: OUT.npz, then OUT.json; the second says that the task is done
     threads  that may decode a mini-batch
+    others   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
     """
 
     session: Session
@@ -65,6 +66,7 @@ class ShardTask:
     state: str | None
     out: str
     threads: int = 1
+    others: tuple[tuple[float, ...], int] | None = None
 
 
 _opened: dict[str, tuple[Model, TuningSet]] = {}

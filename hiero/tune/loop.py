@@ -72,12 +72,15 @@ class Loop:
         self.model, self.set = opened(session)
         self.held_out = TuningSet(held_out, self.model.symbols) if held_out else None
         self.numbers = self._chosen_sentences()
+        self.others: tuple[tuple[float, ...], int] | None = None
 
     def run(self) -> list[dict[str, Any]]:
         """All epochs that are not done yet; the log of all."""
         log = read_log(self.dir)
         self.resume(len(log))
         for epoch in range(len(log), self.config.epochs or 1):
+            if log:
+                self.others = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
             if log and log[-1].get("converged"):
                 break
             record = self._epoch(epoch)
@@ -184,6 +187,7 @@ class Loop:
                     state=own,
                     out=str(self._dir(epoch) / name),
                     threads=self.workers if len(parts) == 1 else 1,
+                    others=self.others,
                 )
             )
         return tasks
@@ -255,6 +259,7 @@ def _summed(paths: Sequence[str]) -> dict[str, Any]:
                 value = np.asarray(value)
                 total[name] = total[name] + value if name in total else value
     record: dict[str, Any] = {}
+    record["model_statistics"] = total["model"].tolist()
     for name in ("model", "oracle", "prediction"):
         found = score(total.pop(name))
         if found.bleu:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hiero.tune.adagrad import AdaGradLearner
 from hiero.tune.example import Learner
 from hiero.tune.gold import Gold, gold_metric
+from hiero.tune.mira import MiraLearner
 from hiero.tune.pairs import AllPairs, Multipartite, Pairing, Pro
 from hiero.tune.perceptron import RankLearner
 from hiero.tune.ranking import Loss
@@ -13,10 +15,23 @@ from hiero.tune.settings import TuneConfig
 def make_learner(config: TuneConfig, seed: int) -> Learner:
     """The learner of an online algorithm; ``config`` is resolved."""
     gold = make_gold(config)
+    if config.algorithm == "mira":
+        return MiraLearner(
+            gold=gold,
+            oracle=config.oracle or "hope",
+            prediction=config.prediction or "fear",
+            c=config.c or 0.01,
+            scale=config.scale or 1.0,
+        )
+    pairing = make_pairing(config, seed)
+    loss = Loss(name=config.loss or "perceptron", margin=config.margin)
+    if config.algorithm == "adagrad":
+        rate, l1 = config.rate or 0.02, config.l1 or 0.0
+        return AdaGradLearner(gold=gold, pairing=pairing, loss=loss, rate=rate, l1=l1)
     return RankLearner(
         gold=gold,
-        pairing=make_pairing(config, seed),
-        loss=Loss(name=config.loss or "perceptron", margin=config.margin),
+        pairing=pairing,
+        loss=loss,
         update=config.update or "pair",
         rate=config.rate or 1e-4,
         decay=config.decay,

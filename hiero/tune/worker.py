@@ -14,6 +14,7 @@ from hiero.names import Names
 from hiero.tune.decoding import Decoding, ShardTask, is_done
 from hiero.tune.example import Example, Learner
 from hiero.tune.finite import NotFinite
+from hiero.tune.gold import PreviousPass
 from hiero.tune.presets import make_learner
 
 # What arrays of a learner's state are called in files: those with a number for each feature, and others.
@@ -37,6 +38,10 @@ class _Shard(Decoding):
             self.vector.grow()
             self.learner.restore(_nested(ids, values, len(self.vector.value)))
             self.model.weights_changed()
+        gold = getattr(self.learner, "gold", None)
+        if self.task.others is not None and isinstance(gold, PreviousPass):
+            total, sentences = self.task.others
+            gold.widen(np.array(total), sentences)
         started = time.perf_counter()
         size, numbers = self.config.batch or 1, self.task.numbers
         for at in range(0, len(numbers), size):
