@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hiero
-from hiero.candidates import candidates
+from hiero.candidates import candidates, edge_values
 from hiero.decode import Model
-from hiero.features import FeatureIndex
+from hiero.features import NAME, FeatureIndex
 from hiero.kernels.replay import replay_kernel
 from hiero.symbols import read_only
 from hiero.weightvector import WeightVector
@@ -103,3 +103,15 @@ def test_numbers_do_not_depend_on_the_order_in_which_words_are_met(model: Model)
         rows = [candidates(zero.parse(sentence), 50, vector.index) for sentence in SENTENCES]
         found.append([(row.first.tolist(), row.id.tolist(), row.value.tolist()) for row in rows])
     assert found[0] == found[1]
+
+
+def test_values_of_edges_add_up_to_features_of_derivations(model: Model) -> None:
+    found = model.parse("ein buch .").kbest(20)
+    dense = sorted({name for d in found for name in d.features if "_" not in name and ":" not in name})
+    assert len(dense) > 5
+    keys = [(NAME, model.symbols.names.intern(name.encode()), 0) for name in [*dense, "nowhere"]]
+    values = edge_values(found[0].forest, keys)
+    assert values.shape == (found[0].forest.num_edges, len(keys))
+    for derivation in found:
+        expected = [derivation.features.get(name, 0.0) for name in dense]
+        assert values[derivation.edges].sum(axis=0) == pytest.approx([*expected, 0.0], rel=1e-5, abs=1e-5)

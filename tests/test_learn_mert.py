@@ -8,10 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import hiero
-from hiero.candidates import edge_values
 from hiero.errors import ConfigError
-from hiero.features import NAME
 from hiero.kernels.learn_mert import insert_line
 from hiero.metrics import References
 from hiero.tune.forestmert import ForestSurface
@@ -336,17 +333,3 @@ def test_forests_that_do_not_fit():
         surface.add(0, dead.forest, np.zeros((1, 3), np.float32))
     with pytest.raises(IndexError, match="references for 2 sentences, not for 2"):
         surface.add(2, dead.forest, np.zeros((1, 2), np.float32))
-
-
-def test_values_of_edges_add_up_to_features_of_derivations():
-    model = hiero.load(features=["span_size", "arity", "rule_id"])
-    forest = model.parse("ein buch .")
-    names = sorted({name for derivation in forest.kbest(20) for name in derivation.features})
-    dense = [name for name in names if not name.startswith("R:")]
-    assert len(dense) > 5
-    keys = [(NAME, model.symbols.names.intern(name.encode()), 0) for name in [*dense, "nowhere"]]
-    values = edge_values(forest, keys)
-    assert values.shape == (forest.num_edges, len(keys))
-    for derivation in forest.kbest(20):
-        expected = [derivation.features.get(name, 0.0) for name in dense]
-        assert values[derivation.edges].sum(axis=0) == pytest.approx([*expected, 0.0], rel=1e-5, abs=1e-5)
