@@ -110,6 +110,13 @@ def test_lots_are_fair() -> None:
     assert np.abs(counts - 1600).max() < 190
 
 
+def test_more_pairs_than_memory_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hiero.tune.pairs.MOST_PAIRS", 44)
+    assert len(pairs(AllPairs(), [0.5, 0.5, *np.arange(2, 10.0).tolist()])) == 44
+    with pytest.raises(ConfigError, match="found 45 in 10 translations of a sentence, expected at most 44 "):
+        pairs(AllPairs(), np.arange(10.0).tolist())
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -279,6 +279,18 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
     np.testing.assert_array_equal(weight, broken)
 
 
+def test_more_translations_than_memory_can_hold() -> None:
+    gold = np.arange(8002.0)
+    many = example([{0: 1.0}] * 8002, [[1]] * 8002)
+    learner = RankLearner(gold=FixedGold(gold.tolist()), pairing=Multipartite(share=1e-4))
+    with pytest.raises(
+        ConfigError, match="found 8,002 translations of a sentence in pairs, expected at most"
+    ):
+        learner.learn([many], np.zeros(1))
+    learner.update = "sentence"
+    assert learner.learn([many], np.zeros(1)).pairs == 16_001
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Pairs = npt.NDArray[np.int32]  # [P, 2]
 
+MOST_PAIRS = 20_000_000  # of one sentence; they take 160 MB
 SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
 
 
@@ -134,7 +135,12 @@ def _by_level(gold: Floats, first_of_level: range | list[int]) -> Pairs:
     gold = read_only(np.ascontiguousarray(gold, np.float64))
     order = read_only(np.argsort(-gold, kind="stable"))
     levels = read_only(np.array(first_of_level, np.int64))
-    pair = np.empty((0, 2), np.int32)
-    pair = np.empty((level_pairs_kernel(gold, order, levels, pair), 2), np.int32)
+    count = level_pairs_kernel(gold, order, levels, np.empty((0, 2), np.int32))
+    if count > MOST_PAIRS:
+        raise ConfigError(
+            f"pairs: found {count:,} in {len(gold):,} translations of a sentence, expected at most"
+            f" {MOST_PAIRS:,} (take fewer translations, or draw pairs by lot)"
+        )
+    pair = np.empty((count, 2), np.int32)
     level_pairs_kernel(gold, order, levels, pair)
     return read_only(pair)

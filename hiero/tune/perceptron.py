@@ -21,6 +21,8 @@ from hiero.tune.ranking import Comparison, Loss, compare
 
 Floats = npt.NDArray[np.float64]
 
+MOST_COMPARED = 8000  # translations of a sentence, whose products with each other take 512 MB
+
 
 @dataclass(kw_only=True)
 class RankLearner:
@@ -70,6 +72,7 @@ class RankLearner:
                 continue
             total = np.zeros(3)
             if self.update == "pair":
+                _check_size(comparison)
                 fine = rank_kernel(*comparison, self.loss.kind, np.float64(rate), weight, total)
             else:
                 fine = self._step(comparison, decoded_with, rate, weight, total)
@@ -98,3 +101,14 @@ class RankLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.epoch, self.seen = int(state["epoch"]), int(state["seen"])
         self.gold.restore(state["gold"])
+
+
+def _check_size(comparison: Comparison) -> None:
+    """Refuse what would not fit into memory."""
+    if len(comparison.rows.first) > MOST_COMPARED:
+        compared = len(np.unique(comparison.pair))
+        if compared > MOST_COMPARED:
+            raise ConfigError(
+                f"update pair: found {compared:,} translations of a sentence in pairs, expected at most"
+                f" {MOST_COMPARED:,} (take fewer translations, or update by sentence)"
+            )
