@@ -41,6 +41,7 @@ from hiero.sections import (
     check_data,
 )
 from hiero.symbols import Symbols
+from hiero.tune.settings import STARTS, TuneConfig
 from hiero.weights import Weights
 
 
@@ -57,6 +58,7 @@ class Config:
     weights: WeightsSection | None = None
     features: FeaturesSection = field(default_factory=FeaturesSection)
     search: SearchConfig = field(default_factory=SearchConfig)
+    tune: TuneConfig | None = None
     eval: EvalSection = field(default_factory=EvalSection)
 
     @property
@@ -97,6 +99,9 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
     def unless_train(path: str | None) -> Any:
         return path if path == TRAIN else based(path)
 
+    def start_of(name: str) -> Any:
+        return name if name in STARTS else based(name)
+
     return dataclasses.replace(
         config,
         data={
@@ -125,6 +130,7 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
             for section in config.lm
         ],
         weights=config.weights and WeightsSection(path=based(config.weights.path)),
+        tune=config.tune and dataclasses.replace(config.tune, start=start_of(config.tune.start)),
         eval=dataclasses.replace(
             evaluation,
             against={

@@ -5,10 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 class HieroError(Exception):
     """The input is wrong; ``str()`` of it is the one line that the user sees. Exit code 1."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # So that it comes back whole from another process, whatever its ``__init__`` is called with.
+        return _revived, (type(self), self.args, self.__dict__)
+
+
+def _revived(kind: type[HieroError], args: tuple[Any, ...], state: dict[str, Any]) -> HieroError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class FormatError(HieroError):

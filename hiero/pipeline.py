@@ -10,31 +10,30 @@ being decoded is continued where it was. What differs from run to run, times abo
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import hiero
 from hiero.config import Config, config_of
-from hiero.errors import ConfigError, FormatError, HieroError, UsageError, did_you_mean
+from hiero.errors import ConfigError, FormatError, UsageError, did_you_mean
 from hiero.formats.settings import read_settings, write_settings
 from hiero.manifest import NAME, Entry, Manifest, differences
 from hiero.modelstages import add_align, add_index, add_lm, add_prep
+from hiero.rundir import CONFIG, LOCK, locked, resolved, series
 from hiero.stages import Plan, Stage, Task
 from hiero.teststages import add_decode, add_eval, add_extract, model_config
 from hiero.usage import Usage
 from hiero.watch import Watch
 
-LOCK, LOG, TEMPORARY = "lock", "log.jsonl", "tmp"
-CONFIG, MODEL = "config.yaml", "model.yaml"
+LOG, TEMPORARY = "log.jsonl", "tmp"
+MODEL = "model.yaml"
 # What work that was killed may leave beside a file or directory that is complete now.
 LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
 
@@ -90,7 +89,7 @@ class Run:
         self.path, self.directory = Path(path), directory
         # From the root, and without links: what is written into files holds from everywhere.
         content = read_settings(path)
-        self.config = config_of(content, str(path), Path(path).resolve().parent)
+        self.config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
         # Absolute: the paths that end up in files must not depend on where the command was given.
         self.plan: Plan = plan(self.config, Path(os.path.abspath(directory)), str(path))
         self.only = self._chosen(only)
@@ -127,7 +126,7 @@ class Run:
         entry = self.manifest.stages.get(stage.name)
         if entry is None:
             return "not done before"
-        if entry["made_by"] != _series():
+        if entry["made_by"] != series():
             return f"made by hiero {entry['made_by']}"
         changed = differences(entry["settings"], _plain(stage.settings))
         if changed:
@@ -162,7 +161,7 @@ class Run:
 
     def run(self, display: Display, threads: int) -> None:
         """Run what has to be run."""
-        with _locked(self.directory):
+        with locked(self.directory, "hiero run"):
             self._prepare()
             chosen = [stage for stage in self.plan.stages if stage.name in self.only]
             display.plan([stage.name for stage in chosen])
@@ -196,7 +195,7 @@ class Run:
             return
         log.write("start", stage=stage.name, reason=reason)
         inputs = self._inputs(stage)
-        head = {"made_by": _series(), "settings": _plain(stage.settings)}
+        head = {"made_by": series(), "settings": _plain(stage.settings)}
         key = json.dumps([stage.name, head, inputs], sort_keys=True)
         temporary = self.directory / TEMPORARY
         shutil.rmtree(temporary, ignore_errors=True)
@@ -239,42 +238,13 @@ class Run:
 def _check_directory(directory: Path) -> None:
     """Only a new directory, an empty one, or one of a run: nobody's files are to be mixed with ours."""
     if directory.is_dir():
-        names = set(os.listdir(directory)) - {LOCK}
+        names = set(os.listdir(directory)) - {LOCK, f"{NAME}.part"}
         if names and NAME not in names:
             hint = "-o names another"
             expected = f"a new directory, or one with {NAME}"
             raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
     elif directory.exists():
         raise FormatError(directory, 0, found="a file", expected="a directory")
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Nobody else runs in a directory, which is made if it is not there."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        stream = open(directory / LOCK, "a")  # noqa: SIM115
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FormatError(directory, 0, found=reason, expected="a directory to write to") from None
-    with stream:
-        try:
-            _lock(stream)
-        except OSError:
-            raise HieroError(f"{directory}: found another hiero run at work here, expected none") from None
-        yield
-
-
-def _lock(stream: IO[str]) -> None:
-    """Lock an open file until it is closed, or its process ends, however it does."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _remove(path: Path) -> None:
@@ -332,41 +302,10 @@ class _Noted:
 # ---- values
 
 
-def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
-    """A configuration with its defaults, as it would be written; paths below ``base`` relative to it."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items() if item is not None and item != {}}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        if base is not None and isinstance(value, str) and value.startswith(f"{base}{os.sep}"):
-            return Path(value).relative_to(base).as_posix()
-        return value
-
-    written = plain(dataclasses.asdict(config))
-    if base is not None:
-        # Of a model alone; and what its defaults are is for the program that reads it.
-        wanted = {
-            key: written[key] for key in ("grammar", "lm", "weights", "features", "search") if key in written
-        }
-        wanted["grammar"] = [
-            {key: value for key, value in entry.items() if key != "write"} for entry in wanted["grammar"]
-        ]
-        wanted["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in wanted["lm"]]
-        return wanted
-    return dict(written)
-
-
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON has it, so that what is read equals what was written."""
     plain: dict[str, Any] = json.loads(json.dumps(values))
     return plain
-
-
-def _series() -> str:
-    """Versions of one series give the same results."""
-    return ".".join(hiero.__version__.split(".")[:2])
 
 
 def _now() -> str:

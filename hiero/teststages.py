@@ -20,7 +20,7 @@ from hiero.errors import ConfigError, did_you_mean
 from hiero.formats.text import open_output, read_chunks
 from hiero.job import Job, JobSettings
 from hiero.scores import check_config, score_files
-from hiero.sections import DataSection, EvalSection, GrammarSection, WeightsSection, as_list
+from hiero.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.stages import Figures, Plan, Stage, Task, keys_of, numbered
 
 OURS = "hiero"  # name of the system that a run is, in tables of scores
@@ -135,7 +135,7 @@ def add_decode(plan: Plan) -> None:
         source = plan.texts.setdefault(name, Path(data.source))
         output = plan.out / (f"{name}.kbest.gz" if config.search.kbest else f"{name}.output")
         plan.outputs[name] = output
-        inputs = {f"data: {name}: source": source} | _model_inputs(config, config.weights)
+        inputs = {f"data: {name}: source": source} | model_inputs(config)
         if name in plan.grammars:
             inputs["grammars of its sentences"] = plan.grammars[name]
         for number, section in enumerate(config.grammar, 1):
@@ -147,7 +147,7 @@ def add_decode(plan: Plan) -> None:
                 work=_decoding(source, output, model),
                 inputs=inputs,
                 outputs=(output,),
-                settings=_model_settings(config),
+                settings=model_settings(config),
             )
         )
 
@@ -164,8 +164,9 @@ def model_config(config: Config) -> Config:
     )
 
 
-def _model_inputs(config: Config, weights: WeightsSection) -> dict[str, Path]:
-    inputs = {"weights: path": Path(weights.path)}
+def model_inputs(config: Config) -> dict[str, Path]:
+    """The files of a model, by the keys that name them."""
+    inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
     for number, section in enumerate(config.grammar, 1):
         for key in ("path", "index"):
             if getattr(section, key) is not None:
@@ -175,7 +176,8 @@ def _model_inputs(config: Config, weights: WeightsSection) -> dict[str, Path]:
     }
 
 
-def _model_settings(config: Config) -> dict[str, Any]:
+def model_settings(config: Config) -> dict[str, Any]:
+    """What a model does with its files."""
     grammar = [
         {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
         | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})

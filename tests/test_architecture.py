@@ -54,7 +54,8 @@ LAYERS = (
         "weightvector",
     },
     {"reorder", "tune"},
-    {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"},
+    {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"}
+    | {"rundir", "tunestage", "tuning"},
     {"__init__", "__main__", "cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

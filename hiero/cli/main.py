@@ -24,6 +24,7 @@ COMMANDS = (
     "lm",
     "prep",
     "run",
+    "tune",
 )  # modules of hiero.cli
 
 

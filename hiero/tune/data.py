@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from hiero.bitext.extract import LEAVE_OUT
 from hiero.errors import FormatError
-from hiero.formats.segments import Segment, decode_line, parse_segment, split_words
+from hiero.formats.segments import GRAMMAR, Segment, decode_line, parse_segment, split_words
 from hiero.formats.text import read_lines
 from hiero.metrics import References
 from hiero.symbols import Symbols
@@ -19,11 +20,16 @@ from hiero.symbols import Symbols
 
 @dataclass(frozen=True)
 class SetFiles:
-    """Where a set is. With ``leave_one_out``, line N of it, from 0, is pair N of the bitext index."""
+    """Where a set is.
+
+    leave_one_out  line N of it, from 0, is pair N of the bitext index
+    base           what the paths of grammars in it are relative to; empty: what the model says
+    """
 
     source: str
     references: tuple[str, ...]
     leave_one_out: bool = False
+    base: str = ""
 
 
 class TuningSet:
@@ -34,10 +40,10 @@ class TuningSet:
         self.segments: list[Segment] = []
         for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
             segment = parse_segment(decode_line(line, number)[0], files.source, number)
+            attributes = {key: self._placed(key, value) for key, value in segment.attributes.items()}
             if files.leave_one_out:
-                attributes = {**segment.attributes, LEAVE_OUT: str(number - 1)}
-                segment = Segment(segment.words, attributes, segment.reference)
-            self.segments.append(segment)
+                attributes[LEAVE_OUT] = str(number - 1)
+            self.segments.append(Segment(segment.words, attributes, segment.reference))
         sides = [_words(path, symbols) for path in files.references]
         for path, side in zip(files.references, sides, strict=True):
             if len(side) != len(self.segments):
@@ -49,6 +55,10 @@ class TuningSet:
         blank = [np.empty(0, np.int32)]
         self.references = References([row or blank for row in rows])
         self.shortest = self.references.shortest()
+
+    def _placed(self, key: str, value: str) -> str:
+        """An attribute, if it is the path of a grammar as it is from anywhere."""
+        return os.path.join(self.files.base, value) if GRAMMAR.fullmatch(key) else value
 
     def __len__(self) -> int:
         return len(self.segments)

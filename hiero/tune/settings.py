@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,7 @@ from hiero.errors import ConfigError
 Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
 Mix = Literal["none", "end", "epoch"]
 
+STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
 ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
 
 
@@ -41,7 +43,9 @@ class TuneConfig:
     by_sentences: bool | None = None  # shards count by their sentences when mixed, and not all alike
     select: int | None = None  # features kept when mixing, by the norm of their weights over shards; 0: all
     norm: Literal["l2", "l1", "linf", "mean", "l0"] = "l2"
-    average: bool | None = None  # the answer is the average over the epochs, not the last
+    # The answer: the last weights; the average of what epochs ended with; or of what every sentence left,
+    # which is then also what shards hand over to be mixed.
+    average: Literal["none", "epochs", "sentences"] | None = None
     # Learning
     metric: str | None = None  # a variant of sentence BLEU, a background, or previous
     pairs: Literal["multipartite", "all", "pro"] | None = None
@@ -72,6 +76,10 @@ class TuneConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes"):
             self._at_least(name, 1)
+        for name in ("rate", "c", "scale", "share", "decay_after"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(f"{name}: found {value}, expected a number above 0")
         for name in ("sentences", "shards", "select", "seed", "l1", "l2", "l2_previous", "restarts"):
             self._at_least(name, 0)
         if self.stale and self.algorithm != "adagrad":
@@ -103,7 +111,7 @@ COMMON: dict[str, Any] = {
     "mix": "none",
     "by_sentences": False,
     "select": 0,
-    "average": False,
+    "average": "none",
     "draws": 5000,
     "keep": 50,
     "threshold": 0.05,
@@ -127,8 +135,8 @@ _SGD = {
     "rate": 1e-4,
 }
 PRESETS: dict[str, dict[str, Any]] = {
-    "sgd": {**_SGD, "average": True},
-    "mixsgd": {**_SGD, "shards": 0, "mix": "end", "average": True},
+    "sgd": {**_SGD, "average": "epochs"},
+    "mixsgd": {**_SGD, "shards": 0, "mix": "end", "average": "epochs"},
     "itermixsgd": {**_SGD, "shards": 0, "mix": "epoch"},
     "iterselsgd": {**_SGD, "shards": 0, "mix": "epoch", "select": 100_000},
     # Eidelman 2012.

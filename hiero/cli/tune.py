@@ -1,0 +1,233 @@
+"""``hiero tune``: learn weights."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hiero.cli.progress import CommandWatch
+from hiero.errors import UsageError
+from hiero.tune.settings import TuneConfig
+
+if TYPE_CHECKING:
+    from hiero.tune.table import Table
+
+DESCRIPTION = """\
+Learn the weights of a model from the sets of a configuration: data names them, tune says how (or the flags
+below, which win over it). With no grammar, language model or weights in CONFIG, the German-English model in
+the package is tuned.
+
+RUNDIR gets weights.gz, chosen on the odd lines of the held-out set; weights.NN.gz of each epoch; log.jsonl, a
+line an epoch; config.yaml; and what --resume needs to go on, with the same result, wherever a run was ended.
+Standard output gets the choice and its BLEU on the even lines."""
+EPILOG = """\
+examples:
+  hiero tune -c experiment.yaml -o runs/mira --algorithm mira --epochs 15 -j 4
+  hiero tune -c experiment.yaml -o runs/sparse --features rule_id,shape --algorithm iterselsgd --on train
+  hiero tune -c experiment.yaml -o runs/mira --resume -j 8 --executor processes
+  hiero tune -c experiment.yaml -o runs/big --executor dask://head:8786"""
+
+# What each key of ``tune`` is for, by groups; a test sees to it that none is missing.
+FLAGS: dict[str, dict[str, str]] = {
+    "data": {
+        "algorithm": "default sgd",
+        "on": "set of data to learn from (default dev)",
+        "sentences": "learn from N of them, chosen by seed (default 0: all)",
+        "leave_one_out": "line N is pair N of the index: leave out rules that only it yields",
+        "held_out": "set of data whose odd lines choose the epoch (default devtest, if there is one)",
+    },
+    "course": {
+        "epochs": "passes over the data, or iterations (default: 10; mira and mert 15, pro and kbmira 25)",
+        "kbest": "translations of each sentence (default: 100; mira 500, adagrad 200)",
+        "unique": "list every string once (default)",
+        "order": "of the sentences of a shard in an epoch (default: file; adagrad: shuffle)",
+        "batch": "sentences learnt from together (default: 1; adagrad: 20)",
+        "stale": "adagrad: gradients may be late, and results depend on chance",
+        "start": "weights to begin with: zero (default), uniform, or a file",
+        "seed": "of all that is random (default: that of CONFIG)",
+    },
+    "shards": {
+        "shards": "parts of the data that are learnt from side by side; 0: as many as --shard-size says",
+        "shard_size": "sentences of a shard, about (default 1000)",
+        "shuffle_shards": "share sentences out to shards by chance: never, once (default), in each epoch",
+        "mix": "average the weights of shards: never, in the end, or after each epoch",
+        "by_sentences": "a shard counts by its sentences when mixed (default for mira)",
+        "select": "features kept when mixing; 0: all (default; iterselsgd: 100000)",
+        "norm": "of a feature's weights over shards, by which it is selected (default l2)",
+        "average": "the answer is the average over epochs (default for sgd and mixsgd)",
+    },
+    "learning": {
+        "metric": "sentence-level BLEU: liang, lin, ..., or previous: BLEU with the other sentences",
+        "pairs": "translations compared: multipartite, all, pro (sampled)",
+        "share": "of the list that is good, and that is bad (multipartite; default 0.1)",
+        "draws": "pairs drawn for a sentence (pro)",
+        "keep": "pairs kept of them (pro)",
+        "threshold": "smallest difference in the metric of a pair (pro)",
+        "loss": "of a pair",
+        "margin": "between the scores of a pair (default 1)",
+        "update": "after each pair, or after each sentence",
+        "rate": "of learning (default: 1e-4; adagrad 0.02)",
+        "decay": "of the rate (default none)",
+        "decay_after": "sentences after which the rate falls (default 1000)",
+        "l1": "adagrad, pro: strength of regularisation (default: adagrad 0.1)",
+    },
+    "MIRA": {
+        "c": "largest step (default 0.01)",
+        "oracle": "what to learn towards: local update, or hope (default)",
+        "prediction": "what to learn away from (default fear)",
+        "scale": "of the metric beside the score of the model (default 1)",
+    },
+    "batch learners": {
+        "l2": "pro: strength of regularisation (default 0.1)",
+        "l2_previous": "pro: pull to the weights of the last iteration (default 0)",
+        "restarts": "mert: random points to start from (default 20)",
+        "directions": "mert: random directions (default 15)",
+        "passes": "kbmira: passes over the lists in an iteration (default 60)",
+        "forest": "mert: over hypergraphs in place of lists",
+    },
+}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero tune``."""
+    command = subparsers.add_parser(
+        "tune",
+        help="learn the weights of a model",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("-c", "--config", metavar="CONFIG", required=True, help="YAML; see the README for its sections")
+    add("-o", "--output", metavar="RUNDIR", type=Path, required=True, help="where everything goes")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="workers: threads or processes (default 1)")
+    add(
+        "--executor",
+        metavar="WHERE",
+        default="threads",
+        help="threads (default), processes, or dask://HOST:PORT; the weights are the same",
+    )
+    add("--resume", action="store_true", help="go on with what is in RUNDIR")
+    add("--features", metavar="A,B,...", help="templates of features, as in hiero decode")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    hints = typing.get_type_hints(TuneConfig)
+    for title, keys in FLAGS.items():
+        group = command.add_argument_group(title)
+        for key, text in keys.items():
+            flag = f"--{key.replace('_', '-')}"
+            group.add_argument(flag, dest=f"tune_{key}", help=text, **_kind(hints[key]))
+    command.set_defaults(run=run)
+
+
+def _kind(hint: Any) -> dict[str, Any]:
+    """How argparse reads a value of a type."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (member for member in typing.get_args(hint) if member is not type(None))
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if typing.get_origin(hint) is typing.Literal:
+        return {"choices": typing.get_args(hint)}
+    if hint is str:
+        return {"metavar": "NAME"}
+    return {"type": hint, "metavar": "N" if hint is int else "X"}
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.threads < 1:
+        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
+
+    from hiero._jit import compile_timer
+    from hiero.config import config_of
+    from hiero.formats.settings import read_settings
+    from hiero.tune.table import Table
+    from hiero.tuning import Tuned, Tuning, with_keys
+
+    content = read_settings(args.config)
+    # From the root: workers may stand elsewhere.
+    config = config_of({} if content is None else content, args.config, Path(args.config).resolve().parent)
+    given = {field.name: getattr(args, f"tune_{field.name}") for field in dataclasses.fields(TuneConfig)}
+    config = with_keys(config, {key: value for key, value in given.items() if value is not None})
+    if args.features is not None:
+        names = [name.strip() for name in args.features.split(",") if name.strip()]
+        features = dataclasses.replace(config.features, templates=names)
+        config = dataclasses.replace(config, features=features)
+    tuning = Tuning(config, args.config)
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(
+            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
+        )
+    table = Table(tuning.settings, held_out=tuning.held_out is not None)
+    try:
+        with _TuneDisplay(table, quiet=args.quiet) as watch:
+            tuned: Tuned = tuning.run(
+                args.output,
+                workers=args.threads,
+                executor=args.executor,
+                resume=args.resume,
+                watch=watch,
+            )
+    except KeyboardInterrupt:
+        print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted; --resume goes on", file=sys.stderr)
+        return 130
+    print(_summary(tuned, tuning.settings))
+    return 0
+
+
+def _summary(tuned: Any, settings: TuneConfig) -> str:
+    """What was chosen, and how good it is on lines that had no say in it."""
+    record = tuned.chosen
+    which = f"epoch {tuned.epoch} of {len(tuned.log)}: {tuned.weights}"
+    if "report_bleu" not in record:
+        return f"{which} (the last: nothing is held out)"
+    odd = f"BLEU {record['choose_bleu']:.2f} (brevity {record['choose_brevity']:.3f}) on odd lines"
+    even = f"BLEU {record['report_bleu']:.2f} (brevity {record['report_brevity']:.3f}) on even lines"
+    return f"{which}: {odd} of {settings.held_out}, which chose it; {even}"
+
+
+class _TuneDisplay(CommandWatch):
+    """A bar on a terminal, elsewhere a line now and then; and a table of the epochs."""
+
+    EVERY = 30.0  # seconds between lines where there is no bar
+
+    def __init__(self, table: Table, *, quiet: bool) -> None:
+        super().__init__("tune", quiet=quiet)
+        self._table, self._rows = table, 0
+        self._lines = not quiet and not sys.stderr.isatty()
+        self._what, self._total, self._done = "", 0, 0
+        self._began = self._said = 0.0
+
+    def __enter__(self) -> _TuneDisplay:
+        return self
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        super().begin(total, what)
+        self._what, self._total, self._done = what, total or 0, 0
+        self._began = self._said = time.monotonic()
+
+    def advance(self, steps: int, note: str = "") -> None:
+        super().advance(steps, note)
+        self._done += steps
+        now = time.monotonic()
+        if self._lines and self._total and self._done < self._total and now - self._said >= self.EVERY:
+            self._said = now
+            left = (now - self._began) / self._done * (self._total - self._done)
+            minutes, seconds = divmod(round(left), 60)
+            self.say(f"{self._what}: {self._done} of {self._total} sentences, {minutes}:{seconds:02d} left")
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        if self._quiet:
+            return
+        lines = [self._table.row(record)] if self._rows else [self._table.heading(), self._table.row(record)]
+        self._rows += 1
+        for line in lines:
+            if self._progress is not None:
+                self._progress.say(line)
+            else:
+                print(line, file=sys.stderr)

@@ -1,0 +1,78 @@
+"""Tasks on a Dask cluster: its scheduler shares them out, and gives those of a dead worker to another."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import hiero
+from hiero.errors import ConfigError, FormatError, HieroError
+
+SECONDS = 30  # to reach the scheduler
+
+
+@contextlib.contextmanager
+def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
+    """The executor of a cluster whose scheduler is at HOST:PORT."""
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise ConfigError("executor: found no dask, expected it (pip install 'hiero-mt[dask]')") from None
+    # What goes wrong is said once, by us.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with contextlib.ExitStack() as stack:
+        try:
+            client = distributed.Client(address, timeout=SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise HieroError(f"executor: found no Dask scheduler at {address} ({reason})") from None
+        stack.callback(client.close, SECONDS)
+        _check_workers(client, address, say)
+        executor: Executor = client.get_executor(pure=False)
+        stack.callback(executor.shutdown, wait=False)
+        try:
+            yield lambda: executor
+        except distributed.KilledWorker as error:
+            hint = "too little memory? see the logs of the workers"
+            raise HieroError(f"executor: found workers that died, one after the other ({hint})") from error
+        except FormatError as error:
+            raise _explained(error) from None
+
+
+def _check_workers(client: Any, address: str, say: Callable[[str], None]) -> None:
+    """All must run the same program: results would differ, or none be understood."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
+        client.wait_for_workers(1)
+    try:
+        found = client.run(program)
+    except ImportError as error:
+        raise HieroError(f"executor: found a worker without hiero ({error}), expected it installed") from None
+    ours = program()
+    for worker, theirs in found.items():
+        for name, version in ours.items():
+            if theirs.get(name) != version:
+                here = f"expected {version}, as here"
+                raise HieroError(f"executor: worker {worker}: found {name} {theirs.get(name)}, {here}")
+
+
+def program() -> dict[str, str]:
+    """Versions on which the bits of a result depend."""
+    return {"hiero": hiero.__version__} | {name: metadata.version(name) for name in ("numpy", "numba")}
+
+
+def _explained(error: FormatError) -> FormatError:
+    """What a worker does not find, and we do."""
+    if error.found != "no such file" or not Path(error.path).exists():
+        return error
+    hint = "it is here: workers need the same files under the same paths"
+    return FormatError(
+        error.path, error.line, found="no such file on a worker", expected=error.expected, hint=hint
+    )
