@@ -41,7 +41,7 @@ def add_prep(plan: Plan) -> None:
         texts = given.all_sides
         keys = keys_of(name, given)
         endings = (
-            ["source", "target"] if is_train else ["source", *map("reference{}".format, range(len(texts)))]
+            ["source", "target"] if is_train else ["source", *map("reference{}".format, range(1, len(texts)))]
         )
         outputs = [plan.out / "prep" / f"{name}.{ending}" for ending in endings[: len(texts)]]
         spoken = [languages[0], *[languages[1]] * len(given.translations)]

@@ -28,6 +28,8 @@ def record(kind: type[Record], content: Any, where: str) -> Record:
     hints = get_type_hints(kind)
     values = {}
     for key, value in content.items():
+        if key is None and "null" in fields:
+            key = "null"  # what YAML reads as nothing where it stands for a name
         if key not in fields:
             raise ConfigError(f"{where}: unknown key {_shown(key)}; {did_you_mean(str(key), fields)}")
         if value is None and fields[key].default_factory is not dataclasses.MISSING:

@@ -1,0 +1,130 @@
+"""Configurations: what they may say, what they mean, and what is said of mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hiero.config import config_of, load, read_config
+from hiero.errors import ConfigError, HieroError
+from hiero.pipeline import resolved
+from hiero.records import record
+from tests.experiments import CONFIG
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    number: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    one_or_more: str | list[str] | None = None
+    table: dict[str, Inner] = field(default_factory=dict)
+    flag_or_list: bool | list[float] = False
+    null: float = 0.5
+
+
+def test_one_or_several() -> None:
+    assert record(Outer, {"one_or_more": "a"}, "x").one_or_more == "a"
+    assert record(Outer, {"one_or_more": ["a", "b"]}, "x").one_or_more == ["a", "b"]
+    assert record(Outer, {"one_or_more": None}, "x").one_or_more is None
+    assert record(Outer, {"flag_or_list": True}, "x").flag_or_list is True
+    assert record(Outer, {"flag_or_list": [1, 0.5]}, "x").flag_or_list == [1, 0.5]
+    for value, message in (
+        ({"one_or_more": 3}, "x: one_or_more: found 3, expected text"),
+        ({"one_or_more": ["a", 3]}, "x: one_or_more: entry 2: found 3, expected text"),
+        ({"flag_or_list": "yes"}, "x: flag_or_list: found 'yes', expected true or false"),
+        ({"flag_or_list": None}, "x: flag_or_list: found nothing, expected true or false"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            record(Outer, value, "x")
+        assert str(caught.value) == message
+
+
+def test_tables_under_names_of_ones_own() -> None:
+    assert record(Outer, {"table": {"a": {"number": 2}}}, "x").table == {"a": Inner(number=2)}
+    for value, message in (
+        ({"a": {"numbr": 2}}, "x: table: a: unknown key 'numbr'; did you mean 'number'?"),
+        ({3: {}}, "x: table: found 3, expected text"),
+        ([], r"x: table: found \[\], expected names and values"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            record(Outer, {"table": value}, "x")
+
+
+def test_a_key_that_yaml_takes_for_nothing() -> None:
+    """``align: {null: 0.1}`` is what anybody would write."""
+    assert record(Outer, yaml.safe_load("null: 0.25"), "x").null == 0.25
+    config = config_of(yaml.safe_load("align: {null: 0.1}"))
+    assert config.align is not None
+    assert config.align.null == 0.1
+    assert config_of(yaml.safe_load(yaml.safe_dump(resolved(config)))) == config
+    with pytest.raises(ConfigError, match="unknown key nothing"):
+        record(Inner, {None: 1}, "x")
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    content = CONFIG | {"eval": {"against": {"a": {"dev": ["x", "../y"]}}}}
+    (folder / "c.yaml").write_text(yaml.safe_dump(content))
+    config = read_config(folder / "c.yaml")
+    assert config.data["dev"].source == str(folder / "dev.de")
+    assert config.data["test"].translations == [str(folder / "test.en"), str(folder / "test.other.en")]
+    assert config.eval.against == {"a": {"dev": [str(folder / "x"), str(tmp_path / "y")]}}
+    # This word is no path.
+    assert config.lm[0].estimate == config.grammar[0].index == "train"
+    assert config.eval.seed == 3
+
+
+def test_what_is_resolved_means_the_same() -> None:
+    config = config_of(CONFIG, base=Path("/data"))
+    again = config_of(yaml.safe_load(yaml.safe_dump(resolved(config))), base=Path("/elsewhere"))
+    assert again == config
+    assert resolved(config)["search"]["pop_limit"] == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"dta": {}}, "unknown key 'dta'; did you mean 'data'?"),
+        ({"data": {"train": {"source": "a"}}}, "data: train: found no target, expected one"),
+        ({"data": {"train": {"source": "a", "references": "b"}}}, "data: train: found references, expected"),
+        ({"data": {"dev": {"target": "a"}}}, "data: dev: found no source, expected one"),
+        (
+            {"data": {"dev": {"source": "a", "target": "b", "references": "c"}}},
+            "found target and references",
+        ),
+        ({"data": {"dev": {"source": "a", "references": []}}}, "data: dev: references: found none, expected"),
+        (
+            {"data": {"dev": {"source": "a", "alignment": "b"}}},
+            "data: dev: found alignment, which only train",
+        ),
+        ({"data": {"a/b": {"source": "a"}}}, "data: a/b: found 'a/b', expected a name of letters and digits"),
+        ({"align": {"model": "ibm3"}}, "align: model: found 'ibm3', expected one of ibm2, hmm"),
+        ({"align": {"iterations": 0}}, "align: iterations is 0, must be from 1 to 1000"),
+        ({"grammar": [{"index": "train", "write": "all"}]}, "entry 1: write: found 'all', expected one of"),
+        ({"prep": {"source_language": "de"}}, "prep: found no target_language, expected one, such as de"),
+        ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected 0 or more"),
+        ({"seed": "one"}, "seed: found 'one', expected a whole number"),
+    ],
+)
+def test_mistakes(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_of(content, "c.yaml")
+    assert str(caught.value).startswith("c.yaml: ")
+    assert message in str(caught.value)
+
+
+def test_a_model_needs_what_a_run_would_make() -> None:
+    for section, message in (
+        ({"grammar": [{"index": "train"}]}, "grammar: entry 1: found index: train, expected its path"),
+        ({"lm": [{"estimate": "train"}]}, "lm: entry 1: found no path, expected one"),
+    ):
+        with pytest.raises(HieroError, match=message):
+            load(section, weights={})
