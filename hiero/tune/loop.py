@@ -150,11 +150,12 @@ class Loop:
         outs = [f"{task.out}.npz" for task in tasks]
         config, here = self.config, self._dir(epoch)
         mixed = str(here / "mixed.npz")
-        seen, kept = mix(outs, shares, mixed, select=config.select or 0, norm=config.norm)
+        kept_as = "average" if config.average == "sentences" else "weight"
+        seen, kept = mix(outs, shares, mixed, select=config.select or 0, norm=config.norm, values_of=kept_as)
         if config.mix == "epoch":
             self.start_next(epoch, mixed)
         answer = str(here / "answer.npz")
-        if config.average:
+        if config.average == "epochs" or (config.average == "sentences" and config.mix != "epoch"):
             done = epoch + 1
             paths = [mixed] if epoch == 0 else [str(self._dir(epoch - 1) / "answer.npz"), mixed]
             kept = weighted_sum(paths, [1.0] if epoch == 0 else [epoch / done, 1 / done], answer)
@@ -253,12 +254,17 @@ def _progress(tasks: Sequence[ShardTask]) -> int:
 def _summed(paths: Sequence[str]) -> dict[str, Any]:
     """What the shards report, added up, and the BLEU of their summed statistics."""
     total: dict[str, Any] = {}
+    fired: list[list[str] | None] = []
     for path in paths:
         with open(path, encoding="utf-8") as stream:
-            for name, value in json.load(stream).items():
-                value = np.asarray(value)
-                total[name] = total[name] + value if name in total else value
-    record: dict[str, Any] = {}
+            content = json.load(stream)
+        fired.append(content.pop("fired"))
+        for name, value in content.items():
+            value = np.asarray(value)
+            total[name] = total[name] + value if name in total else value
+    record: dict[str, Any] = {"fired": None}
+    if None not in fired:
+        record["fired"] = sorted({name for names in fired for name in names or ()})
     record["model_statistics"] = total["model"].tolist()
     for name in ("model", "oracle", "prediction"):
         found = score(total.pop(name))
@@ -268,9 +274,8 @@ def _summed(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def _copy(path: str, to: Path) -> None:
-    part = to.with_name(to.name + ".part")
-    shutil.copyfile(path, part)
-    os.replace(part, to)
+    with open_output(to) as stream, open(path, "rb") as source:
+        shutil.copyfileobj(source, stream)
 
 
 # ---- the log

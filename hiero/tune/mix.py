@@ -73,7 +73,13 @@ def strongest(norm: Floats, count: int) -> Ints:
 
 
 def mix(
-    paths: Sequence[str], shares: Sequence[float], out: str, *, select: int = 0, norm: str = "l2"
+    paths: Sequence[str],
+    shares: Sequence[float],
+    out: str,
+    *,
+    select: int = 0,
+    norm: str = "l2",
+    values_of: str = "weight",
 ) -> tuple[int, int]:
     """Write the mean of the weights in some files, of the selected features.
 
@@ -82,7 +88,7 @@ def mix(
     symbols, index, columns = Symbols(), FeatureIndex(), Columns()
     for path, share in zip(paths, shares, strict=True):
         ids, values = read_vectors(path, symbols, index)
-        columns.add(ids.astype(np.int64), values["weight"], share)
+        columns.add(ids.astype(np.int64), values[values_of], share)
     chosen = strongest(columns.norm(norm), select)
     write_vectors(out, symbols, index, chosen, weight=columns.mean()[chosen])
     return int(np.count_nonzero(columns.number)), len(chosen)

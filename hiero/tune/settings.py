@@ -84,6 +84,8 @@ class TuneConfig:
             self._at_least(name, 0)
         if self.stale and self.algorithm != "adagrad":
             raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
+        if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
+            raise ConfigError(f"average: found sentences, which {self.algorithm} cannot do")
         if self.forest and self.algorithm != "mert":
             raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
 

@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from hiero.formats.vectors import read_vectors, write_vectors
 from hiero.names import Names
+from hiero.tune.adagrad import AdaGradLearner
+from hiero.tune.average import Average
 from hiero.tune.decoding import Decoding, ShardTask, is_done
 from hiero.tune.example import Example, Learner
 from hiero.tune.finite import NotFinite
 from hiero.tune.gold import PreviousPass
 from hiero.tune.presets import make_learner
+from hiero.tune.stale import StaleEpoch
 
 # What arrays of a learner's state are called in files: those with a number for each feature, and others.
 PER_FEATURE, OTHER = "feature.", "state."
@@ -32,6 +35,7 @@ class _Shard(Decoding):
     def run(self) -> None:
         self.learning = 0.0  # seconds
         self.learner: Learner = make_learner(self.config, self.task.session.seed)
+        self.average = Average() if self.config.average == "sentences" else None
         self.read_start()
         if self.task.state is not None:
             ids, values = read_vectors(self.task.state, self.model.symbols, self.vector.index)
@@ -43,22 +47,36 @@ class _Shard(Decoding):
             total, sentences = self.task.others
             gold.widen(np.array(total), sentences)
         started = time.perf_counter()
+        if self.config.stale:
+            assert isinstance(self.learner, AdaGradLearner)
+            stale = StaleEpoch(self.task, self.vector, self.learner)
+            stale.run(self)
+            self.learning = stale.learning
+        else:
+            self._learn_in_order()
+        self.learner.end_epoch(self.vector.value)
+        self._write(time.perf_counter() - started)
+
+    def _learn_in_order(self) -> None:
         size, numbers = self.config.batch or 1, self.task.numbers
         for at in range(0, len(numbers), size):
             self._learn(self.examples(numbers[at : at + size]))
             self.beat(min(at + size, len(numbers)))
-        self.learner.end_epoch(self.vector.value)
-        self._write(time.perf_counter() - started)
 
     def _learn(self, examples: Sequence[Example]) -> None:
         if not examples:
             return
         started = time.thread_time()
+        if self.average is not None:
+            ids = np.unique(np.concatenate([example.candidates.id for example in examples]))
+            before = self.vector.value[ids]
         try:
             self.report.add(self.learner.learn(examples, self.vector.value))
         except NotFinite as error:
             key = self.vector.index.key(error.feature)
             raise error.named(Names(self.vector.symbols).name(key)) from None
+        if self.average is not None:
+            self.average.changed(ids, self.vector.value[ids] - before, len(examples))
         self.model.weights_changed()
         self.learning += time.thread_time() - started
 
@@ -72,9 +90,13 @@ class _Shard(Decoding):
                 keep |= value[:count] != 0
             else:
                 arrays[OTHER + name] = np.asarray(value)
+        if self.average is not None:
+            keep |= self.average.of(vector.value)[:count] != 0
         chosen = np.flatnonzero(keep)
         arrays = {n: a[chosen] if n.startswith(PER_FEATURE) else a for n, a in arrays.items()}
         weight = vector.value[chosen]
+        if self.average is not None:
+            arrays["average"] = self.average.of(vector.value)[chosen]
         path = f"{self.task.out}.npz"
         write_vectors(path, vector.symbols, vector.index, chosen, weight=weight, **arrays)
         self.write_report({"learn_s": self.learning, "wall_s": seconds})
