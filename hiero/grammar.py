@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hiero.symbols import read_only
+
 
 class Rules(NamedTuple):
     """R rules as a structure of arrays; all are read-only.
@@ -42,6 +44,39 @@ class Rules(NamedTuple):
     sparse_value: npt.NDArray[np.float32]
     first_link: npt.NDArray[np.int64]
     link: npt.NDArray[np.int16]
+
+
+def take_rows(
+    first: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """CSR rows in another order: their new offsets, and the old place of every item."""
+    # Not np.diff: the offsets may be mapped, and long.
+    length = first[order + 1] - first[order]
+    new_first = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(length, out=new_first[1:])
+    place = np.arange(new_first[-1]) + np.repeat(first[order] - new_first[:-1], length)
+    return new_first, place
+
+
+def take_rules(rules: Rules, order: npt.NDArray[np.int64]) -> Rules:
+    """Some rules, in the order asked for."""
+    first_src, src_place = take_rows(rules.first_src, order)
+    first_tgt, tgt_place = take_rows(rules.first_tgt, order)
+    first_sparse, sparse_place = take_rows(rules.first_sparse, order)
+    first_link, link_place = take_rows(rules.first_link, order)
+    return Rules(
+        lhs=read_only(rules.lhs[order]),
+        first_src=read_only(first_src),
+        src=read_only(rules.src[src_place]),
+        first_tgt=read_only(first_tgt),
+        tgt=read_only(rules.tgt[tgt_place]),
+        dense=read_only(rules.dense[order]),
+        first_sparse=read_only(first_sparse),
+        sparse_name=read_only(rules.sparse_name[sparse_place]),
+        sparse_value=read_only(rules.sparse_value[sparse_place]),
+        first_link=read_only(first_link),
+        link=read_only(rules.link[link_place]),
+    )
 
 
 class Trie(NamedTuple):

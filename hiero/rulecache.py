@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.features import FeatureIndex, FeatureRows, RuleFeature
-from hiero.grammar import Grammar, Rules, RuleTable
+from hiero.grammar import Grammar, Rules, RuleTable, take_rows, take_rules
 from hiero.kernels.content import content_kernel, content_room_kernel
 from hiero.rulebatch import RuleBatch
-from hiero.rulesource import take_rows, take_rules
 from hiero.symbols import Symbols, read_only
 
 MAX_RULES = 1 << 18  # kept; then all are forgotten and asked about again

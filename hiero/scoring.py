@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from hiero.features import NAME, EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows
 from hiero.featureset import FeatureSet
-from hiero.grammar import Grammar, Rules, RuleTable
+from hiero.grammar import Grammar, Rules, RuleTable, take_rules
 from hiero.kernels.features import (
     count_oovs_kernel,
     count_words_kernel,
@@ -31,7 +31,6 @@ from hiero.kernels.features import (
 from hiero.kernels.spelling import shared_scores_kernel
 from hiero.names import Names
 from hiero.rulecache import RuleCache, beside, row_of_entry
-from hiero.rulesource import take_rules
 from hiero.spelling import SharedNames
 from hiero.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
 from hiero.weights import LinearWeights

@@ -410,3 +410,35 @@ def test_configurations_that_make_no_sense(section: dict[str, Any], message: str
     }
     with pytest.raises(ConfigError, match=message):
         load({"grammar": [filled]}, weights={})
+
+
+def test_rules_that_are_rare_may_be_left_out(
+    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for count in (1, 2, 3):
+        options = ["--all", "-o", tmp_path / f"{count}.gz", "--min-count", count]
+        assert hiero("extract", "-q", "-x", index, *options) == 0
+    one, two, three = (rules_in(tmp_path / f"{count}.gz") for count in (1, 2, 3))
+
+    def at_least(least: int) -> dict[str, str]:
+        def count(line: str) -> int:
+            return round(10 ** float(line.split("CountEF=")[1].split()[0])) - 1
+
+        return {
+            rule: line
+            for rule, line in one.items()
+            if count(line) >= least or len(rule.split(" ||| ")[0].split()) == 1
+        }
+
+    assert two == at_least(2)
+    assert three == at_least(3)
+    assert len(three) < len(two) < len(one)
+    # Kept rules are kept apart.
+    (tmp_path / "in").write_text("das alte haus\n")
+    sizes = []
+    for count in (1, 2, 1, 2):
+        options = ["-i", tmp_path / "in", "-o", tmp_path / "g", "--store", tmp_path / "kept"]
+        assert hiero("extract", "-q", "-x", index, *options, "--min-count", count) == 0
+        sizes.append(len(rules_in(tmp_path / "g" / "grammar.0.gz")))
+    assert sizes[0] == sizes[2] > sizes[1] == sizes[3] > 0
+    capsys.readouterr()

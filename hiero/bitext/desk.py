@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hiero.bitext.index import BitextIndex
 from hiero.bitext.limits import ExtractConfig
-from hiero.grammar import Rules
+from hiero.grammar import Rules, take_rules
 from hiero.kernels.extract_emit import emit_rules_kernel, rule_room_kernel
 from hiero.kernels.extract_match import collect_kernel, rehash_kernel
 from hiero.kernels.extract_tables import (
@@ -28,6 +28,7 @@ from hiero.kernels.extract_tables import (
 )
 from hiero.symbols import read_only
 
+COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # room at first
 
 
@@ -66,7 +67,7 @@ class Desk:
         rules = _emit(self.patterns, self.store, self.trail.found[: self.trail.round[4]])
         if for_now:
             self._forget_rules()
-        return rules
+        return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
 
     def _forget(self) -> None:
         self.patterns, self.store = _new_patterns(self.config), _new_store()
@@ -158,6 +159,13 @@ def _new_sheet(config: ExtractConfig, num_alignments: int) -> Sheet:
         best=np.empty(yields, np.int32),
         loss=np.empty(config.max_span, np.float64),
     )
+
+
+def _counted(rules: Rules, min_count: int) -> Rules:
+    """Without those seen less often; what single words are translated by stays."""
+    count = np.rint(10.0 ** rules.dense[:, COUNT].astype(np.float64)) - 1
+    kept = np.flatnonzero((count >= min_count) | (np.diff(rules.first_src) == 1))
+    return take_rules(rules, kept)
 
 
 def _emit(patterns: Patterns, store: Store, found: npt.NDArray[np.int32]) -> Rules:

@@ -80,8 +80,10 @@ class Extractor:
 
     def _key(self, src: npt.NDArray[np.int32], left_out: int) -> str:
         config = self.config
-        numbers = config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out
-        digest = hashlib.sha256(f"{self.index.digest} {numbers}\n".encode())
+        numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out]
+        if config.min_count > 1:
+            numbers.append(config.min_count)
+        digest = hashlib.sha256(f"{self.index.digest} {tuple(numbers)}\n".encode())
         digest.update(np.ascontiguousarray(src, "<i4").tobytes())
         return digest.hexdigest()
 

@@ -37,12 +37,14 @@ class ExtractConfig(RuleLimits):
 
     samples: int = 300  # occurrences of a source phrase that are looked at, evenly spaced
     category: str = "X"  # label of rules and gaps
+    min_count: int = 1  # rules counted less often, among the samples, are left out, but for those of a word
     cache_mb: int = 512  # memory for phrases met before, in each thread
     store: str | None = None  # directory that keeps the rules of each sentence for the next time
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check("samples", 1, 1_000_000)
+        self._check("min_count", 1, 1000)
         self._check("cache_mb", 0, 1 << 20)
         if not self.category or set(self.category) & NOT_IN_CATEGORIES:
             expected = "a label without spaces, brackets and commas"

@@ -69,6 +69,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=300,
         help="occurrences of a source phrase to look at, evenly spaced (default 300)",
     )
+    add(
+        "--min-count",
+        metavar="N",
+        type=int,
+        default=1,
+        help="leave out rules that fewer of these gave, but for translations of single words (default 1)",
+    )
     add("--category", metavar="LABEL", default="X", help="label of rules and gaps (default X)")
     add(
         "--cache-mb",
@@ -99,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
         max_symbols=args.max_symbols,
         max_gaps=args.max_gaps,
         samples=args.samples,
+        min_count=args.min_count,
         category=args.category,
         cache_mb=args.cache_mb,
         store=args.store,
