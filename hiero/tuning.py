@@ -302,6 +302,7 @@ class Tuning:
         """Say what is remarkable, before hours go by."""
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
+        overseer.health.expect(name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
         self._check_index(loop, say)
         if self.held_out is None:
             say("nothing is held out: the last epoch is the answer (held_out names a set of data)")

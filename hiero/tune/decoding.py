@@ -6,21 +6,25 @@ file and go to a file, wherever the task runs, so the answer is the same to the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hiero.candidates import candidates
 from hiero.decode import Model
 from hiero.errors import HieroError
+from hiero.features import NAME
 from hiero.forest import Forest
 from hiero.formats.text import open_output
 from hiero.formats.vectors import read_vectors
@@ -31,6 +35,8 @@ from hiero.tune.settings import TuneConfig
 from hiero.weightvector import WeightVector
 
 BEAT = 0.5  # seconds between notes of progress
+MANY = 100  # features with a name of their own, more than a grammar has columns
+TEMPORARY = "tmp."  # what names of files begin with that are not done
 
 
 class Stopped(HieroError):
@@ -93,13 +99,17 @@ class Decoding:
     """A model with the weights of a task, and sentences made into examples."""
 
     def __init__(self, task: ShardTask) -> None:
-        self.task, self.config = task, task.session.config
+        self.out = Path(task.out)
+        # Two may be at one task, the first of them given up for dead: each writes under a name of its own.
+        own = self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}")
+        self.task, self.config = dataclasses.replace(task, out=str(own)), task.session.config
         model, self.set = opened(task.session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
         self.report = Report()
         self.decoding = 0.0  # seconds
         self.last_beat = 0.0
+        self.fired = np.zeros(0, np.bool_)  # features that any translation has had
 
     def read_start(self) -> None:
         ids, values = read_vectors(self.task.start, self.model.symbols, self.vector.index)
@@ -140,17 +150,33 @@ class Decoding:
             return None
         found = candidates(forest, self.config.kbest or 1, self.vector.index, self.config.unique)
         self.vector.grow()
+        self._note_fired(found.id)
         statistics = self.set.references.batch_statistics(
             np.array([number]), np.array([0, found.size]), found.first_word, found.word
         )
         return Example(number, words, found, statistics, int(self.set.shortest[number]))
+
+    def _note_fired(self, features: npt.NDArray[np.int32]) -> None:
+        missing = len(self.vector) - len(self.fired)
+        if missing > 0:
+            self.fired = np.concatenate([self.fired, np.zeros(missing + len(self.fired), np.bool_)])
+        self.fired[features] = True
+
+    def _fired_names(self) -> list[str] | None:
+        """Features that go by a name and were met; None if they are more than anybody looks at."""
+        key, fired = self.vector.index.table.key, np.flatnonzero(self.fired)
+        ids = key[fired[key[fired, 0] == NAME], 1]
+        if not 0 < len(ids) <= MANY:
+            return None
+        return sorted(self.vector.symbols.names.text(i) for i in ids.tolist())
 
     def beat(self, done: int) -> None:
         """Tell whoever waits how far this is; a file, because that works from everywhere."""
         now = time.perf_counter()
         if now - self.last_beat >= BEAT:
             self.last_beat = now
-            with open(f"{self.task.out}.progress", "w", encoding="ascii") as stream:
+            # Nobody needs it: where it cannot be written, it is not.
+            with contextlib.suppress(OSError), open(f"{self.out}.progress", "w", encoding="ascii") as stream:
                 stream.write(f"{done}\n")
 
     def write_report(self, more: Mapping[str, float]) -> None:
@@ -160,6 +186,8 @@ class Decoding:
             for name, value in dataclasses.asdict(self.report).items()
         }
         with open_output(f"{self.task.out}.json") as stream:
-            line = json.dumps(numbers | {"decode_s": self.decoding} | dict(more))
-            stream.write((line + "\n").encode())
-        Path(f"{self.task.out}.progress").unlink(missing_ok=True)
+            numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
+            stream.write((json.dumps(numbers | dict(more)) + "\n").encode())
+        for ending in (".npz", ".json"):
+            os.replace(f"{self.task.out}{ending}", f"{self.out}{ending}")
+        Path(f"{self.out}.progress").unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,15 @@ import numpy.typing as npt
 
 from hiero.errors import HieroError
 from hiero.tune.data import TuningSet
+from hiero.tune.decoding import MANY
 from hiero.tune.settings import TuneConfig
 
 SHORT, LONG = 0.85, 1.15  # translations by the length of the references
 FALLING = 3  # epochs in a row
 BELOW_BEST = 2.0  # points of BLEU
 EXPLODES = 30.0  # times, from one epoch to the next
+
+MAY_BE_SILENT = {"PassThrough", "Glue"}  # where every word has a rule, and every sentence one for all of it
 
 Record = Mapping[str, Any]
 
@@ -29,8 +32,17 @@ class Health:
         self.log: list[Record] = []
         self.norms: list[float] = []
         self.largest = ""
+        self._expected: set[str] = set()
         self._ill: set[str] = set()
         self._skipped = {"no words": 0, "no reference": 0}
+
+    def expect(self, names: Iterable[str]) -> None:
+        """The features of the model, of which some translation should have each."""
+        some = list(itertools.islice(names, MANY + 1))
+        if len(some) <= MANY:
+            self._expected = {
+                name for name in some if name not in MAY_BE_SILENT and not name.endswith("_OOV")
+            }
 
     def count(self, texts: TuningSet, numbers: Sequence[int]) -> None:
         """Look at the sentences to learn from, before they are decoded."""
@@ -85,6 +97,18 @@ class Health:
             equal, total = record["equal"], record["sentences"]
             what = "all translations are equally good by the metric, which teaches nothing"
             notes.append(f"in {equal} of {total} sentences {what}")
+        fired = record.get("fired")
+        if fired is not None:
+            silent = sorted(self._expected - set(fired))
+            if silent:
+                what = (
+                    "a feature that no translation has"
+                    if len(silent) == 1
+                    else "features that no translation has"
+                )
+                notes.append(
+                    f"{what}: {', '.join(silent)}; nothing is learnt for them (is a column of the grammar 0?)"
+                )
         return notes
 
     # ---- from epoch to epoch
