@@ -230,7 +230,7 @@ def test_every_twin_that_is_named_exists() -> None:
         for file, name in re.findall(r"tests/naive/(\w+)\.py::(\w+)", ast.get_docstring(function) or ""):
             path = NAIVE / f"{file}.py"
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
-                if not re.search(rf"^(def|class) {name}\b", text, re.MULTILINE):
+            if not re.search(rf"^(def|class) {name}\b", text, re.MULTILINE):
                 wrong.append(f"{place(module, function.lineno)}: {file}.py::{name}")
     assert wrong == []
 
