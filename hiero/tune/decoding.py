@@ -29,8 +29,10 @@ from hiero.forest import Forest
 from hiero.formats.text import open_output
 from hiero.formats.vectors import read_vectors
 from hiero.inorder import in_order
+from hiero.language import load_language_models
 from hiero.tune.data import SetFiles, TuningSet
 from hiero.tune.example import Example, Report
+from hiero.tune.jackknife import Specs
 from hiero.tune.settings import TuneConfig
 from hiero.weightvector import WeightVector
 
@@ -52,6 +54,7 @@ class Session:
     config: TuneConfig  # resolved
     seed: int
     key: str  # the same for equal sessions, and for no others
+    language_models: Specs = ()  # names and paths of those that the model has
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class ShardTask:
     state    what the shard wrote in the last epoch, for the learner to go on from; None in the first
     out      where to write: OUT.npz, then OUT.json; the second says that the task is done
     threads  that may decode a mini-batch
+    language_models  to decode with in place of the model's, or None
     others   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
     """
 
@@ -72,6 +76,7 @@ class ShardTask:
     state: str | None
     out: str
     threads: int = 1
+    language_models: Specs | None = None
     others: tuple[tuple[float, ...], int] | None = None
 
 
@@ -106,6 +111,9 @@ class Decoding:
         model, self.set = opened(task.session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
+        if task.language_models is not None:
+            specs = [(name, Path(path)) for name, path in task.language_models]
+            self.model.language_models = load_language_models(specs)
         self.report = Report()
         self.decoding = 0.0  # seconds
         self.last_beat = 0.0

@@ -33,6 +33,7 @@ from hiero.tune.data import SetFiles, TuningSet, shards, shuffled
 from hiero.tune.decoding import Session, ShardTask, opened
 from hiero.tune.executors import run_all
 from hiero.tune.heldout import halves, score, statistics_of
+from hiero.tune.jackknife import Specs, fold_of, jackknifed
 from hiero.tune.mix import mix, weighted_sum
 from hiero.tune.start import write_start
 from hiero.tune.worker import run_shard
@@ -78,6 +79,7 @@ class Loop:
         """All epochs that are not done yet; the log of all."""
         log = read_log(self.dir)
         self.resume(len(log))
+        self.folds = self._jackknife() if self.config.lm == "jackknife" else []
         for epoch in range(len(log), self.config.epochs or 1):
             if log:
                 self.others = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
@@ -112,6 +114,19 @@ class Loop:
         if config.order == "shuffle":
             parts = [shuffled(part, seed, ORDER, epoch, shard) for shard, part in enumerate(parts)]
         return parts
+
+    def _jackknife(self) -> list[Specs]:
+        config, files = self.config, self.session.files
+        self.watch.begin("language models, each without a part", config.folds)
+        return jackknifed(
+            self.session.language_models,
+            files.references[0],
+            self._shards(0),
+            config.folds,
+            int(self.model.language_models.arrays.order[0]),
+            self.dir / "jackknife",
+            self.watch.reach,
+        )
 
     # ---- an epoch
 
@@ -188,6 +203,7 @@ class Loop:
                     state=own,
                     out=str(self._dir(epoch) / name),
                     threads=self.workers if len(parts) == 1 else 1,
+                    language_models=self.folds[fold_of(shard, len(self.folds))] if self.folds else None,
                     others=self.others,
                 )
             )

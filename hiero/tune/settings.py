@@ -26,6 +26,10 @@ class TuneConfig:
     sentences: int = 0  # learn from so many of them, chosen by seed; 0: from all
     leave_one_out: bool = False  # line N of ``on`` is pair N of the index: rules only it yields are left out
     held_out: str | None = "devtest"  # its odd lines choose the epoch, its even lines are for the report
+    # jackknife: the first language model was estimated from the references of ``on``; score each shard with
+    # one that was estimated without those of its fold.
+    lm: Literal["given", "jackknife"] = "given"
+    folds: int = 10
     # Course
     epochs: int | None = None
     kbest: int | None = None
@@ -74,7 +78,7 @@ class TuneConfig:
     forest: bool = False  # mert: over hypergraphs, not k-best lists
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes"):
+        for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
             self._at_least(name, 1)
         for name in ("rate", "c", "scale", "share", "decay_after"):
             value = getattr(self, name)
@@ -86,6 +90,8 @@ class TuneConfig:
             raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
         if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
             raise ConfigError(f"average: found sentences, which {self.algorithm} cannot do")
+        if self.lm == "jackknife" and self.shuffle_shards == "epoch":
+            raise ConfigError("lm: found jackknife, and shuffle_shards is epoch (once keeps folds apart)")
         if self.forest and self.algorithm != "mert":
             raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
 

@@ -1,0 +1,73 @@
+"""Language models that have not seen the references they score.
+
+A model estimated from the training text has seen the references of sentences that are learnt from: it knows
+them by heart, and learning comes to trust it more than it deserves elsewhere. So the shards are dealt out to
+folds, and a shard is decoded with a model estimated without the references of its fold.
+
+    RUNDIR/jackknife/fold.FF   the model without fold FF, compiled
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hiero.bitext.discounts import FALLBACK
+from hiero.bitext.estimate import EstimateConfig, estimate_language_model
+from hiero.errors import ConfigError
+from hiero.formats.text import open_output, read_lines
+
+Specs = tuple[tuple[str, str], ...]  # names and paths of language models
+
+
+def fold_of(shard: int, folds: int) -> int:
+    return shard % folds
+
+
+def jackknifed(
+    specs: Specs,
+    references: str,
+    parts: Sequence[Sequence[int]],
+    folds: int,
+    order: int,
+    place: Path,
+    tell: Callable[[int], None],
+) -> list[Specs]:
+    """The language models for each fold: the first one replaced by one that does not know the fold.
+
+    references  file of the text that the first model was estimated from, as far as it is learnt from
+    parts       its lines that each shard learns from; others, of no fold, are in all models
+    order       of the models
+    """
+    if not specs:
+        raise ConfigError("lm: found jackknife and no language model, expected one to replace")
+    if len(parts) < 2:
+        raise ConfigError("lm: found jackknife with one shard, expected several (set shards)")
+    folds = min(folds, len(parts))
+    found: list[Specs] = []
+    for fold in range(folds):
+        left_out = {
+            line for shard, part in enumerate(parts) if fold_of(shard, folds) == fold for line in part
+        }
+        path = place / f"fold.{fold:02d}"
+        if not path.exists():
+            _estimate_without(references, left_out, order, path)
+        found.append(((specs[0][0], str(path)), *specs[1:]))
+        tell(fold + 1)
+    return found
+
+
+def _estimate_without(references: str, left_out: set[int], order: int, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text, part = path.with_suffix(".txt"), path.with_suffix(".new")
+    with open_output(text) as stream:
+        for number, line in enumerate(read_lines(references, "references")):
+            if number not in left_out:
+                stream.write(line + b"\n")
+    if part.exists():
+        shutil.rmtree(part)
+    config = EstimateConfig(order=order, discount_fallback=FALLBACK, skip_symbols=True, temp=path.parent)
+    estimate_language_model(text, part, config, compiled=True)
+    part.rename(path)
+    text.unlink()
