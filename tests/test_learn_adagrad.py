@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.errors import ConfigError
-from hiero.tune.adagrad import AdaGradLearner
+from hiero.tune.adagrad import AdaGradLearner, summed
 from hiero.tune.finite import NotFinite
 from hiero.tune.pairs import AllPairs, Pro
 from hiero.tune.ranking import Loss
@@ -122,6 +122,13 @@ def test_gradients_equal_finite_differences(
     np.testing.assert_allclose(analytic, numeric, rtol=1e-5, atol=1e-6)
 
 
+def test_what_cancels_between_sentences_is_zero_and_not_rounding() -> None:
+    """AdaGrad's first step is as long for 1e-17 as for 1."""
+    ids, values = summed(np.array([5, 1, 5, 1, 5], np.int32), np.array([0.1, 2.0, 0.2, 3.0, -0.3]))
+    assert (ids.tolist(), values.tolist()) == ([1], [5.0])
+    assert ids.dtype == np.int32
+
+
 def test_a_fresh_gradient_applied_at_once_is_learning() -> None:
     """What stale gradients do, were they never stale; and threads may compute them side by side."""
     examples = [example(TOY_ROWS, number=number) for number in range(6)]
@@ -196,6 +203,7 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
     epoch(second, broken)
     epoch(second, broken)
     np.testing.assert_array_equal(weight, broken)
+    assert (second.epoch, second.steps) == (3, 12)
 
 
 def test_batches_without_pairs_still_shrink() -> None:

@@ -161,6 +161,7 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
         epoch(straight, weight)
     epoch(first, broken)
     second.restore(first.state())
+    assert second.state()["gold"]["sentences"] == 3
     epoch(second, broken)
     epoch(second, broken)
     assert weight.any()

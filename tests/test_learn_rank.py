@@ -132,6 +132,20 @@ def test_what_cancels_is_zero_and_not_rounding() -> None:
     _, ids, _ = gradient_kernel(*args, np.int64(KINDS["logistic"]), weight, np.zeros(3))
     assert sorted(ids.tolist()) == [0, 2, 3]
 
+    # Three times 0.1 less 0.3, the steps that four translations make with each other.
+    rows = [{0: 1.0, 1: 0.1}, {1: -0.3, 2: 1.0}, {3: 1.0}, {4: 1.0}]
+    args = arrays(rows, [0.75, 0.5, 0.25, 0.0], Loss())
+    _, ids, _ = gradient_kernel(*args, np.int64(KINDS["perceptron"]), np.zeros(FEATURES), np.zeros(3))
+    assert sorted(ids.tolist()) == [0, 2, 3, 4]
+
+
+def test_scores_that_differ_by_rounding_are_equal() -> None:
+    learner = RankLearner(gold=FixedGold([0.75, 0.5]))
+    weight = np.array([0.1, 0.2, 0.3])
+    report = learner.learn([example([{0: 1.0, 1: 1.0}, {2: 1.0}])], weight)
+    assert 0.1 + 0.2 > 0.3
+    assert (report.errors, report.updates) == (1, 1)
+
 
 def test_the_logistic_loss_does_not_overflow() -> None:
     args = arrays([{0: 1.0}, {1: 1.0}], [0.5, 0.25], Loss(name="logistic"))
@@ -277,6 +291,7 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
     epoch(second, broken)
     epoch(second, broken)
     np.testing.assert_array_equal(weight, broken)
+    assert (second.epoch, second.seen) == (4, 16)
 
 
 def test_more_translations_than_memory_can_hold() -> None:

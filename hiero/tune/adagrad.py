@@ -174,12 +174,12 @@ class AdaGradLearner:
             values.append(value)
         report.loss += float(total[0])
         report.errors += int(total[1])
-        found = _summed(np.concatenate(ids), np.concatenate(values))
+        found = summed(np.concatenate(ids), np.concatenate(values))
         report.updates += len(found[0]) > 0
         return Gradient(*found, report)
 
 
-def _summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
+def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
     """Equal features together, in ascending order; what cancels but for rounding is left out."""
     distinct, place = np.unique(ids, return_inverse=True)
     total = np.bincount(place, values, len(distinct))
