@@ -24,10 +24,16 @@ def make_learner(config: TuneConfig, seed: int) -> Learner:
             scale=config.scale or 1.0,
         )
     pairing = make_pairing(config, seed)
-    loss = Loss(name=config.loss or "perceptron", margin=config.margin)
+    loss = Loss(name=config.loss or "perceptron", margin=config.margin, by_gold=config.by_gold)
     if config.algorithm == "adagrad":
-        rate, l1 = config.rate or 0.02, config.l1 or 0.0
-        return AdaGradLearner(gold=gold, pairing=pairing, loss=loss, rate=rate, l1=l1)
+        return AdaGradLearner(
+            gold=gold,
+            pairing=pairing,
+            loss=loss,
+            rate=config.rate or 0.02,
+            l1=config.l1 or 0.0,
+            epsilon=config.epsilon,
+        )
     return RankLearner(
         gold=gold,
         pairing=pairing,
@@ -44,10 +50,17 @@ def make_gold(config: TuneConfig) -> Gold:
 
 
 def make_pairing(config: TuneConfig, seed: int) -> Pairing:
+    """How pairs are chosen; also for batch learners, which replace the seed."""
     if config.pairs == "all":
         return AllPairs()
     if config.pairs == "multipartite":
         return Multipartite(share=config.share)
     return Pro(
-        draws=config.draws or 5000, keep=config.keep or 50, threshold=config.threshold or 0.0, seed=seed
+        draws=config.draws or 5000,
+        keep=config.keep or 50,
+        threshold=config.threshold or 0.0,
+        soft=config.soft,
+        length_deviations=config.length_deviations,
+        largest=config.largest,
+        seed=seed,
     )

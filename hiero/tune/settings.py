@@ -57,13 +57,18 @@ class TuneConfig:
     draws: int | None = None  # pairs drawn (pro), Γ
     keep: int | None = None  # pairs kept (pro), Ξ
     threshold: float | None = None  # smallest difference in the metric of a pair (pro)
+    soft: bool = False  # accept pairs by lot, larger differences more often (pro in cdec)
+    length_deviations: float = 0.0  # refuse pairs whose lengths differ more (pro in cdec: 2); 0: none
+    largest: bool = True  # keep the pairs with the largest differences, or the first that were drawn (pro)
     loss: Literal["perceptron", "margin", "logistic"] | None = None
     margin: float = 1.0
+    by_gold: Literal["nothing", "margin", "loss"] = "nothing"  # what the difference in the metric scales
     update: Literal["pair", "sentence"] | None = None
     rate: float | None = None
     decay: Literal["none", "sqrt", "linear"] = "none"  # of the rate
     decay_after: float = 1000.0  # sentences
     l1: float | None = None
+    epsilon: float = 0.0  # of adagrad, added to the root of the summed squares; Phrasal: 1e-3
     # MIRA
     c: float | None = None
     oracle: Literal["lu", "hope"] | None = None  # LU (max-BLEU, where kbest is large), or M-C
