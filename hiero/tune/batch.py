@@ -18,6 +18,7 @@ from hiero.tune.lists import BatchLearner, CandidateLists
 from hiero.tune.loop import Loop
 from hiero.tune.mert import MERT
 from hiero.tune.pairs import Pro
+from hiero.tune.presets import make_pairing
 from hiero.tune.pro import PRO
 from hiero.tune.settings import TuneConfig
 
@@ -77,7 +78,9 @@ class BatchLoop(Loop):
 def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) -> BatchLearner:
     """The learner of a batch algorithm; ``config`` is resolved."""
     if config.algorithm == "pro":
-        pairs = Pro(draws=config.draws or 5000, keep=config.keep or 50, threshold=config.threshold or 0.0)
+        pairs = make_pairing(config, 0)
+        if not isinstance(pairs, Pro):
+            raise ConfigError(f"pairs: found {config.pairs}, expected pro")
         return PRO(
             metric=config.metric or "moses",
             pairs=pairs,
