@@ -29,6 +29,7 @@ from hiero.modelstages import add_align, add_index, add_lm, add_prep
 from hiero.rundir import CONFIG, LOCK, locked, resolved, series
 from hiero.stages import Plan, Stage, Task
 from hiero.teststages import add_decode, add_eval, add_extract, model_config
+from hiero.tunestage import add_tune
 from hiero.usage import Usage
 from hiero.watch import Watch
 
@@ -40,7 +41,7 @@ LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing
 
 # Each adds the stages that the configuration asks for, and puts what they make into the configuration that
 # the next one sees. One more kind of stage is one more function.
-STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_decode, add_eval)
+STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_tune, add_decode, add_eval)
 
 
 def plan(config: Config, out: Path, where: str) -> Plan:

@@ -12,29 +12,25 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
-import numpy as np
-
-from hiero import watch as watching
 from hiero.bitext.extract import Extractor
 from hiero.bitext.index import is_index, open_index
 from hiero.bitext.limits import ExtractConfig
 from hiero.config import MADE_BY_RUN, Config, config_of, make_model, with_bundled
 from hiero.errors import ConfigError, FormatError, HieroError, did_you_mean
-from hiero.features import FeatureIndex
+from hiero.formats.segments import decode_line, parse_segment
 from hiero.formats.settings import read_settings, write_settings
-from hiero.formats.text import open_output
-from hiero.formats.vectors import read_vectors
-from hiero.manifest import Manifest, differences, versions
-from hiero.names import Names
+from hiero.formats.text import open_output, read_lines
+from hiero.manifest import Manifest
 from hiero.records import record
-from hiero.rundir import CONFIG, LOCK, locked, resolved, series
+from hiero.rulesource import grammar_paths
+from hiero.rundir import CONFIG, locked, resolved, series
 from hiero.sections import TRAIN
-from hiero.symbols import Symbols
 from hiero.teststages import model_config, model_inputs, model_settings
 from hiero.tune.batch import BatchLoop
 from hiero.tune.data import SetFiles
@@ -42,23 +38,13 @@ from hiero.tune.decoding import Session
 from hiero.tune.executors import check_executor, open_executor
 from hiero.tune.health import Health
 from hiero.tune.loop import Loop, choose, read_log
+from hiero.tune.overseer import Overseer, Silent, TuneWatch
 from hiero.tune.presets import make_learner
 from hiero.tune.settings import STARTS, TuneConfig
+from hiero.tunedir import STATE, check_directory, compare, remove_leftovers, write_state
 
-STATE, ANSWER = "tune.json", "weights.gz"
+ANSWER = "weights.gz"
 SOME = 20  # sentences are enough to tell whether they are those of an index
-
-
-class TuneWatch(watching.Watch, Protocol):
-    """Watches a run of tuning."""
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        """An epoch is done; what happened in it, as in ``log.jsonl``."""
-
-
-class _Silent(watching.Nobody):
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -120,22 +106,33 @@ def with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
 class Tuning:
     """A configuration that was found to make sense, as far as that can be told before anything is done.
 
+    made   whether others make what is not there yet, before this is run
     texts  what is decoded in place of the sources of some sets, because it names their grammars
     """
 
-    def __init__(self, config: Config, where: str, texts: Mapping[str, Path] | None = None) -> None:
-        self.where, self.texts = where, texts or {}
+    def __init__(
+        self,
+        config: Config,
+        where: str,
+        texts: Mapping[str, Path] = MappingProxyType({}),
+        *,
+        made: bool = False,
+    ) -> None:
+        self.where, self.texts = where, texts
         if config.is_bundled:
             config = with_bundled(config)
         # Decoding begins with the weights that ``start`` says.
         self.config = dataclasses.replace(config, weights=None)
         self.settings = (config.tune or TuneConfig()).resolved()
         self.seed = config.seed if self.settings.seed is None else self.settings.seed
-        self._check_made()
+        if not made:
+            self._check_made()
         self.files = self._set("on", self.settings.on)
         self.held_out = self._held_out()
         if self.settings.leave_one_out and not self._indexes():
             raise self._error("leave_one_out", "found true, expected a grammar that is an index with it")
+        if len(self._indexes()) > 1 and self.settings.leave_one_out:
+            raise self._error("leave_one_out", "found several indexes, expected one that has the sentences")
         if self.settings.start not in STARTS and not Path(self.settings.start).is_file():
             expected = f"expected {', '.join(STARTS)} or a file of weights"
             raise self._error("start", f"found no file {self.settings.start}, {expected}")
@@ -155,7 +152,7 @@ class Tuning:
         for number, model in enumerate(self.config.lm, 1):
             if model.path is None:
                 raise ConfigError(f"{self.where}: lm: entry {number}: found no path, expected one ({hint})")
-        if self.config.prep is not None and not self.texts:
+        if self.config.prep is not None:
             raise ConfigError(f"{self.where}: prep: found with hiero tune, which does not prepare ({hint})")
 
     # ---- data
@@ -187,25 +184,38 @@ class Tuning:
 
     def _indexes(self) -> list[str]:
         """The bitext indexes among the grammars."""
-        named = [section.index or section.path for section in self.config.grammar]
-        return [path for path in named if path is not None and is_index(path)]
+        entries = self.config.grammar
+        return [
+            str(e.index or e.path) for e in entries if e.index is not None or (e.path and is_index(e.path))
+        ]
 
     # ---- what the answer depends on
 
     def inputs(self) -> dict[str, Path]:
         """The files that are read, by the keys that name them."""
         found = model_inputs(self.config)
-        for number, section in enumerate(self.config.grammar, 1):
-            if section.per_sentence is not None and not self.texts:
-                found[f"grammar: entry {number}: per_sentence"] = Path(section.per_sentence)
-        held_out = [(str(self.settings.held_out), self.held_out)] if self.held_out else []
-        for name, files in [(self.settings.on, self.files), *held_out]:
+        for name, files in self._sets():
             found[f"data: {name}: source"] = Path(files.source)
             for number, path in enumerate(files.references, 1):
                 found[f"data: {name}: references: entry {number}"] = Path(path)
         if self.settings.start not in STARTS:
             found["tune: start"] = Path(self.settings.start)
         return found
+
+    def _sets(self) -> list[tuple[str, SetFiles]]:
+        held_out = [(str(self.settings.held_out), self.held_out)] if self.held_out else []
+        return [(self.settings.on, self.files), *held_out]
+
+    def _own_grammars(self, files: SetFiles) -> list[Path]:
+        """Those that the sentences of a set name."""
+        folders = [
+            section.per_sentence for section in self.config.grammar if section.per_sentence is not None
+        ]
+        base = Path(files.base or str(folders[0]))
+        lines = enumerate(read_lines(files.source, "text to translate"), 1)
+        tagged = ((number, line) for number, line in lines if b"<seg" in line)
+        segments = (parse_segment(decode_line(line, n)[0], files.source, n) for n, line in tagged)
+        return [base / path for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:
         # Not the number of epochs: what is learnt in one does not depend on how many follow. Not whether
@@ -223,6 +233,10 @@ class Tuning:
             digests[key] = manifest.digest(path)
             if not digests[key]:
                 raise FormatError(path, 0, found="no such file", expected=f"it, as {key} says")
+        for name, files in self._sets():
+            if own := self._own_grammars(files):
+                listed = "".join(manifest.digest(path) for path in own)
+                digests[f"grammars of data: {name}"] = hashlib.sha256(listed.encode()).hexdigest()
         content = {"made_by": series(), "settings": self.settings_of_answer(), "digests": digests}
         plain: dict[str, Any] = json.loads(json.dumps(content))
         return plain
@@ -239,16 +253,16 @@ class Tuning:
         watch: TuneWatch | None = None,
     ) -> Tuned:
         """Learn, from where an earlier run in the directory ended, if there was one."""
-        watch = watch or _Silent()
+        watch = watch or Silent()
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
-        _check_directory(directory, resume)
+        check_directory(directory, resume)
         with locked(directory, "hiero tune"):
-            _check_directory(directory, resume)  # once more: another run may have been faster
+            check_directory(directory, resume)  # once more: another run may have been faster
             state = self.state(directory)
             self._keep(directory, state)
             with open_executor(executor, workers, watch.say) as executors:
-                overseer = _Overseer(watch, Health(self.settings), directory)
+                overseer = Overseer(watch, Health(self.settings), directory)
                 make_loop = Loop if self.settings.is_online else BatchLoop
                 watch.begin(None, "load")
                 loop = make_loop(
@@ -258,47 +272,38 @@ class Tuning:
                 overseer.resume(read_log(directory))
                 log = loop.run()
         epoch = choose(log)
-        _copy(directory / f"weights.{epoch:02d}.gz", directory / ANSWER)
+        with open_output(directory / ANSWER, packed=True) as stream:
+            stream.write((directory / f"weights.{epoch:02d}.gz").read_bytes())
         return Tuned(directory / ANSWER, epoch, log)
 
     def _session(self, state: Mapping[str, Any]) -> Session:
         model = model_config(self.config)
         load = functools.partial(make_model, model)
         key = hashlib.sha256(json.dumps([state, resolved(model), self.files], default=vars).encode())
-        return Session(load, self.files, self.settings, self.seed, key.hexdigest())
+        models = tuple((section.name, str(section.path)) for section in model.lm)
+        return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
+
+    def fits(self, directory: Path) -> bool:
+        """Whether what was begun in a directory, if anything was, is this."""
+        if not (directory / STATE).exists():
+            return not directory.exists()
+        try:
+            compare(directory, self.state(directory), self.settings.epochs or 1)
+        except HieroError:
+            return False
+        return True
 
     def _keep(self, directory: Path, state: dict[str, Any]) -> None:
         """Write down what the answer depends on, or compare it with what was written down."""
-        path = directory / STATE
-        if path.exists():
-            self._compare(directory, _read_state(path), state)
+        if (directory / STATE).exists():
+            compare(directory, state, self.settings.epochs or 1)
+            remove_leftovers(directory)
         else:
-            _write_json(path, state | {"versions": versions()})
-        heading = "the configuration of this run, in full"
+            write_state(directory, state)
         full = dataclasses.replace(self.config, tune=self.settings, weights=None)
-        write_settings(directory / CONFIG, resolved(full), heading)
+        write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 
-    def _compare(self, directory: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        hint = "-o names another directory"
-        if old["made_by"] != new["made_by"]:
-            begun = f"found a run of hiero {old['made_by']}, expected one of {new['made_by']}"
-            raise HieroError(f"{directory}: {begun} ({hint})")
-        for key in differences(old["settings"], new["settings"]):
-            is_now, was = _at(new["settings"], key), _at(old["settings"], key)
-            place = key.replace(".", ": ")
-            raise HieroError(
-                f"{directory}: {place}: found {is_now}, expected {was}, as it was begun ({hint})"
-            )
-        for key in differences(old["digests"], new["digests"]):
-            found = "has changed since the run was begun" if key in new["digests"] else "is no longer read"
-            raise HieroError(f"{directory}: {key}: {found} ({hint})")
-        done, wanted = len(read_log(directory)), self.settings.epochs or 1
-        if wanted < done:
-            raise HieroError(
-                f"{directory}: tune: epochs: found {wanted}, expected at least {done}: they are done"
-            )
-
-    def _report(self, loop: Loop, overseer: _Overseer, workers: int) -> None:
+    def _report(self, loop: Loop, overseer: Overseer, workers: int) -> None:
         """Say what is remarkable, before hours go by."""
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
@@ -328,92 +333,3 @@ class Tuning:
                     f"that of pair {number + 1} of {path} (leave_one_out is for what the index is made of)"
                 )
                 raise FormatError(self.files.source, number + 1, found="another sentence", expected=expected)
-
-
-class _Overseer:
-    """Watches a loop for somebody, and the health of what is learnt."""
-
-    def __init__(self, watch: TuneWatch, health: Health, directory: Path) -> None:
-        self.watch, self.health, self.directory = watch, health, directory
-        self._done = 0
-
-    def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
-        """Epochs that an earlier run has done, and commented on."""
-        for done in log:
-            self._look(done)
-            self.watch.epoch(done)
-
-    def _look(self, record: Mapping[str, Any]) -> list[str]:
-        path = self.directory / "epochs" / f"{record['epoch']:02d}" / "answer.npz"
-        symbols, index = Symbols(), FeatureIndex()
-        ids, values = read_vectors(path, symbols, index)
-        weight = values["weight"]
-        largest = int(ids[np.argmax(np.abs(weight))]) if len(ids) else -1
-        name = Names(symbols).name(index.key(largest)) if len(ids) else ""
-        return self.health.look(record, weight, name)
-
-    def begin(self, what: str, total: int) -> None:
-        self._done = 0
-        self.watch.begin(total, what)
-
-    def reach(self, done: int) -> None:
-        if done > self._done:
-            self.watch.advance(done - self._done)
-            self._done = done
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        self.watch.epoch(record)
-        for note in self._look(record):
-            self.watch.say(note)
-
-
-# ---- files
-
-
-def _check_directory(directory: Path, resume: bool) -> None:
-    """Only a new directory, or an empty one, or, to go on, one in which tuning was begun."""
-    if not directory.is_dir():
-        if directory.exists():
-            raise FormatError(directory, 0, found="a file", expected="a directory")
-        return
-    names = set(os.listdir(directory)) - {LOCK, f"{STATE}.part"}
-    if STATE in names and not resume:
-        done = len(read_log(directory))
-        found = f"a run of hiero tune, {done} epoch{'' if done == 1 else 's'} done"
-        raise FormatError(
-            directory, 0, found=found, expected="a new directory", hint="--resume goes on with it"
-        )
-    if names and STATE not in names:
-        hint = "-o names another"
-        expected = f"a new directory, or one with {STATE}"
-        raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-        if {"made_by", "settings", "digests"} <= set(content):
-            return content
-    except (OSError, ValueError, TypeError):
-        pass
-    raise FormatError(path, 0, found="damage", expected="what a run of tuning depends on")
-
-
-def _write_json(path: Path, content: Any) -> None:
-    with open_output(path) as stream:
-        stream.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def _copy(source: Path, target: Path) -> None:
-    with open_output(target, packed=True) as stream:
-        stream.write(source.read_bytes())
-
-
-def _at(settings: Mapping[str, Any], key: str) -> str:
-    """The value under a dotted key, as the user may have written it."""
-    value: Any = settings
-    for part in key.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return "nothing"
-        value = value[part]
-    return json.dumps(value, ensure_ascii=False)

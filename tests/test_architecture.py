@@ -55,7 +55,7 @@ LAYERS = (
     },
     {"reorder", "tune"},
     {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"}
-    | {"rundir", "tunestage", "tuning"},
+    | {"rundir", "tunedir", "tunestage", "tuning"},
     {"__init__", "__main__", "cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

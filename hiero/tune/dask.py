@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable
             reason = str(error).partition("\n")[0]
             raise HieroError(f"executor: found no Dask scheduler at {address} ({reason})") from None
         stack.callback(client.close, SECONDS)
-        _check_workers(client, address, say)
+        _check_cluster(client, address, say)
         executor: Executor = client.get_executor(pure=False)
         stack.callback(executor.shutdown, wait=False)
         try:
@@ -45,22 +46,30 @@ def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable
             raise _explained(error) from None
 
 
-def _check_workers(client: Any, address: str, say: Callable[[str], None]) -> None:
-    """All must run the same program: results would differ, or none be understood."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    if not workers:
+def _check_cluster(client: Any, address: str, say: Callable[[str], None]) -> None:
+    """All must run the same program: results would differ, or tasks not be understood."""
+    _check_versions(f"the scheduler {address}", lambda: client.run_on_scheduler(program))
+    if not client.scheduler_info(n_workers=-1)["workers"]:
         say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
         client.wait_for_workers(1)
+    for worker in client.scheduler_info(n_workers=-1)["workers"]:
+        _check_versions(f"worker {worker}", functools.partial(_of_worker, client, worker))
+
+
+def _of_worker(client: Any, worker: str) -> dict[str, str]:
+    found: dict[str, str] = client.run(program, workers=[worker])[worker]
+    return found
+
+
+def _check_versions(who: str, ask: Callable[[], dict[str, str]]) -> None:
     try:
-        found = client.run(program)
+        theirs = ask()
     except ImportError as error:
-        raise HieroError(f"executor: found a worker without hiero ({error}), expected it installed") from None
-    ours = program()
-    for worker, theirs in found.items():
-        for name, version in ours.items():
-            if theirs.get(name) != version:
-                here = f"expected {version}, as here"
-                raise HieroError(f"executor: worker {worker}: found {name} {theirs.get(name)}, {here}")
+        raise HieroError(f"executor: {who}: found no hiero ({error}), expected it installed") from None
+    for name, version in program().items():
+        if theirs.get(name) != version:
+            expected = f"expected {version}, as here"
+            raise HieroError(f"executor: {who}: found {name} {theirs.get(name)}, {expected}")
 
 
 def program() -> dict[str, str]:

@@ -1,0 +1,67 @@
+"""Between a loop and whoever watches it: progress, the epochs that are done, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hiero import watch as watching
+from hiero.features import FeatureIndex
+from hiero.formats.vectors import read_vectors
+from hiero.names import Names
+from hiero.symbols import Symbols
+from hiero.tune.health import Health
+
+
+class TuneWatch(watching.Watch, Protocol):
+    """Watches a run of tuning."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """An epoch is done; what happened in it, as in ``log.jsonl``."""
+
+
+class Silent(watching.Nobody):
+    """Does not watch."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        pass
+
+
+class Overseer:
+    """Watches a loop for somebody, and the health of what is learnt."""
+
+    def __init__(self, watch: TuneWatch, health: Health, directory: Path) -> None:
+        self.watch, self.health, self.directory = watch, health, directory
+        self._done = 0
+
+    def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
+        """Epochs that an earlier run has done, and commented on."""
+        for done in log:
+            self._look(done)
+            self.watch.epoch(done)
+
+    def _look(self, record: Mapping[str, Any]) -> list[str]:
+        path = self.directory / "epochs" / f"{record['epoch']:02d}" / "answer.npz"
+        symbols, index = Symbols(), FeatureIndex()
+        ids, values = read_vectors(path, symbols, index)
+        weight = values["weight"]
+        largest = int(ids[np.argmax(np.abs(weight))]) if len(ids) else -1
+        name = Names(symbols).name(index.key(largest)) if len(ids) else ""
+        return self.health.look(record, weight, name)
+
+    def begin(self, what: str, total: int) -> None:
+        self._done = 0
+        self.watch.begin(total, what)
+
+    def reach(self, done: int) -> None:
+        if done > self._done:
+            self.watch.advance(done - self._done)
+            self._done = done
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.watch.epoch(record)
+        for note in self._look(record):
+            self.watch.say(note)
