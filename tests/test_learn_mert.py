@@ -186,8 +186,9 @@ def test_mert_finds_the_best_there_is(seed):
     assert learnt[4] == 0.25
     again, _ = mert.fit(learnable(), start, 1, seed)
     assert again.tolist() == learnt.tolist()
-    together = MERT(features=[0, 1], restarts=3, directions=2, threads=2)
-    assert together.fit(learnable(), start, 1, seed)[0].tolist() == learnt.tolist()
+    for threads in (2, 5):  # over starts, over directions
+        together = MERT(features=[0, 1], restarts=3, directions=2, threads=threads)
+        assert together.fit(learnable(), start, 1, seed)[0].tolist() == learnt.tolist()
 
 
 def test_weights_keep_their_length_where_it_means_nothing():
@@ -208,6 +209,7 @@ def test_weights_keep_their_length_where_it_means_nothing():
         ({"features": [1], "bounds": [(0, 1)] * 2}, "bounds: found 2, expected 1"),
         ({"features": [1], "bounds": [(1, 0)]}, "bounds: found 1 and 0, expected a lower"),
         ({"features": [1], "restarts": -1}, "restarts: found -1"),
+        ({"features": [1], "threads": 0}, "threads: found 0"),
         ({"features": [1], "tolerance": 0.0}, "tolerance: found 0.0"),
     ],
 )

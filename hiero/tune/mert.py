@@ -11,7 +11,7 @@ What is searched is a ``Surface``: k-best lists here, whole forests in ``tune.fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -27,6 +27,7 @@ from hiero.tune.lists import CandidateLists
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Each = Callable[[Callable[[Floats], tuple[float, Floats]], Iterable[Floats]], Iterable[tuple[float, Floats]]]
 
 # How far a step may go beyond the largest weight. What lies farther is where two lines meet that would be
 # parallel but for rounding.
@@ -117,7 +118,8 @@ class MERT:
     directions  drawn for every step, beside those along single features
     restarts    searches from points that are drawn, beside that from the weights given
     tolerance   a step must gain more BLEU than this; and another start, to be preferred
-    threads     searches that run at once; the result is the same
+    threads     that search: from several starts at once, or, if those are fewer, in several directions;
+                the result is the same
     """
 
     features: Sequence[int]
@@ -142,6 +144,8 @@ class MERT:
         for name in ("directions", "restarts"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
+        if self.threads < 1:
+            raise ConfigError(f"threads: found {self.threads}, expected at least 1")
         if not self.tolerance > 0:
             raise ConfigError(f"tolerance: found {self.tolerance}, expected more than 0")
 
@@ -182,31 +186,41 @@ class MERT:
 
     def _climbs(self, surface: Surface, given: Floats, iteration: int, seed: int) -> list[Climb]:
         """The search from the point given, and those from points that are drawn."""
+        starts = range(1 + self.restarts)
 
-        def climb(number: int) -> Climb:
+        def climb(number: int, each: Each = map) -> Climb:
             lots = np.random.default_rng([seed, iteration, number])
             start = given
             if number:
                 start = lots.uniform(-1.0, 1.0, len(given)) * (np.abs(given).max() or 1.0)
-            return self.climb(surface, np.clip(start, *self._limits()), lots)
+            return self.climb(surface, np.clip(start, *self._limits()), lots, each)
 
         if self.threads == 1:
-            return [climb(number) for number in range(1 + self.restarts)]
+            return list(map(climb, starts))
         with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(climb, range(1 + self.restarts)))
+            if self.threads <= len(starts):
+                return list(pool.map(climb, starts))
+            return [climb(number, pool.map) for number in starts]
 
-    def climb(self, surface: Surface, point: Floats, lots: np.random.Generator) -> Climb:
+    def climb(self, surface: Surface, point: Floats, lots: np.random.Generator, each: Each = map) -> Climb:
         """Of all directions take the one that gains most, until none gains anything."""
         bleu, moves = self._bleu(surface, point), 0
         while True:
-            best, reached = bleu + self.tolerance, point
-            for direction in self._directions(lots):
+            reach = FAR * max(1.0, float(np.abs(point).max()))
+
+            def search(
+                direction: Floats, point: Floats = point, reach: float = reach
+            ) -> tuple[float, Floats]:
                 low, high = self._room(point, direction)
-                if low < high:
-                    reach = FAR * max(1.0, float(np.abs(point).max()))
-                    step, found = best_step(surface.envelopes(point, direction), low, high, reach)
-                    if found > best:
-                        best, reached = found, np.clip(point + step * direction, *self._limits())
+                if low >= high:
+                    return -1.0, point
+                step, found = best_step(surface.envelopes(point, direction), low, high, reach)
+                return found, np.clip(point + step * direction, *self._limits())
+
+            best, reached = bleu + self.tolerance, point
+            for found, there in each(search, self._directions(lots)):
+                if found > best:
+                    best, reached = found, there
             if reached is point:
                 return Climb(point, bleu, moves)
             point, bleu, moves = reached, best, moves + 1
