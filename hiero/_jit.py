@@ -104,6 +104,7 @@ class CompileTimer(event.Listener):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.cpu_seconds = 0.0
         self.on_first: Callable[[], None] | None = None
         self._local = threading.local()
 
@@ -125,7 +126,9 @@ class CompileTimer(event.Listener):  # type: ignore[misc]
         self._local.depth -= 1
         if self._local.depth == 0:
             self.seconds += time.perf_counter() - self._local.started
-            self._local.cpu = self.here() + time.thread_time() - self._local.cpu_started
+            spent = time.thread_time() - self._local.cpu_started
+            self._local.cpu = self.here() + spent
+            self.cpu_seconds += spent
 
 
 compile_timer = CompileTimer()

@@ -24,14 +24,18 @@ class Usage:
         # Linux can forget the peak of before; elsewhere the peak is that of the process so far.
         with contextlib.suppress(OSError):
             _RESET.write_text("5")
-        self._wall, self._cpu, self._compiling = time.perf_counter(), _cpu_seconds(), compile_timer.seconds
+        self._wall, self._cpu = time.perf_counter(), _cpu_seconds()
+        self._compiling = compile_timer.cpu_seconds
 
     def as_dict(self) -> dict[str, float]:
-        """Seconds and megabytes so far. CPU time is that of all threads and of processes that have ended."""
+        """Seconds and megabytes so far.
+
+        CPU time is that of all threads and of processes that have ended; compiling is part of it.
+        """
         return {
             "wall_seconds": round(time.perf_counter() - self._wall, 3),
             "cpu_seconds": round(_cpu_seconds() - self._cpu, 3),
-            "compile_seconds": round(compile_timer.seconds - self._compiling, 3),
+            "compile_seconds": round(compile_timer.cpu_seconds - self._compiling, 3),
             "peak_mb": round(_peak_mb(), 1),
         }
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import hiero
+from benchmarks.kills import trial
 from hiero.manifest import Manifest
 from tests.experiments import FILES, STAGES, Experiment
 
@@ -350,3 +351,10 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.stages_run(capfd) == ["prep:test", "eval:test"]
     experiment.set(prep={"source_language": "de"})
     assert "prep: found no target_language, expected one" in experiment.error(capfd)
+
+
+@pytest.mark.heavy
+def test_killed_at_random_moments(experiment: Experiment) -> None:
+    """benchmarks/kills.py does so twenty times with the demo."""
+    kills = trial(experiment.path, experiment.folder, 4, seed=1)
+    assert kills.total() == 4
