@@ -14,7 +14,8 @@ From the first N pairs of a bitext:
 Every run is a process of its own with compiled kernels: CPU seconds of user and system, wall-clock seconds,
 peak resident memory, the same without mapped files (Linux), bytes written. What grows as a power of the size
 has an exponent, the slope of a line through the logarithms; "last" is that between the two largest sizes,
-where what is fixed weighs least. From the latter follows what a bitext of --target pairs would take.
+where what is fixed weighs least. What a bitext of --target pairs would take is reckoned from these two sizes,
+as a power and along a straight line, whichever is more.
 
 With --folder what was made and measured is kept there, and a run that was interrupted goes on where it was.
 """
@@ -109,9 +110,16 @@ class Series:
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
     """Of the line through the logarithms with the least squares."""
-    logs = [(math.log(x), math.log(y)) for x, y in points if y > 0]
+    logs = [(math.log(x), math.log(max(y, 1e-9))) for x, y in points]
     x_mean, y_mean = (math.fsum(column) / len(logs) for column in zip(*logs, strict=True))
     return sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
+
+
+def expected(curve: Sequence[tuple[float, float]], target: int) -> float:
+    """What the last two points say of a larger size, as a power or along a line, whichever is more."""
+    (x1, y1), (x2, y2) = curve[-2:]
+    line = y2 + (y2 - y1) / (x2 - x1) * (target - x2)
+    return max(line, y2 * (target / x2) ** slope([(x1, y1), (x2, y2)]))
 
 
 def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
@@ -120,20 +128,13 @@ def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
     for pairs, row in rows.items():
         print(f"| {pairs:,} | {' | '.join(f'{value:.1f}' for value in row.columns)} |")
     if len(rows) > 1:
-        curves = [
-            list(zip(rows, column, strict=True))
-            for column in zip(*(row.columns for row in rows.values()), strict=True)
-        ]
-        fits = [(slope(curve), slope(curve[-2:])) if curve[-1][1] > 0 else None for curve in curves]
-        last = list(rows)[-1]
-        every = (f"{fit[0]:.2f}" if fit else "–" for fit in fits)
-        ends = (f"{fit[1]:.2f}" if fit else "–" for fit in fits)
-        then = (
-            f"{curve[-1][1] * (target / last) ** fit[1]:.0f}" if fit else "–"
-            for curve, fit in zip(curves, fits, strict=True)
-        )
+        columns = zip(*(row.columns for row in rows.values()), strict=True)
+        curves = [list(zip(rows, column, strict=True)) for column in columns]
+        every = (f"{slope(curve):.2f}" for curve in curves)
+        last = (f"{slope(curve[-2:]):.2f}" for curve in curves)
+        then = (f"{expected(curve, target):.0f}" for curve in curves)
         print(f"| exponent | {' | '.join(every)} |")
-        print(f"| last | {' | '.join(ends)} |")
+        print(f"| last | {' | '.join(last)} |")
         print(f"| *{target:,}* | {' | '.join(then)} |", flush=True)
 
 

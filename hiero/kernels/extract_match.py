@@ -7,7 +7,7 @@ first word do; the one that is cheaper to look through is.
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.kernels.extract_phrase import match_at
+from hiero.kernels.extract_phrase import WINDOW, is_near, match_at
 from hiero.kernels.extract_rules import make_rules
 from hiero.kernels.extract_tables import (
     FOUND,
@@ -137,7 +137,7 @@ def extend_right(text, listed, patterns, trail, span, entry, side, gap):
     word = patterns.symbol[entry, patterns.shape[entry, 0] - 1]
     tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
     kind, out = patterns.place[side, 2], trail.round[1]
-    room = trail.match.shape[0]
+    room, size = trail.match.shape[0], text.src.shape[0]
     for k in range(patterns.place[side, 0], patterns.place[side, 1]):
         match = match_at(text.suffix, trail.match, listed, kind, k)
         start = match >> 16
@@ -148,6 +148,9 @@ def extend_right(text, listed, patterns, trail, span, entry, side, gap):
                     return False
                 trail.match[out] = match
                 out += 1
+            continue
+        # Most often there is nothing.
+        if span <= WINDOW and at + WINDOW < size and not is_near(text.src, at + 1, word):
             continue
         while at + 1 < start + span and text.src[at] != 0:
             at += 1
@@ -178,6 +181,8 @@ def extend_left(text, listed, patterns, trail, span, entry, side, gap):
             continue
         if gap:
             at -= 1
+            if span <= WINDOW and at + 1 >= WINDOW and not is_near(text.src, at + 1 - WINDOW, word):
+                continue
         while at >= 0 and text.src[at] != 0 and end - at <= span:
             if text.src[at] == word:
                 if out == room:

@@ -7,6 +7,8 @@ import numpy as np
 from hiero._jit import leaf
 from hiero.kernels.extract_tables import FOUND, GAP, SUFFIXES
 
+WINDOW = 16  # words that are looked at together: at least as many as the usual span
+
 
 @leaf
 def match_at(suffix, found, listed, kind, k):
@@ -16,6 +18,19 @@ def match_at(suffix, found, listed, kind, k):
     if kind == FOUND:
         return np.int64(found[k])
     return np.int64(listed[k])
+
+
+@leaf
+def is_near(src, low, word):
+    """Whether a word is in src[low:low + WINDOW].
+
+    It looks at all of them, whatever it finds, and takes places as unsigned, which need no test for being
+    counted from the end: so the loop becomes a few vector instructions.
+    """
+    near = False
+    for k in range(WINDOW):
+        near |= src[np.uint64(low) + np.uint64(k)] == word
+    return near
 
 
 @leaf
