@@ -34,12 +34,14 @@ examples:
   hiero tune -c experiment.yaml -o runs/mira --resume -j 8 --executor processes
   hiero tune -c experiment.yaml -o runs/big --executor dask://head:8786"""
 
-# What each key of ``tune`` is for, by groups; a test sees to it that none is missing.
+# What the keys of ``tune`` are for, by groups. Those that are missing here have flags, too.
 FLAGS: dict[str, dict[str, str]] = {
     "data": {
         "algorithm": "default sgd",
         "on": "set of data to learn from (default dev)",
         "sentences": "learn from N of them, chosen by seed (default 0: all)",
+        "lm": "given (default), or jackknife: a shard is decoded with one that has not seen its references",
+        "folds": "language models that --lm jackknife estimates (default 10)",
         "leave_one_out": "line N is pair N of the index: leave out rules that only it yields",
         "held_out": "set of data whose odd lines choose the epoch (default devtest, if there is one)",
     },
@@ -61,7 +63,7 @@ FLAGS: dict[str, dict[str, str]] = {
         "by_sentences": "a shard counts by its sentences when mixed (default for mira)",
         "select": "features kept when mixing; 0: all (default; iterselsgd: 100000)",
         "norm": "of a feature's weights over shards, by which it is selected (default l2)",
-        "average": "the answer is the average over epochs (default for sgd and mixsgd)",
+        "average": "the answer: the last weights, or their average (default epochs for sgd and mixsgd)",
     },
     "learning": {
         "metric": "sentence-level BLEU: liang, lin, ..., or previous: BLEU with the other sentences",
@@ -70,12 +72,17 @@ FLAGS: dict[str, dict[str, str]] = {
         "draws": "pairs drawn for a sentence (pro)",
         "keep": "pairs kept of them (pro)",
         "threshold": "smallest difference in the metric of a pair (pro)",
+        "soft": "accept drawn pairs by lot, larger differences more often (pro)",
+        "length_deviations": "refuse pairs whose lengths differ by more than X deviations (pro; 0: none)",
+        "largest": "keep pairs with the largest differences (default), or those drawn first (pro)",
         "loss": "of a pair",
         "margin": "between the scores of a pair (default 1)",
+        "by_gold": "what the difference in the metric scales: nothing (default), the margin, or the loss",
         "update": "after each pair, or after each sentence",
         "rate": "of learning (default: 1e-4; adagrad 0.02)",
         "decay": "of the rate (default none)",
         "decay_after": "sentences after which the rate falls (default 1000)",
+        "epsilon": "adagrad: added to the root of summed squares (default 0)",
         "l1": "adagrad, pro: strength of regularisation (default: adagrad 0.1)",
     },
     "MIRA": {
@@ -118,12 +125,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--features", metavar="A,B,...", help="templates of features, as in hiero decode")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     hints = typing.get_type_hints(TuneConfig)
-    for title, keys in FLAGS.items():
+    further = {key: "see the section tune" for key in hints if key not in _named()}
+    for title, keys in (FLAGS | ({"further": further} if further else {})).items():
         group = command.add_argument_group(title)
         for key, text in keys.items():
             flag = f"--{key.replace('_', '-')}"
             group.add_argument(flag, dest=f"tune_{key}", help=text, **_kind(hints[key]))
     command.set_defaults(run=run)
+
+
+def _named() -> set[str]:
+    return {key for keys in FLAGS.values() for key in keys}
 
 
 def _kind(hint: Any) -> dict[str, Any]:

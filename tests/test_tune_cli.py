@@ -1,0 +1,437 @@
+"""``hiero tune``: what is made and shown, what is refused, and how it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import hiero
+from hiero.cli.main import parser
+from hiero.cli.tune import FLAGS
+from hiero.errors import ConfigError, FormatError, HieroError
+from hiero.formats.weights import read_weights
+from hiero.rundir import resolved
+from hiero.symbols import Symbols
+from hiero.tune.finite import NotFinite
+from hiero.tune.settings import TuneConfig
+from hiero.tuning import tune
+from tests.tune_worlds import Tuning
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Tuning:
+    return Tuning(tmp_path / "exp")
+
+
+def weights_in(path: Path) -> dict[str, float]:
+    return dict(read_weights(path, Symbols()).items())
+
+
+def test_weights_that_translate(world: Tuning, capfd: Capture) -> None:
+    assert world.run() == 0
+    captured = capfd.readouterr()
+    made = sorted(path.name for path in world.out.iterdir())
+    assert made == sorted(
+        ["config.yaml", "epochs", "lock", "log.jsonl", "tune.json", "weights.gz"]
+        + [f"weights.0{epoch}.gz" for epoch in (1, 2, 3)]
+    )
+    chosen = re.fullmatch(
+        r"epoch (\d) of 3: (.*): BLEU 100.00 \(brevity 1.000\) on odd lines of devtest, which chose it; "
+        r"BLEU 100.00 \(brevity 1.000\) on even lines\n",
+        captured.out,
+    )
+    assert chosen is not None
+    assert chosen[2] == str(world.out / "weights.gz")
+    assert world.answer()["weights.gz"] == world.answer()[f"weights.0{chosen[1]}.gz"]
+    learnt = weights_in(world.out / "weights.gz")
+    assert learnt["Right"] > 0 > learnt["Wrong"]
+    model = hiero.load(grammar=world.folder / "grammar", weights=world.out / "weights.gz")
+    best = model.translate("f a d e")
+    assert best is not None
+    assert best.text == "F A D E"
+    lines = [line for line in captured.err.splitlines() if not line.startswith("hiero: compiling")]
+    assert lines[0].split("  ")[0] == "epoch"
+    assert [line.split()[0] for line in lines[1:4]] == ["1", "2", "3"]
+    log = [json.loads(line) for line in (world.out / "log.jsonl").read_text().splitlines()]
+    assert [record["epoch"] for record in log] == [1, 2, 3]
+    assert log[0]["sentences"] == 12
+    # What was written is the configuration of the same run.
+    kept = yaml.safe_load((world.out / "config.yaml").read_text())
+    assert kept["tune"]["metric"] == "liang"
+    assert kept["data"]["dev"]["source"] == str(world.folder / "dev.src")
+
+
+def test_flags_win(world: Tuning) -> None:
+    world.set(data={"text": world.config["data"]["dev"]})
+    more = ["--on", "text", "--epochs", "1", "--no-unique", "--kbest", "7", "--features", "shape"]
+    assert world.run("-q", *more, "--held-out", "text") == 1  # what is learnt from cannot choose
+    assert world.run("-q", *more) == 0
+    kept = yaml.safe_load((world.out / "config.yaml").read_text())
+    assert (kept["tune"]["on"], kept["tune"]["unique"], kept["tune"]["kbest"]) == ("text", False, 7)
+    assert kept["features"]["templates"] == ["shape"]
+    assert kept["seed"] == 7
+
+
+def test_every_key_has_its_flag() -> None:
+    keys = [key for group in FLAGS.values() for key in group]
+    fields = [field.name for field in dataclasses.fields(TuneConfig)]
+    assert sorted(set(keys)) == sorted(keys)
+    assert set(keys) <= set(fields)
+    known = parser().parse_args(["tune", "-c", "x", "-o", "y"])
+    assert {f"tune_{name}" for name in fields} <= set(vars(known))
+
+
+def test_nothing_held_out(world: Tuning, capfd: Capture) -> None:
+    world.set(tune={"held_out": None, "epochs": 2})
+    assert world.run() == 0
+    captured = capfd.readouterr()
+    assert captured.out.endswith("weights.gz (the last: nothing is held out)\n")
+    assert "nothing is held out: the last epoch is the answer" in captured.err
+    # Nothing is what it says, too, when the configuration is read again.
+    kept = yaml.safe_load((world.out / "config.yaml").read_text())
+    assert kept["tune"]["held_out"] is None
+
+
+def test_from_python(world: Tuning) -> None:
+    tuned = tune(world.path, world.out, epochs=2, rate=0.2)
+    assert tuned.weights == world.out / "weights.gz"
+    assert len(tuned.log) == 2
+    assert tuned.chosen["report_bleu"] == 100
+    content = yaml.safe_load((world.out / "config.yaml").read_text())
+    again = tune(content, world.folder / "again")
+    assert again.weights.read_bytes() == tuned.weights.read_bytes()
+    with pytest.raises(ConfigError, match=r"tune: unknown key 'rates'; did you mean 'rate'\?"):
+        tune(world.path, world.folder / "third", rates=0.2)
+
+
+def test_what_is_learnt_on_is_where_it_says(world: Tuning, capfd: Capture) -> None:
+    """Grammars that sentences name are beside each text, and not beside where the command is given."""
+    for name, place in (("dev", "one"), ("devtest", "two")):
+        folder = world.folder / place
+        folder.mkdir()
+        (folder / "g").write_bytes((world.folder / "grammar").read_bytes())
+        tagged = [f'<seg grammar="g"> {line} </seg>' for line in world.lines(f"{name}.src")]
+        world.file(f"{place}/{name}.src", tagged)
+        world.config["data"][name]["source"] = f"{place}/{name}.src"
+    (world.folder / "lm").write_text(
+        "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-1\t<s>\n-1\t</s>\n\n\\end\\\n"
+    )
+    world.set(grammar=None, lm=[{"path": "lm"}])
+    assert world.run("-q") == 0
+    assert "BLEU 100.00 (brevity 1.000) on even lines" in capfd.readouterr().out
+    (world.folder / "two" / "g").write_bytes(b"[X] ||| a ||| A ||| Right=1\n")
+    assert "grammars of data: devtest: has changed since" in world.error(capfd, "--resume")
+
+
+# ---- going on
+
+
+def test_what_is_there_is_not_lost(world: Tuning, capfd: Capture) -> None:
+    assert world.run("-q", "--epochs", "2") == 0
+    said = capfd.readouterr().out
+    message = world.error(capfd, "--epochs", "2")
+    assert message.endswith(
+        "found a run of hiero tune, 2 epochs done, expected a new directory (--resume goes on with it)"
+    )
+    before = world.answer()
+    assert world.run("-q", "--epochs", "2", "--resume") == 0
+    assert capfd.readouterr().out == said
+    assert world.answer() == before
+    assert "--resume" in (world.error(capfd, "--epochs", "2"))
+
+
+def test_more_epochs_are_as_if_there_had_been_more(world: Tuning, capfd: Capture) -> None:
+    assert world.run("-q", "--epochs", "1") == 0
+    assert world.run("-q", "--resume") == 0
+    found, world.out = world.answer(), world.folder / "other"
+    assert world.run("-q") == 0
+    assert world.answer() == found
+    assert world.error(capfd, "--resume", "--epochs", "2").endswith(
+        "tune: epochs: found 2, expected at least the 3 that are done"
+    )
+
+
+def test_another_run_is_not_gone_on_with(world: Tuning, capfd: Capture) -> None:
+    assert world.run("-q") == 0
+    assert world.error(capfd, "--resume", "--rate", "0.5") == (
+        f"{world.out}: tune: rate: found 0.5, expected 0.1, as it was begun (-o names another directory)"
+    )
+    assert "features: templates: found" in world.error(capfd, "--resume", "--features", "shape")
+    world.set(search={"pop_limit": 30})
+    assert "search: pop_limit: found 30, expected 200" in world.error(capfd, "--resume")
+    world.set(search=None)
+    text = world.lines("dev.ref")
+    world.file("dev.ref", [text[1], *text[1:]])
+    assert "data: dev: references: entry 1: has changed since" in world.error(capfd, "--resume")
+    world.file("dev.ref", text)
+    assert world.run("-q", "--resume") == 0
+    (world.out / "tune.json").write_text("{")
+    assert "tune.json: found damage" in world.error(capfd, "--resume")
+
+
+def test_nobodys_files_are_mixed_with_ours(world: Tuning, capfd: Capture) -> None:
+    world.out.mkdir()
+    (world.out / "thesis.tex").touch()
+    for more in ([], ["--resume"]):
+        assert "found other files, expected a new directory, or one with tune.json" in world.error(
+            capfd, *more
+        )
+    world.out = world.folder / "grammar"
+    assert world.error(capfd).endswith("grammar: found a file, expected a directory")
+
+
+def test_two_runs_in_one_directory(world: Tuning, capfd: Capture) -> None:
+    world.out.mkdir()
+    with open(world.out / "lock", "a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert world.error(capfd) == f"{world.out}: found another hiero tune at work here, expected none"
+    assert world.run("-q") == 0
+
+
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # who is killed closes no files
+@pytest.mark.parametrize("algorithm", ["itermixsgd", "mira", "adagrad", "kbmira"])
+def test_interrupted_anywhere(world: Tuning, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+    """As if killed before each of the moments at which something gets its name."""
+    more = ["-q", "--algorithm", algorithm, "--shards", "2", "--epochs", "2"]
+    assert world.run(*more) == 0
+    whole, replace = world.answer(), os.replace
+    moment, finished = 0, False
+    while not finished:
+        world.out = world.folder / f"killed{moment}"
+        left = moment
+
+        def counted(source: Any, target: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            replace(source, target)
+
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr("os.replace", counted)
+            finished = world.run(*more) == 0
+        assert world.run(*more, "--resume") == 0
+        assert world.answer() == whole, moment
+        moment += 3
+    assert moment > 15
+
+
+# ---- processes of their own
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(Path(hiero.__file__).parents[1])}
+
+
+def started(world: Tuning, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "hiero.cli.main", *world.command(*more)]
+    return subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 120
+    while not path.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert path.exists()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_ctrl_c(world: Tuning, executor: str) -> None:
+    lines = world.lines("dev.src") * 20
+    world.file("dev.src", lines)
+    world.file("dev.ref", [line.upper() for line in lines])
+    more = ("--algorithm", "itermixsgd", "--shards", "3", "-j", "2", "--executor", executor, "--epochs")
+    process = started(world, *more, "1000")
+    wait_for(world.out / "weights.02.gz", process)
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 10
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "hiero: interrupted; --resume goes on"
+    assert "Traceback" not in err
+    done = len((world.out / "log.jsonl").read_text().splitlines())
+    assert not list(world.out.rglob("*.part"))
+    assert world.run("-q", *more, str(done + 2), "--resume") == 0
+    found, world.out = world.answer(), world.folder / "whole"
+    assert world.run("-q", *more, str(done + 2)) == 0
+    assert world.answer() == found
+
+
+FULL = """
+import os, resource, signal, sys
+from hiero.cli.main import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
+@pytest.mark.parametrize("room", [1000, 2500])
+def test_no_room(world: Tuning, room: int) -> None:
+    """With room for next to nothing, and with room for what is first, but not for weights."""
+    command = [sys.executable, "-c", FULL, str(room), *world.command("-q")]
+    # Nothing is compiled: the cache of machine code would need room as well.
+    env = environment() | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
+    process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert process.stderr.count("\n") == 1, process.stderr
+    assert "found file too large, expected room to write" in process.stderr
+    assert not [path for path in world.out.rglob("*") if path.name.endswith(".part")]
+    assert world.run("-q", "--resume") == 0
+
+
+# ---- mistakes
+
+
+def lacks(**sections: Any) -> Any:
+    return lambda world: world.set(**sections)
+
+
+def cut(name: str, lines: int) -> Any:
+    return lambda world: world.file(name, world.lines(name)[:lines])
+
+
+def gone(name: str) -> Any:
+    return lambda world: (world.folder / name).unlink()
+
+
+def text(name: str, lines: list[str]) -> Any:
+    return lambda world: world.file(name, lines)
+
+
+DEV = {"source": "dev.src", "references": "dev.ref"}
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        (None, ["--on", "dve"], "tune: on: unknown set 'dve'; did you mean 'dev'?"),
+        (None, ["--held-out", "dev"], "held_out: found dev, which is learnt from, expected another set"),
+        (None, ["--held-out", "tst"], "tune: held_out: unknown set 'tst'; did you mean 'devtest'?"),
+        (None, ["--start", "unifrom"], "/unifrom, expected zero, uniform or a file of weights"),
+        (None, ["--stale"], "tune: stale: found true with sgd"),
+        (None, ["--rate", "-1"], "tune: rate: found -1.0, expected a number above 0"),
+        (None, ["--rate", "nan"], "tune: rate: found nan, expected a number above 0"),
+        (None, ["--kbest", "0"], "tune: kbest: found 0, expected at least 1"),
+        (None, ["--executor", "slurm"], "executor: found 'slurm', expected threads, processes or dask://HOST:PORT"),
+        (None, ["--leave-one-out"], "leave_one_out: found true, expected a grammar that is an index with it"),
+        (None, ["--metric", "blue"], "blue"),
+        (cut("dev.ref", 11), [], "dev.ref: found 11 lines, expected 12, as in "),
+        (cut("devtest.ref", 5), [], "devtest.ref: found 5 lines, expected 6, as in "),
+        (gone("dev.ref"), [], "dev.ref: found no such file, expected it, as data: dev"),
+        (gone("grammar"), [], "grammar: found no such file, expected it, as grammar: "),
+        (text("dev.ref", [""] * 12), [], "found 12 sentences, none with words and a reference"),
+        (text("dev.src", ["x"] * 12), ["--kbest", "1"], ""),
+        (lacks(data={"dev": {"source": "dev.src"}}), [], "tune: on: found dev, which has no references"),
+        (lacks(data={"dev": DEV}), ["--held-out", "x"], "unknown set 'x'; there is no other in data"),
+        (lacks(grammar=[{"index": "train"}]), [], "found index: train, expected its path (hiero run"),
+        (lacks(lm=[{"estimate": "dev.ref"}]), [], "lm: entry 1: found no path, expected one (hiero run"),
+        (lacks(prep={"tokenize": False, "normalize_punctuation": False}), [], "prep: found with hiero tune"),
+        (lacks(tune={"epohcs": 3}), [], "unknown key 'epohcs'; did you mean 'epochs'?"),
+        (lacks(search={"max_edges": 1, "pop_limit": 0}), [], ""),
+    ],
+)  # fmt: skip
+def test_mistakes(world: Tuning, capfd: Capture, change: Any, more: list[str], message: str) -> None:
+    if change is not None:
+        change(world)
+    if message:
+        assert message in world.error(capfd, *more)
+    else:
+        assert world.run("-q", *more) in (0, 1)
+        assert capfd.readouterr().err.count("\n") <= 1
+
+
+def test_usage(world: Tuning, capfd: Capture) -> None:
+    assert "argument -j: found 0" in world.error(capfd, "-j", "0", code=2)
+    with pytest.raises(SystemExit) as stopped:
+        world.run("--algorithm", "mirra")
+    assert stopped.value.code == 2
+    assert "invalid choice: 'mirra'" in capfd.readouterr().err
+
+
+def test_what_cannot_be_learnt_from_is_counted(world: Tuning, capfd: Capture) -> None:
+    source, reference = world.lines("dev.src"), world.lines("dev.ref")
+    world.file("dev.src", ["", *source[1:]])
+    world.file("dev.ref", [reference[0], "", "", *reference[3:11], "Q"])
+    world.set(search={"pass_through": "none"})
+    world.file("dev.src", ["", *source[1:10], "z", source[11]])
+    assert world.run("--epochs", "2") == 0
+    said = capfd.readouterr().err
+    assert said.count("1 has no words, 2 have no reference, 1 has no derivation: not learnt from") == 1
+    assert said.count("all translations are equally good by the metric") == 1
+
+
+def test_no_derivation_at_all(world: Tuning, capfd: Capture) -> None:
+    world.set(search={"pass_through": "none"})
+    world.file("dev.src", ["z"] * 12)
+    message = world.error(capfd)
+    assert message.startswith("found 12 sentences and not one derivation, expected some")
+    assert world.error(capfd, "--resume") == message
+
+
+def test_a_feature_that_never_fires(world: Tuning, capfd: Capture) -> None:
+    rules = [f"{rule} Never=0" for rule in world.lines("grammar")]
+    world.file("grammar", rules)
+    assert world.run("--epochs", "1") == 0
+    assert "a feature that no translation has: Never;" in capfd.readouterr().err
+
+
+def test_weights_that_are_no_numbers(world: Tuning, capfd: Capture) -> None:
+    for executor in ("threads", "processes"):
+        world.out = world.folder / executor
+        message = world.error(capfd, "--rate", "1e308", "--executor", executor)
+        assert message.startswith("feature '")
+        assert "expected a finite number (the weights explode: try a lower rate)" in message
+        if os.environ.get("NUMBA_DISABLE_JIT"):
+            break  # a process that begins with interpreted kernels takes its time
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FormatError("x", 3, found="a", expected="b", hint="c"),
+        NotFinite(3, float("inf"), "its weight", "hint", "name"),
+        HieroError("plain"),
+    ],
+)
+def test_errors_come_back_from_other_processes(error: HieroError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.__dict__ == error.__dict__
+
+
+def test_a_configuration_in_full_is_read_as_itself(world: Tuning) -> None:
+    config = hiero.config.read_config(world.path)
+    for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").resolved()):
+        whole = dataclasses.replace(config, tune=section)
+        assert hiero.config.config_of(resolved(whole)).tune == section
