@@ -64,7 +64,7 @@ class BatchLoop(Loop):
             "new_candidates": new,
             "candidates": len(self.lists),
             "change": change,
-            **happened,
+            **{f"fit_{name}": value for name, value in happened.items()},
             "converged": bool(new == 0 or change < SMALLEST_CHANGE),
         }
 
