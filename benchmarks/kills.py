@@ -58,8 +58,11 @@ def trial(config: Path, folder: Path, kills: int, seed: int, threads: int = 1) -
         program = [sys.executable, "-m", "hiero.cli.main", "run", str(config), "-q", "-j", str(threads)]
         return [*program, "-o", str(folder / name)]
 
-    subprocess.run(command("whole"), check=True, stdout=subprocess.DEVNULL)
-    stages = json.loads((folder / "whole" / "manifest.json").read_text())["stages"]
+    for name in ("whole", "killed"):  # the second time, nothing has to be compiled any more
+        subprocess.run(command(name), check=True, stdout=subprocess.DEVNULL)
+    compare(folder)
+    stages = json.loads((folder / "killed" / "manifest.json").read_text())["stages"]
+    shutil.rmtree(folder / "killed")
     # Long enough for any stage to come to its end now and then.
     longest = 1.5 * max(entry["wall_seconds"] for entry in stages.values())
     dice, seen, log = random.Random(seed), Counter[str](), folder / "killed" / "log.jsonl"
@@ -68,8 +71,9 @@ def trial(config: Path, folder: Path, kills: int, seed: int, threads: int = 1) -
         with subprocess.Popen(command("killed"), stdout=subprocess.DEVNULL) as process:
             while process.poll() is None and not (log.exists() and log.stat().st_size > length):
                 time.sleep(0.001)  # until work begins: starting Python takes longer than some stages
-            time.sleep(dice.uniform(0, longest))
-            if process.poll() is None:
+            try:
+                process.wait(dice.uniform(0, longest))
+            except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
         if process.returncode == -signal.SIGKILL:
             seen[(stages_begun(log) or ["before any stage"])[-1]] += 1
