@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hiero.formats.text import open_output
+from hiero.rundir import LOCK
 from hiero.sections import WeightsSection
 from hiero.stages import Figures, Plan, Stage, Task
 from hiero.tune.table import Table
+from hiero.tunedir import STATE
 from hiero.tuning import ANSWER, Tuned, Tuning
 from hiero.watch import Watch
 
@@ -55,10 +57,19 @@ def _tuning(tuning: Tuning, folder: Path, output: Path) -> Callable[[Task], Figu
         tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch)
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())
+        _tidy(folder)
         chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
         return {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
 
     return work
+
+
+def _tidy(folder: Path) -> None:
+    """Keep what is worth a look: the weights of all epochs, and the log."""
+    (folder / STATE).unlink()  # first: what is left could not be gone on with
+    (folder / LOCK).unlink()
+    for made in ("epochs", "jackknife"):
+        shutil.rmtree(folder / made, ignore_errors=True)
 
 
 class _Rows:
