@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero.formats.text import open_output
-from hiero.rundir import LOCK
+from hiero.rundir import CONFIG, LOCK
 from hiero.sections import WeightsSection
 from hiero.stages import Figures, Plan, Stage, Task
 from hiero.tune.table import Table
@@ -66,8 +66,8 @@ def _tuning(tuning: Tuning, folder: Path, output: Path) -> Callable[[Task], Figu
 
 def _tidy(folder: Path) -> None:
     """Keep what is worth a look: the weights of all epochs, and the log."""
-    (folder / STATE).unlink()  # first: what is left could not be gone on with
-    (folder / LOCK).unlink()
+    for name in (STATE, CONFIG, LOCK):  # the first of them first: what is left could not be gone on with
+        (folder / name).unlink()
     for made in ("epochs", "jackknife"):
         shutil.rmtree(folder / made, ignore_errors=True)
 

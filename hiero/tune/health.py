@@ -139,13 +139,16 @@ class Health:
             return ""
         where = "held-out" if key == "held_out_brevity" else "tuning"
         what = f"translations of the {where} set have {ratio:.2f} times the length of the references"
+        cures = []
         if self.config.algorithm == "mert":
-            return f"{what}: try more restarts, or start: uniform"
-        metric = (
-            "" if self.config.metric == "previous" else "metric: previous (BLEU with the other sentences), "
-        )
-        cure = "a lower rate, " if self.config.rate else "a smaller c, " if self.config.c else ""
-        return f"{what}: try {metric}{cure}or start: uniform"
+            cures.append("more restarts")
+        elif self.config.is_online and self.config.metric != "previous":
+            cures.append("metric: previous (BLEU with the other sentences)")
+        if self.config.rate or self.config.c:
+            cures.append("a lower rate" if self.config.rate else "a smaller c")
+        if self.config.start == "zero":
+            cures.append("start: uniform")
+        return f"{what}: try {' or '.join(cures) or 'another metric'}"
 
     def _explodes(self) -> str:
         if len(self.norms) < 2 or not self.norms[-2] or self.norms[-1] < EXPLODES * self.norms[-2]:

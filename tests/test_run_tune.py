@@ -1,0 +1,116 @@
+"""``hiero run`` with a stage that tunes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.experiments import Experiment
+
+Capture = pytest.CaptureFixture[str]
+TUNE = {"algorithm": "itermixsgd", "shards": 2, "epochs": 2, "kbest": 10, "held_out": "test"}
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    experiment = Experiment(tmp_path / "exp")
+    experiment.set(weights=None, tune=TUNE, eval={"metrics": ["bleu"], "tokenize": "none", "trials": 10})
+    return experiment
+
+
+def test_what_is_learnt_is_translated_with(experiment: Experiment, capfd: Capture) -> None:
+    stages = experiment.stages_run(capfd)
+    assert stages.index("index") < stages.index("tune") < stages.index("decode:dev")
+    made = experiment.artefacts()
+    tuned = {name for name in made if name.startswith("tune/")}
+    assert tuned == {"tune/weights.01.gz", "tune/weights.02.gz", "tune/weights.gz"}
+    assert made["weights.gz"] == made["tune/weights.gz"]
+    model = yaml.safe_load(made["model.yaml"])
+    assert model["weights"] == {"path": "weights.gz"}
+    entry = json.loads((experiment.out / "manifest.json").read_text())["stages"]["tune"]
+    assert entry["figures"]["epochs"] == 2
+    assert entry["settings"]["tune"]["rate"] == 1e-4
+    assert "data: dev: references: entry 1" in entry["inputs"]
+
+    assert experiment.stages_run(capfd, "-j", "2") == []
+    experiment.set(tune=TUNE | {"rate": 0.01})
+    assert "tune" in experiment.stages_run(capfd)
+    (experiment.folder / "dev.en").write_text("the house\nhe has read the house\n")
+    assert experiment.stages_run(capfd)[0] == "tune"
+
+
+def test_the_bitext_is_learnt_from_without_rules_of_its_own(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(tune=TUNE | {"on": "train", "held_out": "dev"})
+    assert experiment.run() == 0
+    said = capfd.readouterr().err
+    assert (
+        "train.index is made of the sentences of train: with leave_one_out: true, none is translated by"
+        in said
+    )
+    experiment.set(tune=TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True})
+    assert experiment.run() == 0
+    assert "made of the sentences" not in capfd.readouterr().err
+
+
+def test_left_out_of_an_index_that_is_of_something_else(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(tune=TUNE | {"leave_one_out": True})
+    message = experiment.error(capfd)
+    assert "dev.de:1: found another sentence, expected that of pair 1 of " in message
+
+
+def test_grammars_of_sentences(experiment: Experiment, capfd: Capture) -> None:
+    assert experiment.run("-q") == 0
+    expected = experiment.artefacts()["weights.gz"]
+    experiment.set(grammar=[{"index": "train", "write": "per_sentence"}])
+    assert experiment.run("-q") == 0
+    assert experiment.artefacts()["weights.gz"] == expected
+    experiment.set(tune=TUNE | {"on": "train"})
+    assert "tune: on: train: found it with grammars written per_sentence" in experiment.error(capfd)
+
+
+def test_weights_are_given_or_learnt(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(weights={"path": "weights"})
+    assert "weights: found with tune, which makes them; expected one of them" in experiment.error(capfd)
+    experiment.set(weights=None, tune=TUNE | {"start": "weights"})
+    assert experiment.run("-q") == 0
+    experiment.set(tune=TUNE | {"on": "dve"})
+    assert "tune: on: unknown set 'dve'; did you mean 'dev'?" in experiment.error(capfd)
+
+
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # who is killed closes no files
+def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if killed before each of the moments at which something gets its name."""
+    assert experiment.run("-q") == 0
+    whole, replace = experiment.artefacts(), os.replace
+    moment, finished = 6, False
+    while not finished:
+        experiment.out = experiment.folder / f"killed{moment}"
+        left = moment
+
+        def counted(source: Any, target: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            replace(source, target)
+
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr("os.replace", counted)
+            finished = experiment.run("-q") == 0
+        assert experiment.run("-q") == 0
+        assert experiment.artefacts() == whole, moment
+        moment += 5
+    assert moment > 30
