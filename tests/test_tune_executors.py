@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import hiero
-from hiero.bundled import path as bundled
+from hiero import bundled
 from hiero.errors import HieroError
 from hiero.tune.decoding import stop
 from hiero.tune.executors import open_executor, run_all
@@ -230,12 +231,16 @@ def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_at_random_moments(tmp_path: Path, executor: str) -> None:
     """HIERO_KILLS=10 does it more often."""
     config = tmp_path / "exp.yaml"
-    sets = {"dev": "dev", "devtest": "devtest"}
-    data = "".join(
-        f"  {key}: {{source: {bundled(f'demo.{name}.de')}, references: {bundled(f'demo.{name}.en')}}}\n"
-        for key, name in sets.items()
+    for name in bundled.names():
+        shutil.copyfile(bundled.path(name), tmp_path / name)
+    config.write_text(
+        "data:\n"
+        "  dev: {source: demo.dev.de, references: demo.dev.en}\n"
+        "  devtest: {source: demo.devtest.de, references: demo.devtest.en}\n"
+        "grammar: [path: demo.grammar.gz]\n"
+        "lm: [path: demo.lm.arpa.gz]\n"
+        "features: {templates: [rule_id, shape]}\n"
     )
-    config.write_text(f"data:\n{data}features: {{templates: [rule_id, shape]}}\n")
     options = "--algorithm itermixsgd --shards 4 --epochs 5 --kbest 50 -j 2 -q --executor"
     command = [
         sys.executable,
