@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import kenlm
+import numpy as np
 import pytest
 
-from grammars.make_demo.__main__ import SIZES, WEIGHTS, files, pack
-from grammars.make_demo.extract import grammar, lexicon
-from grammars.make_demo.ngrams import Model
-from grammars.make_demo.trees import Node, leaf, rule, spell
+from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install, pack
+from grammars.make_demo.trees import Node, leaf, rule
 from hiero import bundled
+from hiero.cli.main import main
 from hiero.errors import HieroError
 
+ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
+NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e-?\d+)?\b")
 FEATURES = [line.split()[0] for line in WEIGHTS.splitlines()]
 
 
@@ -33,9 +36,22 @@ def made() -> dict[str, str]:
 
 
 def test_the_script_still_writes_what_is_committed(made: dict[str, str]) -> None:
-    assert sorted(made) == bundled.names()
+    assert sorted([*made, *TRAINED.values()]) == bundled.names()
     # Compared unpacked: the bytes of a gzip stream differ between zlib and its faster rivals.
     assert [name for name, text in made.items() if read(name) != text] == []
+
+
+@pytest.mark.heavy
+def test_the_models_are_what_the_configuration_makes_of_the_bitext(tmp_path: Path) -> None:
+    config = Path(__file__).parents[1] / "configs" / "demo.yaml"
+    assert main(["run", "-q", str(config), "-o", str(tmp_path / "run"), *ONLY]) == 0
+    install(tmp_path / "run", tmp_path)
+    for name in TRAINED.values():
+        made, known = gzip.decompress((tmp_path / name).read_bytes()).decode(), read(name)
+        assert NUMBER.sub("#", made) == NUMBER.sub("#", known)
+        # Logarithms differ in their last digit from one machine to the next.
+        numbers = [np.array(NUMBER.findall(text), np.float64) for text in (made, known)]
+        np.testing.assert_allclose(*numbers, rtol=1e-5, atol=1e-6)
 
 
 def test_packing_leaves_no_trace_of_time_or_place(tmp_path: Path) -> None:
@@ -47,7 +63,7 @@ def test_packing_leaves_no_trace_of_time_or_place(tmp_path: Path) -> None:
 
 
 def test_size() -> None:
-    assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_000_000
+    assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_500_000
 
 
 def test_unknown_file_is_one_line_with_the_nearest_name() -> None:
@@ -88,27 +104,28 @@ def test_grammar_is_hiero_and_its_features_hang_together() -> None:
         assert lhs == "[X]"
         assert [symbols[k] for k in gaps] == ["[X,1]", "[X,2]"][: len(gaps)]
         assert all(b - a > 1 for a, b in pairwise(gaps))
-        assert sorted(word for word in tgt.split() if word in ("[1]", "[2]")) == ["[1]", "[2]"][: len(gaps)]
+        assert (
+            sorted(word for word in tgt.split() if word.startswith("[X,")) == ["[X,1]", "[X,2]"][: len(gaps)]
+        )
         assert list(values) == FEATURES[:7]
         n, c = (10 ** float(values[name]) - 1 for name in ("SampleCountF", "CountEF"))
         assert float(values["EgivenFCoherent"]) == pytest.approx(-math.log10(c / n), abs=1e-4)
-        assert float(values["IsSingletonF"]) == (round(n) == 1)
+        assert values["IsSingletonF"] in ("0", "1")
+        assert round(n) > 1 or values["IsSingletonF"] == "1"
         assert float(values["IsSingletonFE"]) == (round(c) == 1)
         assert round(n) <= 300
         for i, j in (map(int, link.split("-")) for link in links.split()):
             assert i not in gaps
-            assert tgt.split()[j] not in ("[1]", "[2]")
+            assert not tgt.split()[j].startswith("[X,")
 
 
 @pytest.mark.parametrize(
     ("src", "tgt"),
     [
-        ("[X,1] hat [X,2] versprochen", "[1] promised [2]"),
-        ("[X,1] hat mir [X,2] versprochen", "[1] promised me [2]"),
-        ("macht [X,1] auf", "opens [1]"),
-        ("will [X,1] kaufen", "wants to buy [1]"),
-        ("vor [X,1]", "[1] ago"),
-        ("vor [X,1]", "in front of [1]"),
+        ("[X,1] hat [X,2] versprochen", "[X,1] promised [X,2]"),
+        ("[X,1] hat mir [X,2] versprochen", "[X,1] promised me [X,2]"),
+        ("will [X,1] kaufen", "wants to buy [X,1]"),
+        ("vor [X,1]", "in front of [X,1]"),
         ("bank", "bank"),
         ("bank", "bench"),
         ("schloss", "castle"),
@@ -118,29 +135,6 @@ def test_grammar_is_hiero_and_its_features_hang_together() -> None:
 )
 def test_grammar_holds(src: str, tgt: str) -> None:
     assert f"[X] ||| {src} ||| {tgt} ||| " in read("demo.grammar.gz")
-
-
-def test_rules_and_features_of_a_corpus_one_can_count_by_hand() -> None:
-    def promised(who: str, english: str, what: Node) -> Node:
-        return rule("1 hat:h 2 versprochen:v", "1 promised:hv 2", leaf(who, english), what)
-
-    corpus = [promised("er", "he", leaf("geld", "money")), promised("sie", "she", leaf("geld", "cash"))]
-    table = lexicon([spell(node) for node in corpus])
-    lines = {tuple(line.split(" ||| ")[1:3]): line.split(" ||| ")[3:] for line in grammar(corpus, table)}
-    features, links = lines["[X,1] hat [X,2] versprochen", "[1] promised [2]"]
-    assert links == "1-1 3-1"
-    # Each "promised" has two links: p(hat | promised) = p(versprochen | promised) = 1/2.
-    assert features == (
-        "EgivenFCoherent=0 SampleCountF=0.47712 CountEF=0.47712 "
-        "MaxLexFgivenE=0.60206 MaxLexEgivenF=0 IsSingletonF=0 IsSingletonFE=0"
-    )
-    features, links = lines["geld", "cash"]
-    assert links == "0-0"
-    assert features == (
-        "EgivenFCoherent=0.30103 SampleCountF=0.47712 CountEF=0.30103 "
-        "MaxLexFgivenE=0 MaxLexEgivenF=0.30103 IsSingletonF=0 IsSingletonFE=1"
-    )
-    assert ("hat", "promised") not in lines  # the other half of its translation stands elsewhere
 
 
 def test_language_model_sums_to_one_and_is_what_kenlm_reads(tmp_path: Path) -> None:
@@ -164,16 +158,6 @@ def test_language_model_sums_to_one_and_is_what_kenlm_reads(tmp_path: Path) -> N
 def advance(lm: kenlm.Model, state: kenlm.State, word: str) -> tuple[kenlm.State, float]:
     after = kenlm.State()
     return after, lm.BaseScore(state, word, after)
-
-
-def test_witten_bell_by_hand() -> None:
-    model = Model([["a", "b"], ["a"]], 2)
-    # After "a" come "b" and the end, once each: two counts, two kinds.
-    unigram = {word: (count + 3 / 4) / 8 for word, count in {"a": 2, "b": 1, "</s>": 2}.items()}
-    assert model.probability["b",] == pytest.approx(unigram["b"])
-    assert model.probability["a", "b"] == pytest.approx((1 + 2 * unigram["b"]) / 4)
-    assert model.backoff(("a",)) == pytest.approx(2 / 4)
-    assert sum(unigram.values()) + model.unknown == pytest.approx(1)
 
 
 def test_the_dev_sets_have_something_to_decide() -> None:

@@ -1,16 +1,20 @@
-"""Write the bundled model: ``python -m grammars.make_demo [FOLDER]``, by default into ``grammars/``."""
+"""Write the bitext of the bundled model, and put in the models that were made of it.
+
+``python -m grammars.make_demo [FOLDER]`` draws the bitext, by default into ``grammars/``. ``hiero run
+configs/demo.yaml`` makes models of it in ``demo.run``, from where ``python -m grammars.make_demo --install
+demo.run`` takes them.
+"""
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import io
-import sys
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from grammars.make_demo.extract import grammar, lexicon
-from grammars.make_demo.ngrams import Model
 from grammars.make_demo.sentences import FREE, sentence
 from grammars.make_demo.trees import Dice, Node, find_leaf, leaf, num_leaves, spell, spoil
 
@@ -76,8 +80,6 @@ def files() -> Iterator[tuple[str, str]]:
         yield f"demo.{part}.en{suffix}", "".join(f"{' '.join(pair.tgt)}\n" for pair in pairs[part])
     links = (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs["train"])
     yield "demo.train.align.gz", "".join(f"{line}\n" for line in links)
-    yield "demo.grammar.gz", "".join(f"{line}\n" for line in grammar(corpus.train, lexicon(pairs["train"])))
-    yield "demo.lm.arpa.gz", Model((pair.tgt for pair in pairs["train"]), 3).arpa()
     yield "demo.weights", WEIGHTS
 
 
@@ -89,12 +91,35 @@ def pack(text: str) -> bytes:
     return buffer.getvalue()
 
 
-def main(folder: Path) -> None:
+# What is taken from a run of configs/demo.yaml, and what it is called here.
+TRAINED = {"grammar.gz": "demo.grammar.gz", "LanguageModel.arpa.gz": "demo.lm.arpa.gz"}
+
+
+def install(run: Path, folder: Path) -> None:
+    """Take the models that a run has made."""
+    for made, name in TRAINED.items():
+        shutil.copyfile(run / made, folder / name)
+        print(f"{name}: {(folder / name).stat().st_size} bytes")
+
+
+def write(folder: Path) -> None:
+    """Write the bitext."""
     for name, text in files():
         data = pack(text) if name.endswith(".gz") else text.encode()
         (folder / name).write_bytes(data)
         print(f"{name}: {text.count(chr(10))} lines, {len(data)} bytes")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m grammars.make_demo", description=__doc__)
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, default=Path(__file__).parents[1])
+    parser.add_argument("--install", metavar="RUNDIR", type=Path, help="take the models made there")
+    args = parser.parse_args()
+    if args.install is not None:
+        install(args.install, args.folder)
+    else:
+        write(args.folder)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1])
+    main()
