@@ -6,12 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from hiero.candidates import edge_values
 from hiero.errors import ConfigError
 from hiero.features import NAME, FeatureIndex
+from hiero.forest import Forest
 from hiero.formats.vectors import read_vectors, write_vectors
+from hiero.inorder import in_order
 from hiero.symbols import Symbols
 from hiero.tune.decoding import ShardTask
+from hiero.tune.forestmert import ForestSurface
+from hiero.tune.heldout import read_vector
 from hiero.tune.kbmira import KBMIRA
 from hiero.tune.listing import list_shard, read_examples
 from hiero.tune.lists import BatchLearner, CandidateLists
@@ -21,6 +27,9 @@ from hiero.tune.pairs import Pro
 from hiero.tune.presets import make_pairing
 from hiero.tune.pro import PRO
 from hiero.tune.settings import TuneConfig
+
+RESTARTS = 20  # of MERT over lists
+Floats = npt.NDArray[np.float64]
 
 SMALLEST_CHANGE = 1e-5  # of any weight; less, and tuning has come to its end
 
@@ -52,7 +61,12 @@ class BatchLoop(Loop):
         weight = np.zeros(len(self.index))
         weight[ids] = values["weight"]
         learner = make_batch_learner(self.config, self.index, self.workers)
-        learnt, happened = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
+        if self.config.forest:
+            assert isinstance(learner, MERT)
+            surface = self._forests(str(here / "start.npz"), learner.features, weight)
+            learnt, happened = learner.fit(surface, weight, epoch + 1, self.session.seed)
+        else:
+            learnt, happened = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
         change = float(np.abs(learnt - weight).max(initial=0.0))
         chosen = np.flatnonzero(learnt)
         answer = str(here / "answer.npz")
@@ -67,6 +81,30 @@ class BatchLoop(Loop):
             **{f"fit_{name}": value for name, value in happened.items()},
             "converged": bool(new == 0 or change < SMALLEST_CHANGE),
         }
+
+    def _forests(self, start: str, features: Sequence[int], weight: Floats) -> ForestSurface:
+        """The forests of this iteration, pruned, in place of its lists."""
+        decoder = self.model.with_weights(read_vector(start, self.model.symbols))
+        names, ours = self.model.symbols.names, self.symbols.names
+        keys = [(NAME, names.intern(ours.entry(self.index.key(feature)[1])), 0) for feature in features]
+        surface = ForestSurface(self.set.references, len(keys))
+        numbers = [number for number in self.numbers if self.set.has_reference[number]]
+
+        def decode(number: int) -> tuple[Forest, npt.NDArray[np.float32]] | None:
+            forest = decoder.parse(self.set.segments[number])
+            if not forest:
+                return None
+            pruned = forest.prune(self.config.beam)
+            return pruned, edge_values(pruned, keys)
+
+        self.watch.begin("forests", len(numbers))
+        point = weight[np.asarray(features, np.int64)]
+        results = in_order(decode, numbers, self.workers)
+        for done, (number, found) in enumerate(zip(numbers, results, strict=True), 1):
+            if found is not None:
+                surface.add(number, *found, point)
+            self.watch.reach(done)
+        return surface
 
     def goes_on(self, epoch: int) -> bool:
         return False
@@ -91,6 +129,7 @@ def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) ->
     if config.algorithm == "kbmira":
         return KBMIRA(C=config.c or 0.01, epochs=config.passes or 60)
     named = [i for i, key in enumerate(index.all_keys()) if key[0] == NAME]
-    return MERT(
-        features=named, directions=config.directions or 0, restarts=config.restarts or 0, threads=threads
-    )
+    restarts = config.restarts
+    if restarts is None:
+        restarts = 0 if config.forest else RESTARTS
+    return MERT(features=named, directions=config.directions or 0, restarts=restarts, threads=threads)

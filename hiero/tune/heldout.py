@@ -12,6 +12,7 @@ from hiero.decode import Model
 from hiero.formats.vectors import read_vectors
 from hiero.inorder import in_order
 from hiero.metrics import corpus_bleu
+from hiero.symbols import Symbols
 from hiero.tune.data import TuningSet
 from hiero.weightvector import WeightVector
 
@@ -30,15 +31,20 @@ def score(statistics: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Score:
     return Score(100 * float(corpus_bleu(total)[0]), brevity)
 
 
+def read_vector(path: str, symbols: Symbols) -> WeightVector:
+    """The weights in a file, ready to decode with."""
+    vector = WeightVector(symbols)
+    ids, values = read_vectors(path, symbols, vector.index)
+    vector.grow()
+    vector.value[ids] = values["weight"]
+    return vector
+
+
 def statistics_of(
     model: Model, texts: TuningSet, weights: str, threads: int, advance: Callable[[int], None]
 ) -> npt.NDArray[np.int64]:
     """Translate a set with the weights in a file; BLEU's statistics of each line."""
-    vector = WeightVector(model.symbols)
-    ids, values = read_vectors(weights, model.symbols, vector.index)
-    vector.grow()
-    vector.value[ids] = values["weight"]
-    decoder = model.with_weights(vector)
+    decoder = model.with_weights(read_vector(weights, model.symbols))
 
     def translate(number: int) -> npt.NDArray[np.int64]:
         forest = decoder.parse(texts.segments[number])

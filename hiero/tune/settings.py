@@ -77,15 +77,16 @@ class TuneConfig:
     # Batch learners
     l2: float | None = None
     l2_previous: float | None = None
-    restarts: int | None = None
+    restarts: int | None = None  # of mert: 20, and over hypergraphs none
     directions: int | None = None
     passes: int | None = None  # of kbmira over the lists in each iteration
     forest: bool = False  # mert: over hypergraphs, not k-best lists
+    beam: float = 3.0  # of these: derivations whose score is at most so much below the best one's
 
     def __post_init__(self) -> None:
         for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
             self._at_least(name, 1)
-        for name in ("rate", "c", "scale", "share", "decay_after"):
+        for name in ("rate", "c", "scale", "share", "decay_after", "beam"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name}: found {value}, expected a number above 0")
@@ -131,7 +132,6 @@ COMMON: dict[str, Any] = {
     "l1": 0.0,
     "l2": 0.0,
     "l2_previous": 0.0,
-    "restarts": 20,
     "directions": 15,
     "passes": 60,
     "scale": 1.0,
