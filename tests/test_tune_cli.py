@@ -139,6 +139,30 @@ def test_what_is_learnt_on_is_where_it_says(world: Tuning, capfd: Capture) -> No
     assert "grammars of data: devtest: has changed since" in world.error(capfd, "--resume")
 
 
+def test_the_set_to_learn_from_as_it_is_written(world: Tuning) -> None:
+    """``on`` is a flag to YAML 1.1, and a key to us."""
+    text = world.path.read_text().replace("tune:\n", "tune:\n  on: dev\n")
+    assert "  on: dev" in text
+    world.path.write_text(text)
+    assert world.run("-q") == 0
+    world.path.write_text(text.replace("on: dev", "on: dve"))
+    with pytest.raises(ConfigError, match="did you mean 'dev'"):
+        tune(world.path, world.folder / "other")
+
+
+def test_the_example_has_all_keys() -> None:
+    path = Path(__file__).parents[1] / "configs" / "tune.yaml"
+    config = hiero.config.read_config(path)
+    assert config.tune is not None
+    lines = path.read_text().partition("\ntune:\n")[2]
+    named = re.findall(r"^  (?:# )?(\w+):", lines, re.MULTILINE)
+    assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
+    # What it says is what is meant by leaving it out, but for two.
+    preset = TuneConfig(start="uniform", rate=1e-3).resolved()
+    left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None}
+    assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
+
+
 # ---- going on
 
 

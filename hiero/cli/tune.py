@@ -94,10 +94,11 @@ FLAGS: dict[str, dict[str, str]] = {
     "batch learners": {
         "l2": "pro: strength of regularisation (default 0.1)",
         "l2_previous": "pro: pull to the weights of the last iteration (default 0)",
-        "restarts": "mert: random points to start from (default 20)",
+        "restarts": "mert: random points to start from (default 20; over hypergraphs 0)",
         "directions": "mert: random directions (default 15)",
         "passes": "kbmira: passes over the lists in an iteration (default 60)",
         "forest": "mert: over hypergraphs in place of lists",
+        "beam": "mert --forest: derivations so much below the best one (default 3)",
     },
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ import yaml
 from hiero.errors import FormatError, show
 from hiero.formats.text import open_output, read_lines
 
+BOOL = "tag:yaml.org,2002:bool"
 MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice: YAML itself would forget the first."""
+    """Plain values only, and no key twice: YAML itself would forget the first.
+
+    ``on``, ``off``, ``yes``, ``no`` are words, as in YAML 1.2: ``on`` is a key of ours.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -27,6 +32,13 @@ class _Loader(yaml.SafeLoader):
                     raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
                 seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, shape) for tag, shape in resolvers if tag != BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def read_settings(path: str | Path) -> Any:

@@ -49,10 +49,10 @@ def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable
 def _check_cluster(client: Any, address: str, say: Callable[[str], None]) -> None:
     """All must run the same program: results would differ, or tasks not be understood."""
     _check_versions(f"the scheduler {address}", lambda: client.run_on_scheduler(program))
-    if not client.scheduler_info(n_workers=-1)["workers"]:
+    if not client.nthreads():
         say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
         client.wait_for_workers(1)
-    for worker in client.scheduler_info(n_workers=-1)["workers"]:
+    for worker in client.nthreads():
         _check_versions(f"worker {worker}", functools.partial(_of_worker, client, worker))
 
 
