@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from hiero.bitext.alignconfig import AlignConfig
 from hiero.config import config_of, load, read_config
 from hiero.errors import ConfigError, HieroError
 from hiero.pipeline import resolved
 from hiero.records import record
+from hiero.searchconfig import SearchConfig
+from hiero.sections import FeaturesSection, GrammarSection
 from tests.experiments import CONFIG
+
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,3 +133,18 @@ def test_a_model_needs_what_a_run_would_make() -> None:
     ):
         with pytest.raises(HieroError, match=message):
             load(section, weights={})
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_are_configurations(path: Path) -> None:
+    read_config(path)
+
+
+def test_the_example_for_ones_own_bitext_shows_the_defaults() -> None:
+    config = read_config(CONFIGS / "own-bitext.yaml")
+    assert config.search == SearchConfig()
+    assert config.align == AlignConfig()
+    assert config.grammar == [GrammarSection(index="train")]
+    assert config.features == FeaturesSection()
+    assert config.weights is not None
+    assert Path(config.weights.path).is_file()
