@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,15 +17,20 @@ from hiero.features import NAME, FeatureIndex
 from hiero.kernels.replay import replay_kernel
 from hiero.symbols import read_only
 from hiero.weightvector import WeightVector
+from tests.conftest import INTERPRETED
 from tests.naive import candidates as naive
 
 FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "span_size", "arity"]
 SENTENCES = ["er hat mir ein buch versprochen .", "das haus", "kennt niemand", ""]
 
 
+# The model in the package takes a quarter of a minute to load where nothing is compiled.
+MODEL = Path(__file__).parent / "golden" / "reordering" / "config.yaml" if INTERPRETED else None
+
+
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return hiero.load(features=FEATURES)
+    return hiero.load(MODEL, features=FEATURES)
 
 
 VALUES = st.sampled_from([-1.0, 0.5, 1.0, 3.0])
@@ -56,8 +62,8 @@ def test_replay_adds_up(data: st.DataObject) -> None:
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_the_features_of_derivations(model: Model, sentence: str) -> None:
     forest = model.parse(sentence)
-    index, names = FeatureIndex(), hiero.load().weights.names
-    names = type(names)(model.symbols)
+    index = FeatureIndex()
+    names = type(model.weights.names)(model.symbols)
     found = candidates(forest, 30, index)
     derivations = forest.kbest(30)
     assert found.size == len(derivations)
@@ -93,7 +99,7 @@ def test_a_vector_is_what_decoding_sees(model: Model) -> None:
 
 
 def test_numbers_do_not_depend_on_the_order_in_which_words_are_met(model: Model) -> None:
-    fresh = hiero.load(features=FEATURES)
+    fresh = hiero.load(MODEL, features=FEATURES)
     fresh.symbols.words.intern_all(word.encode() for s in reversed(SENTENCES) for word in reversed(s.split()))
     fresh.symbols.names.intern_all([b"PassThrough", b"Glue", b"LanguageModel_OOV", b"Arity_2"])
     found = []
