@@ -272,9 +272,14 @@ def environment() -> dict[str, str]:
 
 def started(world: Tuning, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "hiero.cli.main", *world.command(*more)]
-    return subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # Who runs the tests in the background (nohup) has Ctrl-C ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:

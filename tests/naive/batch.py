@@ -85,6 +85,18 @@ def envelope(lines):
     return found
 
 
+def bleu_at(envelopes, place):
+    """BLEU of what leads at a place."""
+    return floor_bleu(added([[stats for start, stats in lines if start <= place][-1] for lines in envelopes]))
+
+
+def has_near_ties(envelopes, low, high):
+    """Whether two places have BLEUs that differ by rounding alone."""
+    inner = {start for lines in envelopes for start, _ in lines if low < start < high}
+    scores = sorted({bleu_at(envelopes, place) for place in [low, *inner]})
+    return any(y - x < 1e-12 for x, y in itertools.pairwise(scores))
+
+
 def best_step(envelopes, low, high):
     """The middle of the widest interval with the best BLEU; envelopes of (start, statistics) by sentence."""
     inner = {start for lines in envelopes for start, _ in lines if low < start < high}
