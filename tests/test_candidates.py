@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +16,11 @@ from hiero.features import NAME, FeatureIndex
 from hiero.kernels.replay import replay_kernel
 from hiero.symbols import read_only
 from hiero.weightvector import WeightVector
-from tests.conftest import INTERPRETED
+from tests.conftest import MODEL
 from tests.naive import candidates as naive
 
 FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "span_size", "arity"]
 SENTENCES = ["er hat mir ein buch versprochen .", "das haus", "kennt niemand", ""]
-
-
-# The model in the package takes a quarter of a minute to load where nothing is compiled.
-MODEL = Path(__file__).parent / "golden" / "reordering" / "config.yaml" if INTERPRETED else None
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from hiero.tune.example import Example
 from hiero.tune.listing import read_examples, write_examples
 from hiero.tune.mix import mix, strongest, weighted_sum
 from hiero.weights import Weights
+from tests.conftest import MODEL
 from tests.naive import tuning as naive
 
 NAMES = st.sampled_from(
@@ -121,7 +122,7 @@ def test_every_sentence_is_in_one_shard(count: int, parts: int, seed: int) -> No
 
 
 def test_lists_travel_in_files(tmp_path: Path) -> None:
-    model, index = hiero.load(features=["rule_id", "lexical"]), FeatureIndex()
+    model, index = hiero.load(MODEL, features=["rule_id", "lexical"]), FeatureIndex()
     examples = []
     for number, sentence in enumerate(["er hat mir ein buch versprochen .", "das haus", "unbekannt"]):
         found = candidates(model.parse(sentence), 20, index)

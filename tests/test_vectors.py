@@ -14,14 +14,15 @@ from hiero.features import FeatureIndex
 from hiero.formats.vectors import read_vectors, write_vectors
 from hiero.names import Names
 from hiero.symbols import Symbols
+from tests.conftest import MODEL
 
 FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "insertion_pair", "span_size"]
 
 
 @pytest.fixture(scope="module")
 def known() -> tuple[Symbols, FeatureIndex]:
-    model, index = hiero.load(features=FEATURES), FeatureIndex()
-    for sentence in ("er hat mir ein buch versprochen .", "unbekannt"):
+    model, index = hiero.load(MODEL, features=FEATURES), FeatureIndex()
+    for sentence in ("er hat mir ein buch versprochen .", "sie hat das buch", "unbekannt"):
         candidates(model.parse(sentence), 50, index)
     return model.symbols, index
 
