@@ -52,13 +52,14 @@ def test_rules_are_those_of_brute_force(world: World) -> None:
             assert_same(extracted(source, sentence), naive.extract(world.bitext, sentence, world.limits))
 
 
-@given(worlds())
-@settings(max_examples=40)
-def test_leaving_a_sentence_out(world: World) -> None:
+@given(worlds(), st.booleans())
+@settings(max_examples=60)
+def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
     with indexed(world) as index:
-        source = IndexSource(Extractor(index, config_of(world.limits)), Symbols())
+        config = config_of(world.limits, leave_out_links=links_too)
+        source = IndexSource(Extractor(index, config), Symbols())
         for number, sentence in enumerate(world.bitext.src):
-            expected = naive.extract(world.bitext, sentence, world.limits, number)
+            expected = naive.extract(world.bitext, sentence, world.limits, number, links_too)
             assert_same(extracted(source, sentence, number), expected)
         # What was left out of one sentence is there for others.
         last = world.sentences[-1]

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero.bitext.index import BitextIndex
+from hiero.bitext.lexicon import LeftOutLexicon
 from hiero.bitext.limits import ExtractConfig
 from hiero.grammar import Rules, take_rules
 from hiero.kernels.extract_emit import emit_rules_kernel, rule_room_kernel
@@ -21,6 +23,7 @@ from hiero.kernels.extract_tables import (
     NUM_FEATURES,
     OK,
     Collocations,
+    Lexicon,
     Patterns,
     Sheet,
     Store,
@@ -37,7 +40,8 @@ class Desk:
 
     def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
         self.config = config
-        self.tables = index.text, index.links, index.lexicon, collocations
+        self.index, self.collocations = index, collocations
+        self._left_out: LeftOutLexicon | None = None
         limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
         self.limits = read_only(np.array(limits, np.int64))
         self.trail = _new_trail(config)
@@ -48,26 +52,41 @@ class Desk:
     def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, home: int = -1) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
-        Nothing is taken from sentence ``left_out`` of the index. If ``home`` is given, only the rules of
-        phrases that occur in this sentence and in none before it.
+        Nothing is taken from sentence ``left_out`` of the index, but for what lexical probabilities count
+        where ``leave_out_links`` is false. If ``home`` is given, only the rules of phrases that occur in this
+        sentence and in none before it.
         """
         if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
             self._forget()
         for_now = left_out >= 0 or home >= 0
         if for_now:
             self._forget_rules()
-        self.trail.round[:3] = self.trail.round[0] + 1, 0, self.generation
-        while True:
-            self.trail.round[3] += 1
-            known = self.patterns, self.store, self.trail, self.sheet
-            status = collect_kernel(*self.tables, self.limits, read_only(src), left_out, home, *known)
-            if status == OK:
-                break
-            self._grow(status)
+        with self._lexicon(left_out) as lexicon:
+            self._collect(lexicon, src, left_out, home)
         rules = _emit(self.patterns, self.store, self.trail.found[: self.trail.round[4]])
         if for_now:
             self._forget_rules()
         return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
+
+    def _lexicon(self, left_out: int) -> AbstractContextManager[Lexicon]:
+        index = self.index
+        if left_out < 0 or not self.config.leave_out_links:
+            return nullcontext(index.lexicon)
+        if self._left_out is None:
+            num_words = len(index.src_words.first) - 1, len(index.tgt_words.first) - 1
+            self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
+        return self._left_out.without(left_out)
+
+    def _collect(self, lexicon: Lexicon, src: npt.NDArray[np.int32], left_out: int, home: int) -> None:
+        tables = self.index.text, self.index.links, lexicon, self.collocations
+        self.trail.round[:3] = self.trail.round[0] + 1, 0, self.generation
+        while True:
+            self.trail.round[3] += 1
+            known = self.patterns, self.store, self.trail, self.sheet
+            status = collect_kernel(*tables, self.limits, read_only(src), left_out, home, *known)
+            if status == OK:
+                break
+            self._grow(status)
 
     def _forget(self) -> None:
         self.patterns, self.store = _new_patterns(self.config), _new_store()

@@ -83,6 +83,8 @@ class Extractor:
         numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out]
         if config.min_count > 1:
             numbers.append(config.min_count)
+        if config.leave_out_links and left_out >= 0:
+            numbers.append(-1)
         digest = hashlib.sha256(f"{self.index.digest} {tuple(numbers)}\n".encode())
         digest.update(np.ascontiguousarray(src, "<i4").tobytes())
         return digest.hexdigest()

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.kernels.extract_lexicon import count_pairs_kernel, grow_pairs_kernel, losses_kernel
-from hiero.kernels.extract_tables import Lexicon
+from hiero.kernels.extract_lexicon import (
+    count_pairs_kernel,
+    grow_pairs_kernel,
+    losses_kernel,
+    recount_kernel,
+)
+from hiero.kernels.extract_tables import Lexicon, Links, PairCounts
+from hiero.kernels.extract_tables import Text as Places
 from hiero.symbols import read_only
 
 FIRST_SIZE = 1 << 16
@@ -36,6 +43,18 @@ def make_lexicon(
 
     A word without a link is linked to nothing, which counts as a word of the other side.
     """
+    key, count = _count_pairs(src, tgt, alignments)
+    loss = np.zeros((len(key), 2), np.float32)
+    losses_kernel(
+        key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
+    )
+    return Lexicon(read_only(key), read_only(loss))
+
+
+def _count_pairs(
+    src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A hash table of the pairs of words that are linked, and how often; the same for the same links."""
     key = np.full(FIRST_SIZE, -1, np.int64)
     count = np.zeros(len(key), np.int64)
     used = np.zeros(1, np.int64)
@@ -50,8 +69,57 @@ def make_lexicon(
             old_key, old_count = key, count
             key, count = np.full(2 * len(key), -1, np.int64), np.zeros(2 * len(key), np.int64)
             grow_pairs_kernel(old_key, old_count, key, count)
-    loss = np.zeros((len(key), 2), np.float32)
-    losses_kernel(
-        key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
-    )
-    return Lexicon(read_only(key), read_only(loss))
+    return key, count
+
+
+class LeftOutLexicon:
+    """The lexicon of an index as it would be without one sentence; for one thread at a time.
+
+    A word whose only links are in the sentence has its translation from there, and every other translation
+    of it then looks worse than it would to somebody who has not seen the sentence.
+    """
+
+    def __init__(self, text: Places, links: Links, lexicon: Lexicon, num_words: tuple[int, int]) -> None:
+        self.text, self.links, self.key = text, links, lexicon.pair_key
+        sides = (
+            Side(text.src, text.first_src, num_words[0]),
+            Side(text.tgt, text.first_tgt, num_words[1]),
+        )
+        every = [(first, links.link) for first in links.first_link]
+        key, pair = _count_pairs(*sides, every)
+        assert np.array_equal(key, lexicon.pair_key)
+        slot = np.flatnonzero(key >= 0)
+        src, tgt = key[slot] >> 32, key[slot] & 0xFFFFFFFF
+        of_src, first_of_src, src_total = _by_word(slot, src, pair, num_words[0])
+        of_tgt, first_of_tgt, tgt_total = _by_word(slot, tgt, pair, num_words[1])
+        stale = np.zeros((max(num_words) + 1, 2), np.bool_)
+        self.counts = PairCounts(
+            pair, src_total, tgt_total, of_src, first_of_src, of_tgt, first_of_tgt, stale
+        )
+        self._loss = np.array(lexicon.pair_loss)
+        self.lexicon = Lexicon(lexicon.pair_key, read_only(self._loss.view()))
+
+    @contextmanager
+    def without(self, sentence: int) -> Iterator[Lexicon]:
+        """Probabilities without a sentence of the index, valid inside the block."""
+        self._recount(sentence, -1)
+        try:
+            yield self.lexicon
+        finally:
+            self._recount(sentence, 1)
+
+    def _recount(self, sentence: int, step: int) -> None:
+        recount_kernel(
+            self.text, self.links, self.key, self.counts, np.int64(sentence), np.int64(step), self._loss
+        )
+
+
+def _by_word(
+    slot: npt.NDArray[np.int64], word: npt.NDArray[np.int64], count: npt.NDArray[np.int64], num_words: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Slots in the order of a word of theirs, where those of each word begin, and its links."""
+    first = np.zeros(num_words + 2, np.int64)
+    np.cumsum(np.bincount(word, minlength=num_words + 1), out=first[1:])
+    total = np.zeros(num_words + 1, np.int64)
+    np.add.at(total, word, count[slot])
+    return slot[np.argsort(word, kind="stable")], first, total

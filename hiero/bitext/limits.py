@@ -38,6 +38,9 @@ class ExtractConfig(RuleLimits):
     samples: int = 300  # occurrences of a source phrase that are looked at, evenly spaced
     category: str = "X"  # label of rules and gaps
     min_count: int = 1  # rules counted less often, among the samples, are left out, but for those of a word
+    # Of a sentence that is left out, the links do not count for the lexical probabilities either. cdec leaves
+    # out rules alone.
+    leave_out_links: bool = False
     cache_mb: int = 512  # memory for phrases met before, in each thread
     store: str | None = None  # directory that keeps the rules of each sentence for the next time
 

@@ -49,6 +49,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="sentence N of the input is sentence N of the bitext: take no rules from it",
     )
+    add(
+        "--leave-out-links",
+        action="store_true",
+        help="with --leave-one-out: nor count its links for lexical probabilities (cdec counts them)",
+    )
     add("--store", metavar="DIR", help="keep the rules of sentences here in binary form, and find them again")
     add("-j", "--threads", metavar="N", type=int, default=1, help="sentences at once (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
@@ -95,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
     for flag, value in (("--leave-one-out", args.leave_one_out), ("--store", args.store)):
         if args.all and value:
             raise UsageError(f"argument {flag}: expected with -i, not with --all")
+    if args.leave_out_links and not args.leave_one_out:
+        raise UsageError("argument --leave-out-links: expected with --leave-one-out")
 
     from hiero.bitext.extract import Extractor
     from hiero.bitext.index import open_index
@@ -107,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
         max_gaps=args.max_gaps,
         samples=args.samples,
         min_count=args.min_count,
+        leave_out_links=args.leave_out_links,
         category=args.category,
         cache_mb=args.cache_mb,
         store=args.store,

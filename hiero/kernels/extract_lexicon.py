@@ -4,8 +4,39 @@ import math
 
 import numpy as np
 
-from hiero._jit import kernel
-from hiero.kernels.extract_tables import find_pair
+from hiero._jit import kernel, leaf
+from hiero.kernels.extract_tables import UNSEEN, find_pair
+
+
+@leaf
+def pairs_of_sentence(src, tgt, first_src, first_tgt, first_link, link, s, linked, out_pair):
+    """Write the links of a sentence as pairs of words, those without a link with 0; returns their number."""
+    begin, end = first_src[s], first_src[s + 1] - 1
+    base, size = first_tgt[s], first_tgt[s + 1] - first_tgt[s] - 1
+    for k in range(size):
+        linked[k] = False
+    used = 0
+    for at in range(begin, end):
+        first, last = first_link[at], first_link[at + 1]
+        for k in range(first, last):
+            linked[link[k]] = True
+            out_pair[used, 0], out_pair[used, 1] = src[at], tgt[base + link[k]]
+            used += 1
+        if first == last:
+            out_pair[used, 0], out_pair[used, 1] = src[at], 0
+            used += 1
+    for k in range(size):
+        if not linked[k]:
+            out_pair[used, 0], out_pair[used, 1] = 0, tgt[base + k]
+            used += 1
+    return used
+
+
+@leaf
+def pair_room(first_src, first_tgt, first_link, s):
+    """At least as much as a sentence has pairs."""
+    begin, end = first_src[s], first_src[s + 1] - 1
+    return first_link[end] - first_link[begin] + end - begin + first_tgt[s + 1] - first_tgt[s] - 1
 
 
 @kernel
@@ -22,41 +53,21 @@ def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted
     calls again. O(words + links).  Twin: tests/naive/extract.py::lexicon.
     """
     num_sentences = first_src.shape[0] - 1
-    longest = 0
+    longest, most = np.int64(0), np.int64(0)
     for s in range(counted, num_sentences):
         longest = max(longest, first_tgt[s + 1] - first_tgt[s])
-    linked = np.zeros(longest, np.bool_)
+        most = max(most, pair_room(first_src, first_tgt, first_link, s))
+    linked, pair = np.zeros(longest, np.bool_), np.empty((most, 2), np.int64)
     for s in range(counted, num_sentences):
-        begin, end = first_src[s], first_src[s + 1] - 1
-        base, size = first_tgt[s], first_tgt[s + 1] - first_tgt[s] - 1
-        room = first_link[end] - first_link[begin] + end - begin + size
-        if 2 * (used[0] + room) > pair_key.shape[0]:
+        if 2 * (used[0] + pair_room(first_src, first_tgt, first_link, s)) > pair_key.shape[0]:
             return s
-        for k in range(size):
-            linked[k] = False
-        for at in range(begin, end + size):
-            # Source words, then target words without a link.
-            first, last = np.int64(0), np.int64(1)
-            src_word = tgt_word = np.int64(0)
-            if at < end:
-                src_word = np.int64(src[at])
-                first, last = first_link[at], first_link[at + 1]
-                alone = first == last
-            else:
-                tgt_word = np.int64(tgt[base + at - end])
-                alone = True
-                if linked[at - end]:
-                    continue
-            for k in range(first, last + 1 if alone and at < end else last):
-                if not alone:
-                    tgt_word = np.int64(tgt[base + link[k]])
-                    linked[link[k]] = True
-                place = find_pair(pair_key, src_word, tgt_word)
-                if place < 0:
-                    place = -1 - place
-                    pair_key[place] = src_word << 32 | tgt_word
-                    used[0] += 1
-                pair_count[place] += 1
+        for k in range(pairs_of_sentence(src, tgt, first_src, first_tgt, first_link, link, s, linked, pair)):
+            place = find_pair(pair_key, pair[k, 0], pair[k, 1])
+            if place < 0:
+                place = -1 - place
+                pair_key[place] = pair[k, 0] << 32 | pair[k, 1]
+                used[0] += 1
+            pair_count[place] += 1
     return num_sentences
 
 
@@ -80,6 +91,59 @@ def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
         if pair_key[k] >= 0:
             out_loss[k, 0] = -math.log10(pair_count[k] / tgt_total[pair_key[k] & 0xFFFFFFFF])
             out_loss[k, 1] = -math.log10(pair_count[k] / src_total[pair_key[k] >> 32])
+
+
+@leaf
+def note_losses(counts, pair_key, slot, loss):
+    count = counts.pair[slot]
+    src, tgt = pair_key[slot] >> 32, pair_key[slot] & 0xFFFFFFFF
+    if count > 0:
+        loss[slot, 0] = -math.log10(count / counts.tgt[tgt])
+        loss[slot, 1] = -math.log10(count / counts.src[src])
+    else:
+        loss[slot, 0] = loss[slot, 1] = UNSEEN
+
+
+@kernel
+def recount_kernel(text, links, pair_key, counts, s, step, loss):
+    """Count the links of a sentence ``step`` times more, and say what that makes of all probabilities.
+
+    text, links  Places, Links
+    pair_key     int64 [H]
+    counts       PairCounts; written
+    loss         float32 [H, 2]  written as by ``losses_kernel``; UNSEEN where nothing is left
+
+    O(pairs that have a word of the sentence).  Twin: tests/naive/extract.py::lexicon.
+    """
+    first_src, first_tgt = text.first_src, text.first_tgt
+    most, num_alignments = np.int64(0), links.first_link.shape[0]
+    for a in range(num_alignments):
+        most = max(most, pair_room(first_src, first_tgt, links.first_link[a], s))
+    linked, pair = np.zeros(first_tgt[s + 1] - first_tgt[s], np.bool_), np.empty((most, 2), np.int64)
+    for a in range(num_alignments):
+        first_link = links.first_link[a]
+        for k in range(
+            pairs_of_sentence(
+                text.src, text.tgt, first_src, first_tgt, first_link, links.link, s, linked, pair
+            )
+        ):
+            counts.pair[find_pair(pair_key, pair[k, 0], pair[k, 1])] += step
+            counts.src[pair[k, 0]] += step
+            counts.tgt[pair[k, 1]] += step
+            counts.stale[pair[k, 0], 0] = counts.stale[pair[k, 1], 1] = True
+    # Nothing but pairs that share a word with a link have other probabilities now. No word, too.
+    for at in range(first_src[s], first_src[s + 1]):
+        src = text.src[at]
+        if counts.stale[src, 0]:
+            counts.stale[src, 0] = False
+            for k in range(counts.first_of_src[src], counts.first_of_src[src + 1]):
+                note_losses(counts, pair_key, counts.of_src[k], loss)
+    for at in range(first_tgt[s], first_tgt[s + 1]):
+        tgt = text.tgt[at]
+        if counts.stale[tgt, 1]:
+            counts.stale[tgt, 1] = False
+            for k in range(counts.first_of_tgt[tgt], counts.first_of_tgt[tgt + 1]):
+                note_losses(counts, pair_key, counts.of_tgt[k], loss)
 
 
 @kernel

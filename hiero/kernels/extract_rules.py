@@ -21,12 +21,12 @@ from hiero.kernels.extract_tables import (
     SPAN,
     SYMBOLS,
     TRAILING,
+    UNSEEN,
     find_pair,
     finish,
     mix,
 )
 
-UNSEEN = 99.0  # the loss of a word that no pair explains
 START = 14695981039346656037
 
 

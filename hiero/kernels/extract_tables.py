@@ -21,6 +21,7 @@ SUFFIXES, FOUND, LISTED = 0, 1, 2
 OK, MORE_PATTERNS, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
 LEADING, TRAILING = 1, 2  # gaps at the edges of a rule's source side
 NUM_FEATURES = 7
+UNSEEN = 99.0  # the loss of a word that no pair explains
 
 
 class Text(NamedTuple):
@@ -68,6 +69,29 @@ class Lexicon(NamedTuple):
 
     pair_key: np.ndarray
     pair_loss: np.ndarray
+
+
+class PairCounts(NamedTuple):
+    """What the losses of a Lexicon come from, to take a sentence out of it and put it back; all is written.
+
+    pair          int64 [2 ** k]    how often the pair in this slot is linked
+    src           int64 [V + 1]     links of a source word, 0 for none
+    tgt           int64 [W + 1]     likewise
+    of_src        int64 [P]         slots of the pairs of a source word: of_src[first_of_src[w]:... [w + 1]]
+    first_of_src  int64 [V + 2]
+    of_tgt        int64 [P]         likewise
+    first_of_tgt  int64 [W + 2]
+    stale         bool [max + 1, 2] source words, target words whose probabilities are to be found again
+    """
+
+    pair: np.ndarray
+    src: np.ndarray
+    tgt: np.ndarray
+    of_src: np.ndarray
+    first_of_src: np.ndarray
+    of_tgt: np.ndarray
+    first_of_tgt: np.ndarray
+    stale: np.ndarray
 
 
 class Collocations(NamedTuple):

@@ -290,11 +290,13 @@ def patterns(sentence: Words, limits: Limits) -> list[Pattern]:
     return list(found)
 
 
-def lexicon(bitext: Bitext) -> dict[tuple[str | None, str | None], tuple[float, float]]:
+def lexicon(bitext: Bitext, left_out: int = -1) -> dict[tuple[str | None, str | None], tuple[float, float]]:
     """p(source word | target word) and p(target word | source word); None stands for no word."""
     pairs: Counter[tuple[str | None, str | None]] = Counter()
     for alignment in bitext.alignments:
-        for src, tgt, links in zip(bitext.src, bitext.tgt, alignment, strict=True):
+        for number, (src, tgt, links) in enumerate(zip(bitext.src, bitext.tgt, alignment, strict=True)):
+            if number == left_out:
+                continue
             pairs.update((src[s], tgt[t]) for s, t in set(links))
             pairs.update((word, None) for s, word in enumerate(src) if not targets(links, s, s + 1))
             pairs.update((None, word) for t, word in enumerate(tgt) if not sources(links, t, t + 1))
@@ -326,10 +328,10 @@ def features(rule: Rule, src: tuple[Any, ...], tgt: tuple[Any, ...], table: Any)
 
 
 def extract(
-    bitext: Bitext, sentence: Words, limits: Limits, left_out: int = -1
+    bitext: Bitext, sentence: Words, limits: Limits, left_out: int = -1, leave_out_links: bool = False
 ) -> dict[tuple[tuple[Any, ...], tuple[Any, ...]], Rule]:
     """The rules of a sentence by source and target side; gaps are numbers."""
-    finder, table = Finder(bitext, limits), lexicon(bitext)
+    finder, table = Finder(bitext, limits), lexicon(bitext, left_out if leave_out_links else -1)
     known = {word for words in bitext.src for word in words}
     rules: dict[Any, Rule] = {}
     for pattern in patterns([word if word in known else f"?{k}" for k, word in enumerate(sentence)], limits):
