@@ -53,6 +53,7 @@ FLAGS: dict[str, dict[str, str]] = {
         "batch": "sentences learnt from together (default: 1; adagrad: 20)",
         "stale": "adagrad: gradients may be late, and results depend on chance",
         "start": "weights to begin with: zero (default), uniform, or a file",
+        "freeze": "dense or sparse: weights that stay as they were at the start (needs --update sentence)",
         "seed": "of all that is random (default: that of CONFIG)",
     },
     "shards": {

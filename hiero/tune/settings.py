@@ -38,6 +38,7 @@ class TuneConfig:
     batch: int | None = None  # sentences learnt from together
     stale: bool = False  # adagrad: threads need not wait for each other; results then depend on chance
     start: str = "zero"  # zero, uniform, or a file of weights
+    freeze: Literal["dense", "sparse"] | None = None  # weights that stay as they were at the start
     seed: int | None = None  # None: the seed of the whole configuration
     # Shards
     shards: int | None = None  # 0: as many as make shard_size
@@ -96,10 +97,18 @@ class TuneConfig:
             raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
         if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
             raise ConfigError(f"average: found sentences, which {self.algorithm} cannot do")
+        self._check_freeze()
         if self.lm == "jackknife" and self.shuffle_shards == "epoch":
             raise ConfigError("lm: found jackknife, and shuffle_shards is epoch (once keeps folds apart)")
         if self.forest and self.algorithm != "mert":
             raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
+
+    def _check_freeze(self) -> None:
+        """Where steps of features depend on each other, some cannot stand still."""
+        if self.freeze is not None and self.algorithm not in ONLINE[:4]:
+            raise ConfigError(f"freeze: found {self.freeze} with {self.algorithm}, expected sgd or its kind")
+        if self.freeze is not None and (self.update or PRESETS[self.algorithm]["update"]) == "pair":
+            raise ConfigError(f"freeze: found {self.freeze} with update: pair, expected update: sentence")
 
     def _at_least(self, name: str, least: int) -> None:
         value = getattr(self, name)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.features import NAME
 from hiero.formats.vectors import read_vectors, write_vectors
 from hiero.names import Names
 from hiero.tune.adagrad import AdaGradLearner
@@ -67,14 +68,17 @@ class _Shard(Decoding):
         if not examples:
             return
         started = time.thread_time()
-        if self.average is not None:
-            ids = np.unique(np.concatenate([example.candidates.id for example in examples]))
-            before = self.vector.value[ids]
+        ids = np.unique(np.concatenate([example.candidates.id for example in examples]))
+        before = self.vector.value[ids]
         try:
             self.report.add(self.learner.learn(examples, self.vector.value))
         except NotFinite as error:
             key = self.vector.index.key(error.feature)
             raise error.named(Names(self.vector.symbols).name(key)) from None
+        if self.config.freeze is not None:
+            is_dense = self.vector.index.table.key[ids, 0] == NAME
+            frozen = is_dense if self.config.freeze == "dense" else ~is_dense
+            self.vector.value[ids[frozen]] = before[frozen]
         if self.average is not None:
             self.average.changed(ids, self.vector.value[ids] - before, len(examples))
         self.model.weights_changed()

@@ -1,0 +1,42 @@
+"""Some weights can stand still while others learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hiero.formats.weights import read_weights
+from hiero.symbols import Symbols
+from tests.tune_worlds import Tuning
+
+START = {"Right": 0.25, "Wrong": 0.5, "R:X:a:A": 0.125}
+
+
+def weights(path: Path) -> dict[str, float]:
+    return dict(read_weights(path, Symbols()).items())
+
+
+@pytest.mark.parametrize("frozen", ["dense", "sparse"])
+def test_frozen_weights_stay_and_others_learn_around_them(tmp_path: Path, frozen: str) -> None:
+    tuning = Tuning(tmp_path)
+    start = tuning.file("start", [f"{name} {value}" for name, value in START.items()])
+    tuning.set(
+        features={"templates": ["rule_id"]},
+        tune={"start": str(start), "freeze": frozen, "update": "sentence", "average": "sentences"},
+    )
+    assert tuning.run("-q", "-j", "2") == 0
+    found = weights(tuning.out / "weights.gz")
+    dense = {"Right", "Wrong", "Length", "Glue", "WordPenalty", "PassThrough"}
+    changed = {name for name in found.keys() | START.keys() if found.get(name, 0) != START.get(name, 0)}
+    assert changed
+    assert changed <= dense if frozen == "sparse" else not changed & dense
+
+
+@pytest.mark.parametrize(("key", "value"), [("algorithm", "kbmira"), ("update", "pair")])
+def test_what_cannot_stand_still(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], key: str, value: str
+) -> None:
+    tuning = Tuning(tmp_path)
+    tuning.set(tune={"freeze": "dense", key: value})
+    assert "freeze: found dense with" in tuning.error(capfd)
