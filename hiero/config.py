@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hiero import bundled
+from hiero.binned import check_features
+from hiero.bins import FeatureBins
 from hiero.bitext.alignconfig import AlignConfig
 from hiero.bitext.extract import IndexSource
 from hiero.bitext.index import is_index
@@ -22,6 +24,7 @@ from hiero.bitext.limits import ExtractConfig
 from hiero.decode import Model
 from hiero.errors import ConfigError, FormatError, show
 from hiero.featureset import Feature, feature_set
+from hiero.formats.bins import read_bins
 from hiero.formats.settings import read_settings
 from hiero.formats.weights import read_weights
 from hiero.grammar import GrammarSource
@@ -73,7 +76,8 @@ class Config:
         grammars = [path for path in named if path is not None and path != TRAIN]
         weights = [self.weights.path] if self.weights is not None else []
         models = [section.path for section in self.lm if section.path is not None]
-        return [*grammars, *models, *weights]
+        bins = [self.features.bins] if self.features.bins is not None else []
+        return [*grammars, *models, *weights, *bins]
 
 
 def read_config(path: str | Path) -> Config:
@@ -130,6 +134,7 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
             for section in config.lm
         ],
         weights=config.weights and WeightsSection(path=based(config.weights.path)),
+        features=dataclasses.replace(config.features, bins=based(config.features.bins)),
         tune=config.tune and dataclasses.replace(config.tune, start=start_of(config.tune.start)),
         eval=dataclasses.replace(
             evaluation,
@@ -158,6 +163,7 @@ def load(
     weights: str | Path | Mapping[str, float] | None = None,
     rules: Sequence[str] = (),
     features: Sequence[str | Feature] | None = None,
+    bins: str | Path | None = None,
     base: str | Path = ".",
     **search: Any,
 ) -> Model:
@@ -169,6 +175,7 @@ def load(
     weights   a file, or names and numbers
     rules     rules of a grammar in cdec's text form
     features  names as in ``--features``, or features of one's own
+    bins      a file of bins that take the place of dense features
     base      what paths in ``<seg grammar=…>`` are relative to
     search    keys of ``SearchConfig``
 
@@ -196,6 +203,9 @@ def load(
         settings = dataclasses.replace(settings, lm=sections)
     if isinstance(weights, str | Path):
         settings = dataclasses.replace(settings, weights=WeightsSection(path=str(weights)))
+    if bins is not None:
+        section = dataclasses.replace(settings.features, bins=str(bins))
+        settings = dataclasses.replace(settings, features=section)
     if search:
         known = dataclasses.asdict(settings.search)
         settings = dataclasses.replace(settings, search=record(SearchConfig, known | search, "search"))
@@ -227,6 +237,31 @@ def make_model(
 ) -> Model:
     """What ``load`` does once it knows the configuration."""
     symbols = Symbols()
+    sources = open_sources(config, symbols, base=base, rules=rules)
+    _check_names([section.name for section in config.lm])
+    for number, model in enumerate(config.lm, 1):
+        if model.path is None:
+            raise ConfigError(f"lm: entry {number}: found no path, expected one ({MADE_BY_RUN})")
+    models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
+    if weights is not None:
+        given = Weights(symbols, weights)
+    elif config.weights is not None:
+        given = read_weights(config.weights.path, symbols)
+    else:
+        given = Weights(symbols)
+    chosen = feature_set(config.features.templates if features is None else features, symbols)
+    bins = transforms(config.features)
+    # Where no grammars of sentences are asked for, there may be some, but need not be.
+    asked_for = any(section.per_sentence is not None for section in config.grammar)
+    check_features(bins, sources if asked_for else sources[:-1], symbols)
+    chosen = dataclasses.replace(chosen, bins=bins)
+    return Model(symbols, sources, models, given, chosen, config.search)
+
+
+def open_sources(
+    config: Config, symbols: Symbols, *, base: str | Path = ".", rules: Sequence[str] = ()
+) -> list[GrammarSource]:
+    """The grammars of a configuration, in its order, and after them what else brings rules."""
     limit = config.search.span_limit
     sources: list[GrammarSource] = []
     own_base = False
@@ -250,19 +285,21 @@ def make_model(
         sources.append(RuleList(symbols, list(rules), limit))
     if not own_base:
         sources.append(PerSentence(symbols, base, limit))
-    _check_names([section.name for section in config.lm])
-    for number, model in enumerate(config.lm, 1):
-        if model.path is None:
-            raise ConfigError(f"lm: entry {number}: found no path, expected one ({MADE_BY_RUN})")
-    models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
-    if weights is not None:
-        given = Weights(symbols, weights)
-    elif config.weights is not None:
-        given = read_weights(config.weights.path, symbols)
-    else:
-        given = Weights(symbols)
-    chosen = feature_set(config.features.templates if features is None else features, symbols)
-    return Model(symbols, sources, models, given, chosen, config.search)
+    return sources
+
+
+def transforms(section: FeaturesSection) -> tuple[FeatureBins, ...]:
+    """What becomes of dense features of the grammars."""
+    bins = read_bins(section.bins) if section.bins is not None else []
+    for feature, to in section.transform.items():
+        if any(one.feature == feature for one in bins):
+            place = f"features: transform: {feature}"
+            raise ConfigError(f"{place}: found it in {section.bins} as well, expected it in one of them")
+        if to == "drop":
+            bins.append(FeatureBins(feature=feature))
+        else:
+            bins.append(FeatureBins(feature=feature, of=to, keep=True))
+    return tuple(bins)
 
 
 def _directory(path: str | None) -> Path:

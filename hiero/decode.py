@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from hiero.binned import Binned
 from hiero.categories import Ranks, label_ranks, unary_order
 from hiero.derivation import Derivation
 from hiero.errors import HieroError
@@ -53,10 +54,11 @@ class Model:
         search: SearchConfig | None = None,
     ) -> None:
         self.symbols = symbols
-        self.sources = tuple(sources)
+        self.features = features or FeatureSet()
+        bins = self.features.bins
+        self.sources = tuple(Binned(source, bins, symbols) if bins else source for source in sources)
         self.language_models = language_models
         self.weights = weights
-        self.features = features or FeatureSet()
         self.search = search or SearchConfig()
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._goal = symbols.labels.intern(self.search.goal.encode())

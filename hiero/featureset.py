@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
+from hiero.bins import FeatureBins
 from hiero.errors import ConfigError, did_you_mean
 from hiero.features import EdgeFeature, RuleFeature
 from hiero.kernels.features import (
@@ -50,6 +51,7 @@ class FeatureSet:
     """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
 
     templates  bits WITH_... of kernels/features.py
+    bins       what becomes of dense features of the grammars
     """
 
     templates: int = 0
@@ -57,6 +59,7 @@ class FeatureSet:
     arity: bool = False
     rule_features: tuple[RuleFeature, ...] = ()
     edge_features: tuple[EdgeFeature, ...] = ()
+    bins: tuple[FeatureBins, ...] = ()
 
 
 Feature = RuleFeature | EdgeFeature

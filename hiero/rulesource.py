@@ -257,6 +257,13 @@ class StaticGrammar:
     def all_rules(self) -> RuleTable:
         return self._table(np.arange(self.grammar.num_rules))
 
+    def feature_names(self) -> frozenset[int]:
+        """Ids in Symbols.names of all features that a rule may have."""
+        sparse = np.unique(self.grammar.rules.sparse_name)
+        if self._bridges is not None and len(sparse):
+            sparse = self._bridges[2].outward(sparse)[sparse]
+        return frozenset((*self._columns, *sparse.tolist()))
+
     def _table(self, order: npt.NDArray[np.int64]) -> RuleTable:
         rules = take_rules(self.grammar.rules, order)
         if self._bridges is not None:

@@ -101,6 +101,9 @@ class LanguageModelSection:
 @dataclass(frozen=True, kw_only=True)
 class FeaturesSection:
     templates: list[str] = field(default_factory=list)
+    bins: str | None = None  # a file of bins, as hiero bins learn makes it
+    # Dense features of the grammars turned back into what their logarithms are of, or left out.
+    transform: dict[str, Literal["probability", "count", "drop"]] = field(default_factory=dict)
     cdec_names: bool = False  # write names as cdec spells them, also where two features then share one
 
 

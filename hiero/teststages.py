@@ -167,6 +167,8 @@ def model_config(config: Config) -> Config:
 def model_inputs(config: Config) -> dict[str, Path]:
     """The files of a model, by the keys that name them."""
     inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
+    if config.features.bins is not None:
+        inputs["features: bins"] = Path(config.features.bins)
     for number, section in enumerate(config.grammar, 1):
         for key in ("path", "index"):
             if getattr(section, key) is not None:
@@ -185,7 +187,8 @@ def model_settings(config: Config) -> dict[str, Any]:
     ]
     return {
         "search": dataclasses.asdict(config.search),
-        "features": dataclasses.asdict(config.features),
+        # Of the bins what counts is their content.
+        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k != "bins"},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
     }

@@ -153,6 +153,10 @@ class IndexSource:
             )
         return self.extract(src, int(left_out))
 
+    def feature_names(self) -> frozenset[int]:
+        """Ids in Symbols.names of the features that rules have."""
+        return frozenset(self._columns)
+
     def extract(self, src: npt.NDArray[np.int32], left_out: int = -1) -> RuleTable:
         """The rules of a sentence; nothing is taken from sentence pair ``left_out`` of the bitext."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])

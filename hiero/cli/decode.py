@@ -63,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, "
         "arity, span_size, cdec's names for them, or MODULE:NAME of your own",
     )
+    add("--bins", metavar="FILE", help="bins in place of dense features, as hiero bins learn makes them")
     add = command.add_argument_group("input and output").add_argument
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
     add(
@@ -229,6 +230,8 @@ def _config(args: argparse.Namespace) -> Config:
     features: dict[str, Any] = {}
     if args.features is not None:
         features["templates"] = [name.strip() for name in args.features.split(",") if name.strip()]
+    if args.bins is not None:
+        features["bins"] = args.bins
     if args.cdec_names is not None:
         features["cdec_names"] = args.cdec_names
     config = dataclasses.replace(config, features=dataclasses.replace(config.features, **features))

@@ -51,6 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 help="file to write, gz by its suffix (standard output)",
             )
         _add_reading(action)
+    parser.set_defaults(run=run)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

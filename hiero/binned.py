@@ -1,0 +1,139 @@
+# mypy: allow-untyped-calls
+"""Grammars whose dense features are put into bins as their rules are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bins import WORDS, FeatureBins, bin_table, raw_values
+from hiero.errors import ConfigError, HieroError, did_you_mean
+from hiero.grammar import GrammarSource, Rules, RuleTable
+from hiero.kernels.bins import bins_kernel
+from hiero.rulebatch import Rule, RuleBatch
+from hiero.rulecache import row_of_entry
+from hiero.symbols import Symbols, read_only
+
+Column = npt.NDArray[np.float32]
+
+
+class Binned:
+    """A source of rules with bins in place of some of their dense features.
+
+    A rule without a feature has it as 0, as everywhere, if any rule of its grammar has it; the rules of a
+    grammar that knows nothing of it get no bins, nor do glue and words that pass through, of no grammar.
+    """
+
+    def __init__(self, source: GrammarSource, bins: Sequence[FeatureBins], symbols: Symbols) -> None:
+        self.source, self.bins, self.symbols = source, tuple(bins), symbols
+        self.stage = getattr(source, "stage", "load")  # of decoding, in its statistics
+        names = symbols.names
+        self._id = [names.intern(one.feature.encode()) for one in bins]
+        self._real_id = [names.intern(one.real_name.encode()) if one.keep else -1 for one in bins]
+        self._indicators = [names.intern_all(name.encode() for name in one.names) for one in bins]
+        known = features_of(source)
+        self._known = [
+            known is None or i in known or one.feature == WORDS for i, one in zip(self._id, bins, strict=True)
+        ]
+
+    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+        return self.applied(self.source.rules_for(src, segment))
+
+    def applied(self, table: RuleTable) -> RuleTable:
+        """The same rules, transformed."""
+        chosen = [k for k, known in enumerate(self._known) if known]
+        if not table.num_rules or not chosen:
+            return table
+        raw = {
+            k: raw_values(self.bins[k].of, column_of(table, self.bins[k].feature, self._id[k]))
+            for k in chosen
+        }
+        replaced = [self._id[k] for k in chosen if self.bins[k].feature != WORDS]
+        rules = _without_sparse(table.rules, replaced)
+        stay = [place for place, name in enumerate(table.columns) if name not in replaced]
+        kept = [k for k in chosen if self.bins[k].keep and self.bins[k].feature != WORDS]
+        dense = np.concatenate([rules.dense[:, stay], *(raw[k][:, None] for k in kept)], axis=1)
+        columns = (*(table.columns[place] for place in stay), *(self._real_id[k] for k in kept))
+        rules = rules._replace(dense=read_only(np.ascontiguousarray(dense, np.float32)))
+        return RuleTable(
+            self._with_bins(rules, raw, [k for k in chosen if len(self.bins[k])], table), columns
+        )
+
+    def _with_bins(
+        self, rules: Rules, raw: Mapping[int, Column], chosen: Sequence[int], table: RuleTable
+    ) -> Rules:
+        if not chosen:
+            return rules
+        num_rules = table.num_rules
+        bins = bin_table([self.bins[k] for k in chosen], [self._indicators[k] for k in chosen])
+        value = read_only(np.stack([raw[k] for k in chosen]))
+        room = len(rules.sparse_name) + num_rules * int((2 * bins.overlap + 1).sum())
+        first, name = np.empty(num_rules + 1, np.int64), np.empty(room, np.int32)
+        weight = np.empty(room, np.float32)
+        sparse = (read_only(array) for array in (rules.first_sparse, rules.sparse_name, rules.sparse_value))
+        wrong = bins_kernel(value, bins, *sparse, first, name, weight)
+        if wrong >= 0:
+            k, r = divmod(int(wrong), num_rules)
+            raise not_a_number(self.bins[chosen[k]].feature, value[k, r], table, r, self.symbols)
+        used = slice(0, first[-1])
+        return rules._replace(
+            first_sparse=read_only(first),
+            sparse_name=read_only(name[used]),
+            sparse_value=read_only(weight[used]),
+        )
+
+
+def not_a_number(feature: str, value: float, table: RuleTable, rule: int, symbols: Symbols) -> HieroError:
+    """What is said of a value that belongs in no bin."""
+    text = repr(Rule(RuleBatch(table.rules, table.columns, symbols), rule))
+    return HieroError(f"{feature}: found {value} in the rule {text}, expected a number")
+
+
+def features_of(source: GrammarSource) -> frozenset[int] | None:
+    """The features that a source is known to have, by id in Symbols.names; None if that cannot be told."""
+    known = getattr(source, "feature_names", None)
+    return None if known is None else known()
+
+
+def column_of(table: RuleTable, feature: str, name: int) -> Column:
+    """The values of a feature, dense or not, for all rules."""
+    rules = table.rules
+    if feature == WORDS:
+        before = np.zeros(len(rules.tgt) + 1, np.int64)
+        np.cumsum(rules.tgt >= 0, out=before[1:])
+        return np.diff(before[rules.first_tgt]).astype(np.float32)
+    if name in table.columns:
+        return rules.dense[:, table.columns.index(name)]
+    column = np.zeros(table.num_rules, np.float32)
+    place = np.flatnonzero(rules.sparse_name == name)
+    column[np.searchsorted(rules.first_sparse, place, side="right") - 1] = rules.sparse_value[place]
+    return column
+
+
+def _without_sparse(rules: Rules, names: Sequence[int]) -> Rules:
+    """The same rules without some of their sparse features."""
+    gone = np.isin(rules.sparse_name, names)
+    if not gone.any():
+        return rules
+    row = row_of_entry(rules.first_sparse)[~gone]
+    first = np.zeros(len(rules.lhs) + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=len(rules.lhs)), out=first[1:])
+    return rules._replace(
+        first_sparse=read_only(first),
+        sparse_name=read_only(rules.sparse_name[~gone]),
+        sparse_value=read_only(rules.sparse_value[~gone]),
+    )
+
+
+def check_features(bins: Sequence[FeatureBins], sources: Sequence[GrammarSource], symbols: Symbols) -> None:
+    """Refuse bins of features that no grammar has, if all grammars say what they have."""
+    known = [features_of(source) for source in sources]
+    if not known or any(names is None for names in known):
+        return
+    names = {symbols.names.text(name) for some in known if some is not None for name in some}
+    for one in bins:
+        if one.feature != WORDS and one.feature not in names:
+            near = did_you_mean(one.feature, [*names, WORDS])
+            raise ConfigError(f"features: bins of {one.feature!r}, which no grammar has; {near}")
