@@ -24,9 +24,10 @@ NAIVE = Path(__file__).parent / "naive"
 # Modules at the top of the package, and folders, by layer.
 LAYERS = (
     {"_jit", "bundled", "errors", "inorder", "records", "symbols", "watch"},
-    {"features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
+    {"bins", "features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
     {"formats", "kernels"},
     {
+        "binned",
         "bitext",
         "candidates",
         "categories",
