@@ -6,8 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.errors import ConfigError, HieroError
+from hiero.features import FeatureIndex
+from hiero.tune.batch import make_batch_learner
 from hiero.tune.kbmira import KBMIRA
 from hiero.tune.lists import CandidateLists
+from hiero.tune.settings import TuneConfig
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 
@@ -94,6 +97,13 @@ def test_nothing_to_learn_from():
 def test_wrong_settings(wrong, message):
     with pytest.raises(ConfigError, match=message):
         KBMIRA(**wrong)
+
+
+def test_keys_reach_what_they_say():
+    keys = {"c": 0.2, "memory": 0.5, "remembered": "model", "passes": 3}
+    for set_, expected in (({}, KBMIRA()), (keys, KBMIRA(C=0.2, decay=0.5, epochs=3, chosen="model"))):
+        config = TuneConfig(algorithm="kbmira", **set_).resolved()
+        assert make_batch_learner(config, FeatureIndex(), 1) == expected
 
 
 def test_weights_that_are_no_numbers():

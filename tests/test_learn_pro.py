@@ -7,11 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hiero.errors import ConfigError
+from hiero.features import FeatureIndex
 from hiero.metrics import sentence_bleu
+from hiero.tune.batch import make_batch_learner
 from hiero.tune.lists import CandidateLists
 from hiero.tune.pairs import Pro as PairSampler
-from hiero.tune.pro import PRESETS, PRO, Ranking, differences
+from hiero.tune.pro import PRO, Ranking, differences
 from hiero.tune.regularize import Ridge
+from hiero.tune.settings import PEERS, TuneConfig
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 
@@ -139,17 +142,50 @@ def separable():
     return candidate_lists(rows)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets_learn_what_is_good(preset):
+def configured(**keys):
+    """What a configuration makes."""
+    return make_batch_learner(TuneConfig(algorithm="pro", **keys).resolved(), FeatureIndex(), 1)
+
+
+@pytest.mark.parametrize("peer", [None, *PEERS])
+def test_peers_learn_what_is_good(peer):
     lists, start = separable(), np.zeros(10)
-    learnt, happened = PRESETS[preset].fit(lists, start, 1, 7)
+    learnt, happened = configured(peer=peer).fit(lists, start, 1, 7)
     assert not start.any()
     assert learnt[0] > 0 > learnt[1]
     assert abs(learnt[2]) < learnt[0] / 2
     assert happened["errors_after"] == 0 < happened["errors"] == happened["pairs"]
     assert happened["predicted_bleu"] == lists.bleu(learnt) == lists.bleu(np.array([1.0, 0, 0]))
-    again, _ = PRESETS[preset].fit(lists, start, 1, 7)
+    again, _ = configured(peer=peer).fit(lists, start, 1, 7)
     assert again.tolist() == learnt.tolist()
+
+
+def test_keys_reach_what_they_say():
+    cdec = configured(peer="cdec", buffers=7)
+    sampler = PairSampler(threshold=0.0, soft=True, length_deviations=2.0, seed=0)
+    assert cdec == PRO(metric="cdec-ibm", pairs=sampler, l2=250.0, pull=2500.0, buffers=7)
+    moses = configured(peer="moses", soft=True, keep=3)
+    sampler = PairSampler(soft=True, keep=3, seed=0)
+    assert moses == PRO(metric="moses", pairs=sampler, l2=0.25, iterations=30)
+    paper = configured(peer="hopkins-may", l2=0.5)
+    assert paper == PRO(metric="lin", pairs=PairSampler(seed=0), l2=0.5, interpolation=0.1)
+    assert configured() == PRO(metric="lin", pairs=PairSampler(seed=0), l2=0.1)
+    lists, before = separable(), np.ones(10)
+    few, happened = configured(iterations=1).fit(lists, before, 1, 1)
+    many, _ = configured().fit(lists, before, 1, 1)
+    assert happened["iterations"] == 1
+    half, _ = configured(interpolation=0.5).fit(lists, before, 1, 1)
+    assert half == pytest.approx(0.5 * many + 0.5 * before)
+    assert few.tolist() != many.tolist()
+
+
+def test_wrong_keys():
+    with pytest.raises(ConfigError, match="peer: found cdec with sgd, expected pro"):
+        TuneConfig(peer="cdec")
+    with pytest.raises(ConfigError, match=r"interpolation: found 1\.5, expected more than 0 and at most 1"):
+        TuneConfig(algorithm="pro", interpolation=1.5)
+    with pytest.raises(ConfigError, match="buffers: found 0, expected at least 1"):
+        TuneConfig(algorithm="pro", buffers=0)
 
 
 def test_what_keeps_weights():

@@ -159,7 +159,7 @@ def test_the_example_has_all_keys() -> None:
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
     # What it says is what is meant by leaving it out, but for two.
     preset = TuneConfig(start="uniform", rate=1e-3).resolved()
-    left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None}
+    left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None, "peer": None}
     assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
 
 

@@ -120,14 +120,22 @@ def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) ->
         if not isinstance(pairs, Pro):
             raise ConfigError(f"pairs: found {config.pairs}, expected pro")
         return PRO(
-            metric=config.metric or "moses",
+            metric=config.metric or "lin",
             pairs=pairs,
             l2=config.l2 or 0.0,
             pull=config.l2_previous or 0.0,
             l1=config.l1 or 0.0,
+            interpolation=config.interpolation or 1.0,
+            iterations=config.iterations or 200,
+            buffers=config.buffers or 20,
         )
     if config.algorithm == "kbmira":
-        return KBMIRA(C=config.c or 0.01, epochs=config.passes or 60)
+        return KBMIRA(
+            C=config.c or 0.01,
+            decay=config.memory or 0.999,
+            epochs=config.passes or 60,
+            chosen=config.remembered or "oracle",
+        )
     named = [i for i, key in enumerate(index.all_keys()) if key[0] == NAME]
     restarts = config.restarts
     if restarts is None:

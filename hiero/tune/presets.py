@@ -59,8 +59,8 @@ def make_pairing(config: TuneConfig, seed: int) -> Pairing:
         draws=config.draws or 5000,
         keep=config.keep or 50,
         threshold=config.threshold or 0.0,
-        soft=config.soft,
-        length_deviations=config.length_deviations,
-        largest=config.largest,
+        soft=bool(config.soft),
+        length_deviations=config.length_deviations or 0.0,
+        largest=config.largest is not False,
         seed=seed,
     )

@@ -8,7 +8,8 @@ From the list of every sentence, pairs of translations are drawn that the metric
     + l2 * |w|² + pull * |w - w before|² + l1 * |w|₁ + whatever other terms there are
 
 Each pair counts once. cdec and Moses count it twice, as better and worse and as worse and better, which is
-the same function with the pairs' part doubled; the presets below are theirs with the other terms halved.
+the same function with the pairs' part doubled; so their settings (``settings.PEERS``) have the other terms
+halved.
 
 All is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
 (L-BFGS-B), whose sum is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
@@ -51,7 +52,7 @@ class Differences(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PRO:
-    """A batch learner; see the head of the module, and ``PRESETS``.
+    """A batch learner; see the head of the module.
 
     metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
     pairs          how they are drawn; its seed is replaced
@@ -62,7 +63,7 @@ class PRO:
     others         further terms
     """
 
-    metric: str = "moses"
+    metric: str = "lin"
     pairs: PairSampler = field(default_factory=PairSampler)
     l2: float = 0.25
     pull: float = 0.0
@@ -112,22 +113,6 @@ class PRO:
             gold = score(statistics, shortest[s])
             found.append(mine[sampler(gold, statistics[:, 0], iteration, number)])
         return np.concatenate(found)
-
-
-PRESETS = {
-    # pro.pl: IBM BLEU, acceptance by lot, lengths alike, L-BFGS with C = 500 and T = 5000.
-    "cdec": PRO(
-        metric="cdec-ibm",
-        pairs=PairSampler(threshold=0.0, soft=True, length_deviations=2.0),
-        l2=250.0,
-        pull=2500.0,
-        buffers=100,
-    ),
-    # pro.pl with megam: -maxi 30, a Gaussian prior with precision 1.
-    "moses": PRO(metric="moses", l2=0.25, iterations=30),
-    # The paper, section 4: BLEU + 1, megam, a tenth of the way from the old weights to the new ones.
-    "hopkins-may": PRO(metric="lin", l2=0.25, interpolation=0.1),
-}
 
 
 def differences(lists: CandidateLists, pair: Ints) -> Differences:

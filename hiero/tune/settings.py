@@ -11,6 +11,7 @@ from hiero.errors import ConfigError
 
 Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
 Mix = Literal["none", "end", "epoch"]
+Peer = Literal["cdec", "moses", "hopkins-may"]
 
 STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
 ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
@@ -58,9 +59,9 @@ class TuneConfig:
     draws: int | None = None  # pairs drawn (pro), Γ
     keep: int | None = None  # pairs kept (pro), Ξ
     threshold: float | None = None  # smallest difference in the metric of a pair (pro)
-    soft: bool = False  # accept pairs by lot, larger differences more often (pro in cdec)
-    length_deviations: float = 0.0  # refuse pairs whose lengths differ more (pro in cdec: 2); 0: none
-    largest: bool = True  # keep the pairs with the largest differences, or the first that were drawn (pro)
+    soft: bool | None = None  # accept pairs by lot, larger differences more often (pro in cdec)
+    length_deviations: float | None = None  # refuse pairs whose lengths differ more (cdec: 2); 0: none
+    largest: bool | None = None  # keep the pairs with the largest differences, or those drawn first (pro)
     loss: Literal["perceptron", "margin", "logistic"] | None = None
     margin: float = 1.0
     by_gold: Literal["nothing", "margin", "loss"] = "nothing"  # what the difference in the metric scales
@@ -76,23 +77,37 @@ class TuneConfig:
     prediction: Literal["model", "cost", "fear"] | None = None  # PB, MC, M+C
     scale: float | None = None  # of the metric beside the model's score
     # Batch learners
+    peer: Peer | None = None  # pro: what is left out is as another system has it, see PEERS
     l2: float | None = None
     l2_previous: float | None = None
+    interpolation: float | None = None  # of pro: how much of the result is new, the rest is as it was before
+    iterations: int | None = None  # of pro: steps of L-BFGS in each iteration, at most
+    buffers: int | None = None  # of pro: steps that L-BFGS remembers
     restarts: int | None = None  # of mert: 20, and over hypergraphs none
     directions: int | None = None
     passes: int | None = None  # of kbmira over the lists in each iteration
+    memory: float | None = None  # of kbmira: what BLEU of earlier sentences is worth after one more
+    remembered: Literal["oracle", "model"] | None = None  # of kbmira: the hope of a sentence, or its best
     forest: bool = False  # mert: over hypergraphs, not k-best lists
     beam: float = 3.0  # of these: derivations whose score is at most so much below the best one's
 
     def __post_init__(self) -> None:
         for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
             self._at_least(name, 1)
+        for name in ("iterations", "buffers"):
+            self._at_least(name, 1)
+        for name in ("interpolation", "memory"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise ConfigError(f"{name}: found {value}, expected more than 0 and at most 1")
         for name in ("rate", "c", "scale", "share", "decay_after", "beam"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name}: found {value}, expected a number above 0")
         for name in ("sentences", "shards", "select", "seed", "l1", "l2", "l2_previous", "restarts"):
             self._at_least(name, 0)
+        if self.peer is not None and self.algorithm != "pro":
+            raise ConfigError(f"peer: found {self.peer} with {self.algorithm}, expected pro")
         if self.stale and self.algorithm != "adagrad":
             raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
         if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
@@ -117,7 +132,7 @@ class TuneConfig:
 
     def resolved(self) -> TuneConfig:
         """With everything filled in that was left open, but the seed."""
-        preset = {**COMMON, **PRESETS[self.algorithm]}
+        preset = {**COMMON, **PRESETS[self.algorithm], **PEERS.get(self.peer or "", {})}
         return dataclasses.replace(
             self, **{name: value for name, value in preset.items() if getattr(self, name) is None}
         )
@@ -138,11 +153,19 @@ COMMON: dict[str, Any] = {
     "draws": 5000,
     "keep": 50,
     "threshold": 0.05,
+    "soft": False,
+    "length_deviations": 0.0,
+    "largest": True,
     "l1": 0.0,
     "l2": 0.0,
     "l2_previous": 0.0,
+    "interpolation": 1.0,
+    "iterations": 200,
+    "buffers": 20,
     "directions": 15,
     "passes": 60,
+    "memory": 0.999,
+    "remembered": "oracle",
     "scale": 1.0,
 }
 
@@ -187,7 +210,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate": 0.02,
         "l1": 0.1,
     },
-    # Hopkins and May 2011, with the settings of Moses.
+    # Hopkins and May 2011, as Green et al. 2013 compare with it (Phrasal).
     "pro": {"epochs": 25, "kbest": 100, "metric": "lin", "pairs": "pro", "l2": 0.1, "shards": 0},
     # Cherry and Foster 2012, as in Moses.
     "kbmira": {"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
@@ -195,3 +218,25 @@ PRESETS: dict[str, dict[str, Any]] = {
     "mert": {"epochs": 15, "kbest": 100, "shards": 0},
 }
 assert set(PRESETS) == set(get_args(Algorithm))
+
+# PRO of other systems. There each pair counts twice, as better and worse and the other way round, which is
+# the same function with the pairs' part doubled; so the other terms are halved here.
+PEERS: dict[str, dict[str, Any]] = {
+    # pro.pl: IBM BLEU, acceptance by lot, lengths alike, L-BFGS with C = 500 and T = 5000.
+    "cdec": {
+        "epochs": 30,
+        "kbest": 1500,
+        "metric": "cdec-ibm",
+        "threshold": 0.0,
+        "soft": True,
+        "length_deviations": 2.0,
+        "l2": 250.0,
+        "l2_previous": 2500.0,
+        "buffers": 100,
+    },
+    # mert-moses.pl --pairwise-ranked, with megam: -maxi 30, a Gaussian prior with precision 1.
+    "moses": {"metric": "moses", "l2": 0.25, "iterations": 30},
+    # The paper, section 4: BLEU + 1, megam, a tenth of the way from the old weights to the new ones.
+    "hopkins-may": {"epochs": 30, "kbest": 1500, "l2": 0.25, "interpolation": 0.1},
+}
+assert set(PEERS) == set(get_args(Peer))
