@@ -44,6 +44,7 @@ from hiero.sections import (
     check_data,
 )
 from hiero.symbols import Symbols
+from hiero.tune.binsconfig import BinsConfig
 from hiero.tune.settings import STARTS, TuneConfig
 from hiero.weights import Weights
 
@@ -60,6 +61,7 @@ class Config:
     lm: list[LanguageModelSection] = field(default_factory=list)
     weights: WeightsSection | None = None
     features: FeaturesSection = field(default_factory=FeaturesSection)
+    bins: BinsConfig | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     tune: TuneConfig | None = None
     eval: EvalSection = field(default_factory=EvalSection)
@@ -236,6 +238,8 @@ def make_model(
     weights: Mapping[str, float] | None = None,
 ) -> Model:
     """What ``load`` does once it knows the configuration."""
+    if config.bins is not None and config.features.bins is None:
+        raise ConfigError(f"bins: found without features: bins, expected the path of a file ({MADE_BY_RUN})")
     symbols = Symbols()
     sources = open_sources(config, symbols, base=base, rules=rules)
     _check_names([section.name for section in config.lm])

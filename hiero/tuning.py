@@ -136,6 +136,9 @@ class Tuning:
         if self.settings.start not in STARTS and not Path(self.settings.start).is_file():
             expected = f"expected {', '.join(STARTS)} or a file of weights"
             raise self._error("start", f"found no file {self.settings.start}, {expected}")
+        if self.settings.neighbours != "none" and self.config.features.bins is None:
+            found = f"found {self.settings.neighbours} without bins"
+            raise self._error("neighbours", f"{found}, expected features: {{bins: FILE}} with it")
         if self.settings.is_online:
             make_learner(self.settings, self.seed)  # which may find fault with it
 

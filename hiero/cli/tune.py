@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 import time
 import types
@@ -86,6 +87,12 @@ FLAGS: dict[str, dict[str, str]] = {
         "epsilon": "adagrad: added to the root of summed squares (default 0)",
         "l1": "adagrad, pro: strength of regularisation (default: adagrad 0.1)",
     },
+    "bins": {
+        "neighbours": "pull weights of neighbouring bins towards a line, or towards monotone order",
+        "beta": "how much (default 1)",
+        "gamma": "monotone: how sudden the pull is where order is lost (default 2)",
+        "variant": "paper (default), or released: as the program of the paper's authors has it",
+    },
     "MIRA": {
         "c": "largest step (default 0.01)",
         "oracle": "what to learn towards: local update, or hope (default)",
@@ -131,6 +138,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--resume", action="store_true", help="go on with what is in RUNDIR")
     add("--features", metavar="A,B,...", help="templates of features, as in hiero decode")
+    add("--bins", metavar="FILE", help="bins in place of dense features, as in hiero decode")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     hints = typing.get_type_hints(TuneConfig)
     further = {key: "see the section tune" for key in hints if key not in _named()}
@@ -177,6 +185,9 @@ def run(args: argparse.Namespace) -> int:
     if args.features is not None:
         names = [name.strip() for name in args.features.split(",") if name.strip()]
         features = dataclasses.replace(config.features, templates=names)
+        config = dataclasses.replace(config, features=features)
+    if args.bins is not None:
+        features = dataclasses.replace(config.features, bins=os.path.abspath(args.bins))
         config = dataclasses.replace(config, features=features)
     tuning = Tuning(config, args.config)
     if not args.quiet:

@@ -37,6 +37,7 @@ from hiero.tune.finite import check_finite, not_finite
 from hiero.tune.gold import Gold, SentenceGold
 from hiero.tune.pairs import Pairing, Pro
 from hiero.tune.ranking import Comparison, Loss, compare
+from hiero.tune.regularize import Regulariser, pulled
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int32]
@@ -59,6 +60,8 @@ class AdaGradLearner:
     epsilon   added to √G; 0 in the paper, 1e-3 in Phrasal
     adaptive  or one rate for all, which makes it stochastic gradient descent with L1
     lazy      whether idle weights wait to be settled
+    others    further terms of what is minimised, beside the loss of so many ``sentences``: each mini-batch
+              takes its share of them
 
     For stale gradients, ``gradient`` may run in several threads, each with a ``snapshot`` of the weights,
     while one thread applies what arrives; the metric must then be one that remembers nothing in between (a
@@ -73,6 +76,8 @@ class AdaGradLearner:
     epsilon: float = 0.0
     adaptive: bool = True
     lazy: bool = True
+    others: Sequence[Regulariser] = ()
+    sentences: int = 1
     epoch: int = field(default=0, init=False)
     steps: int = field(default=0, init=False)
 
@@ -94,7 +99,12 @@ class AdaGradLearner:
             rows, pair = comparison.rows, comparison.pair
             settle_rows_kernel(rows, pair, np.int64(self.steps), self._settings, self._coordinates, weight)
         found = self._gradient(comparisons, weight, report)
-        self.apply(found.id, found.value, weight)
+        ids, values = found.id, found.value
+        if self.others:
+            self.settle(weight)
+            slope = pulled(self.others, weight, len(batch) / self.sentences)
+            ids, values = summed(np.concatenate([ids, slope[0]]), np.concatenate([values, slope[1]]))
+        self.apply(ids, values, weight)
         return report
 
     def gradient(self, batch: Sequence[Example], weight: Floats) -> Gradient:

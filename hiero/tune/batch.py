@@ -26,6 +26,7 @@ from hiero.tune.mert import MERT
 from hiero.tune.pairs import Pro
 from hiero.tune.presets import make_pairing
 from hiero.tune.pro import PRO
+from hiero.tune.regularize import Regulariser, further_terms
 from hiero.tune.settings import TuneConfig
 
 RESTARTS = 20  # of MERT over lists
@@ -45,6 +46,8 @@ class BatchLoop(Loop):
 
     def resume(self, done: int) -> None:
         self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
+        # Before all others, so that their numbers do not depend on where an earlier run was killed.
+        self.terms = further_terms(self.config, self.model.features.bins, self.symbols, self.index)
         for epoch in range(done):
             for path in sorted(self._dir(epoch).glob("shard.*.npz")):
                 self._take_in(str(path))
@@ -60,7 +63,7 @@ class BatchLoop(Loop):
         ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
         weight = np.zeros(len(self.index))
         weight[ids] = values["weight"]
-        learner = make_batch_learner(self.config, self.index, self.workers)
+        learner = make_batch_learner(self.config, self.index, self.workers, self.terms)
         if self.config.forest:
             assert isinstance(learner, MERT)
             surface = self._forests(str(here / "start.npz"), learner.features, weight)
@@ -113,8 +116,10 @@ class BatchLoop(Loop):
         """Nothing: the lists of all iterations are needed."""
 
 
-def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) -> BatchLearner:
-    """The learner of a batch algorithm; ``config`` is resolved."""
+def make_batch_learner(
+    config: TuneConfig, index: FeatureIndex, threads: int, terms: Sequence[Regulariser] = ()
+) -> BatchLearner:
+    """The learner of a batch algorithm; ``config`` is resolved. Further terms are for those that have any."""
     if config.algorithm == "pro":
         pairs = make_pairing(config, 0)
         if not isinstance(pairs, Pro):
@@ -128,6 +133,7 @@ def make_batch_learner(config: TuneConfig, index: FeatureIndex, threads: int) ->
             interpolation=config.interpolation or 1.0,
             iterations=config.iterations or 200,
             buffers=config.buffers or 20,
+            others=terms,
         )
     if config.algorithm == "kbmira":
         return KBMIRA(

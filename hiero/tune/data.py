@@ -32,18 +32,27 @@ class SetFiles:
     base: str = ""
 
 
+def read_segments(files: SetFiles) -> list[Segment]:
+    """The sentences of a set; the paths of their grammars hold from anywhere."""
+    segments = []
+    for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
+        segment = parse_segment(decode_line(line, number)[0], files.source, number)
+        attributes = {
+            key: os.path.join(files.base, value) if GRAMMAR.fullmatch(key) else value
+            for key, value in segment.attributes.items()
+        }
+        if files.leave_one_out:
+            attributes[LEAVE_OUT] = str(number - 1)
+        segments.append(Segment(segment.words, attributes, segment.reference))
+    return segments
+
+
 class TuningSet:
     """A set that was read: ``segments``, and ``references`` in the same order."""
 
     def __init__(self, files: SetFiles, symbols: Symbols) -> None:
         self.files = files
-        self.segments: list[Segment] = []
-        for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
-            segment = parse_segment(decode_line(line, number)[0], files.source, number)
-            attributes = {key: self._placed(key, value) for key, value in segment.attributes.items()}
-            if files.leave_one_out:
-                attributes[LEAVE_OUT] = str(number - 1)
-            self.segments.append(Segment(segment.words, attributes, segment.reference))
+        self.segments = read_segments(files)
         sides = [_words(path, symbols) for path in files.references]
         for path, side in zip(files.references, sides, strict=True):
             if len(side) != len(self.segments):
@@ -55,10 +64,6 @@ class TuningSet:
         blank = [np.empty(0, np.int32)]
         self.references = References([row or blank for row in rows])
         self.shortest = self.references.shortest()
-
-    def _placed(self, key: str, value: str) -> str:
-        """An attribute, if it is the path of a grammar as it is from anywhere."""
-        return os.path.join(self.files.base, value) if GRAMMAR.fullmatch(key) else value
 
     def __len__(self) -> int:
         return len(self.segments)

@@ -18,6 +18,7 @@ from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, SentenceGold
 from hiero.tune.pairs import Multipartite, Pairing
 from hiero.tune.ranking import Comparison, Loss, compare
+from hiero.tune.regularize import Regulariser, pulled
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,6 +35,8 @@ class RankLearner:
     rate    length of a step; from zero, with the perceptron's loss, it only scales the weights
     decay   how the rate falls with t, the sentences seen so far: not, as 1 / sqrt(1 + t / decay_after), or as
             1 / (1 + t / decay_after)
+    others  further terms of what is minimised, beside the loss of so many ``sentences``: after each sentence,
+            a step is made down its share of them
     """
 
     gold: Gold = field(default_factory=lambda: SentenceGold("liang"))
@@ -43,6 +46,8 @@ class RankLearner:
     rate: float = 1e-4
     decay: Literal["none", "sqrt", "linear"] = "none"
     decay_after: float = 1.0
+    others: Sequence[Regulariser] = ()
+    sentences: int = 1
     epoch: int = field(default=0, init=False)
     seen: int = field(default=0, init=False)
 
@@ -76,6 +81,9 @@ class RankLearner:
                 fine = rank_kernel(*comparison, self.loss.kind, np.float64(rate), weight, total)
             else:
                 fine = self._step(comparison, decoded_with, rate, weight, total)
+            if self.others:
+                ids, values = pulled(self.others, weight, 1 / self.sentences)
+                fine &= bool(shift_kernel(ids, values, np.float64(-rate), weight))
             if not fine:
                 raise not_finite(weight, example.candidates, example.number)
             report.loss += float(total[0])

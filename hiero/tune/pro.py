@@ -155,6 +155,8 @@ class Ranking:
     def minimum(self, iterations: int, buffers: int) -> tuple[Floats, dict[str, float]]:
         """The weights of all features, and how they were found."""
         start = self.start[self.active]
+        if not len(start):
+            return self._as_it_was()
         if self.l1:
             start = np.concatenate([np.maximum(start, 0), np.maximum(-start, 0)])
         found = minimize(
@@ -183,6 +185,18 @@ class Ranking:
             "objective": float(found.fun),
             "iterations": float(found.nit),
             "converged": float(found.success),
+        }
+
+    def _as_it_was(self) -> tuple[Floats, dict[str, float]]:
+        """Nothing can be learnt: no two translations of a pair differ in a feature. SciPy would say 0."""
+        pairs = float(len(self.rows.first) - 1)
+        value, _ = self.value_and_gradient(np.zeros(0))
+        same = {"errors": float(self._errors), "errors_after": float(self._errors), "objective": value}
+        return self.start.copy(), same | {
+            "pairs": pairs,
+            "features": 0.0,
+            "iterations": 0.0,
+            "converged": 1.0,
         }
 
     def _split(self, x: Floats) -> tuple[float, Floats]:

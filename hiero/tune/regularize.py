@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from hiero.bins import FeatureBins
+from hiero.errors import ConfigError
+from hiero.features import NAME, FeatureIndex
+from hiero.symbols import Symbols
+from hiero.tune.settings import TuneConfig
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Variant = Literal["paper", "released"]
+
+STEEP = 20.0  # where tanh is 1, and its slope 0, as far as a float can tell
+RELEASED_STEEP = 10.0  # the same in the program of the paper's authors
 
 
 class Regulariser(Protocol):
@@ -39,3 +50,112 @@ class Ridge:
         if self.centre is not None:
             difference[: len(self.centre)] -= self.centre
         return self.strength * float(difference @ difference), 2 * self.strength * difference
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Neighbours:
+    """Weights of neighbouring bins shall lie on a line, or rise or fall (Clark, Dyer and Lavie 2014).
+
+        strength * sum over bins j that have two neighbours of D(j) * (½ (w[j-1] + w[j+1]) - w[j])²
+
+    Linear neighbour regularisation (equations 9 and 10) has D = 1. The monotone one (12 and 13) has
+
+        D(j) = tanh((½ (w[j-1] + w[j+1]) - w[j]) / (½ (w[j-1] - w[j+1])))^(2 gamma)
+
+    which is almost 0 while w[j] is between its neighbours, and almost 1 beyond; it is 1, and has no slope,
+    where these are equal. The gradient is that of the whole term: a bin's penalty moves its neighbours, too.
+
+    groups   the features of the bins of each discretised feature, in the order of the bins, by number
+    gamma    None: linear
+    variant  released: as in the program of the paper's authors, in which a bin's penalty has no gradient for
+             its neighbours. If linear, bins at the ends are pulled to half of their one neighbour, and all
+             features without neighbours to 0; if monotone, D is 1 and has no slope where the quotient is 10
+             or more
+    """
+
+    groups: Sequence[Ints]
+    strength: float
+    gamma: float | None = None
+    variant: Variant = "paper"
+    _triples: Ints = field(init=False, repr=False)  # [T, 3] left neighbour, bin, right neighbour
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength < np.inf:
+            raise ConfigError(f"beta: found {self.strength}, expected 0 or more")
+        if self.gamma is not None and not 1 <= self.gamma < np.inf:
+            raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
+        rows = [np.stack([g[:-2], g[1:-1], g[2:]], axis=1) for g in self.groups if len(g) > 2]
+        triples = np.concatenate([np.zeros((0, 3), np.int64), *rows]).astype(np.int64)
+        object.__setattr__(self, "_triples", triples)
+
+    def features(self) -> Ints:
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *self.groups]))
+
+    def value_and_gradient(self, weight: Floats) -> tuple[float, Floats]:
+        if self.gamma is None and self.variant == "released":
+            return self._released_linear(weight)
+        left, here, right = self._triples.T
+        off = 0.5 * (weight[left] + weight[right]) - weight[here]
+        value, by_off, by_radius = off * off, 2 * off, np.zeros(len(off))
+        if self.gamma is not None:
+            radius = 0.5 * (weight[left] - weight[right])
+            value, by_off, by_radius = self._damped(off, radius)
+        gradient = np.zeros(len(weight))
+        np.add.at(gradient, here, -by_off)
+        if self.variant == "paper":
+            np.add.at(gradient, left, 0.5 * (by_off + by_radius))
+            np.add.at(gradient, right, 0.5 * (by_off - by_radius))
+        return self.strength * float(value.sum()), self.strength * gradient
+
+    def _damped(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
+        """D off², and its derivatives by the distance from the midpoint and by the neighbours' radius."""
+        assert self.gamma is not None
+        limit = STEEP if self.variant == "paper" else RELEASED_STEEP
+        inside = np.abs(off) < limit * np.abs(radius)
+        quotient = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
+        bent = np.tanh(quotient)
+        damping = np.where(inside, np.abs(bent) ** (2 * self.gamma), 1.0)
+        # dD / d quotient; outside of ``inside`` it is 0.
+        slope = 2 * self.gamma * np.abs(bent) ** (2 * self.gamma - 1) * np.sign(bent) * (1 - bent * bent)
+        # off² / radius and off³ / radius², without dividing by a radius that may be next to nothing.
+        by_off = 2 * damping * off + slope * quotient**2 * radius
+        return damping * off * off, by_off, -slope * quotient**3 * radius
+
+    def _released_linear(self, weight: Floats) -> tuple[float, Floats]:
+        """Every feature against the sum of half of each neighbour; only its own weight has a gradient."""
+        off = weight.copy()
+        for group in self.groups:
+            off[group[1:]] -= 0.5 * weight[group[:-1]]
+            off[group[:-1]] -= 0.5 * weight[group[1:]]
+        return self.strength * float(off @ off), 2 * self.strength * off
+
+
+def pulled(
+    terms: Sequence[Regulariser], weight: Floats, share: float
+) -> tuple[npt.NDArray[np.int32], Floats]:
+    """The features that terms pull at, and a share of the gradient of their sum."""
+    gradient = np.zeros(len(weight))
+    for term in terms:
+        gradient += term.value_and_gradient(weight)[1]
+    ids = np.flatnonzero(gradient)
+    return ids.astype(np.int32), share * gradient[ids]
+
+
+def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex) -> list[Ints]:
+    """The numbers of the indicators of each feature's bins, which are given numbers if they have none."""
+    groups = []
+    for one in bins:
+        keys = [(NAME, symbols.names.intern(name.encode()), 0) for name in one.names]
+        groups.append(index.intern_all(keys).astype(np.int64))
+    return [group for group in groups if len(group)]
+
+
+def further_terms(
+    config: TuneConfig, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
+) -> list[Regulariser]:
+    """The structured terms that the settings ask for. Features of bins get numbers in ``index``."""
+    if config.neighbours == "none":
+        return []
+    gamma = config.gamma if config.neighbours == "monotone" else None
+    groups = bin_features(bins, symbols, index)
+    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=config.variant)]

@@ -14,6 +14,7 @@ Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
 
 STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
+REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # those that take further terms
 ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
 
 
@@ -71,6 +72,11 @@ class TuneConfig:
     decay_after: float = 1000.0  # sentences
     l1: float | None = None
     epsilon: float = 0.0  # of adagrad, added to the root of the summed squares; Phrasal: 1e-3
+    # Bins of discretised features (features: bins): neighbours pull at each other
+    neighbours: Literal["none", "linear", "monotone"] = "none"  # towards a line, or towards rising or falling
+    beta: float = 1.0  # how much
+    gamma: float = 2.0  # monotone: how sudden the pull is where order is lost
+    variant: Literal["paper", "released"] = "paper"  # released: as the program of the paper's authors has it
     # MIRA
     c: float | None = None
     oracle: Literal["lu", "hope"] | None = None  # LU (max-BLEU, where kbest is large), or M-C
@@ -113,6 +119,7 @@ class TuneConfig:
         if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
             raise ConfigError(f"average: found sentences, which {self.algorithm} cannot do")
         self._check_freeze()
+        self._check_neighbours()
         if self.lm == "jackknife" and self.shuffle_shards == "epoch":
             raise ConfigError("lm: found jackknife, and shuffle_shards is epoch (once keeps folds apart)")
         if self.forest and self.algorithm != "mert":
@@ -124,6 +131,23 @@ class TuneConfig:
             raise ConfigError(f"freeze: found {self.freeze} with {self.algorithm}, expected sgd or its kind")
         if self.freeze is not None and (self.update or PRESETS[self.algorithm]["update"]) == "pair":
             raise ConfigError(f"freeze: found {self.freeze} with update: pair, expected update: sentence")
+
+    def _check_neighbours(self) -> None:
+        if not 0 <= self.beta < math.inf:
+            raise ConfigError(f"beta: found {self.beta}, expected 0 or more")
+        if not 1 <= self.gamma < math.inf:
+            raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
+        if self.neighbours == "none":
+            return
+        if self.algorithm not in REGULARISED:
+            expected = f"one of {', '.join(REGULARISED)}"
+            raise ConfigError(
+                f"neighbours: found {self.neighbours} with {self.algorithm}, expected {expected}"
+            )
+        if self.stale:
+            raise ConfigError(f"neighbours: found {self.neighbours} with stale: true, expected stale: false")
+        if self.freeze is not None:
+            raise ConfigError(f"neighbours: found {self.neighbours} with freeze, expected one of them")
 
     def _at_least(self, name: str, least: int) -> None:
         value = getattr(self, name)

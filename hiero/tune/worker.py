@@ -18,7 +18,9 @@ from hiero.tune.decoding import Decoding, ShardTask, is_done
 from hiero.tune.example import Example, Learner
 from hiero.tune.finite import NotFinite
 from hiero.tune.gold import PreviousPass
+from hiero.tune.perceptron import RankLearner
 from hiero.tune.presets import make_learner
+from hiero.tune.regularize import further_terms
 from hiero.tune.stale import StaleEpoch
 
 # What arrays of a learner's state are called in files: those with a number for each feature, and others.
@@ -43,6 +45,7 @@ class _Shard(Decoding):
             self.vector.grow()
             self.learner.restore(_nested(ids, values, len(self.vector.value)))
             self.model.weights_changed()
+        self._regularise()
         gold = getattr(self.learner, "gold", None)
         if self.task.others is not None and isinstance(gold, PreviousPass):
             total, sentences = self.task.others
@@ -58,6 +61,16 @@ class _Shard(Decoding):
         self.learner.end_epoch(self.vector.value)
         self._write(time.perf_counter() - started)
 
+    def _regularise(self) -> None:
+        """Let the learner keep to further terms, if there are any."""
+        terms = further_terms(self.config, self.model.features.bins, self.vector.symbols, self.vector.index)
+        self.vector.grow()
+        pulled = [np.zeros(0, np.int64), *(term.features() for term in terms)]
+        self.pulled = np.concatenate(pulled).astype(np.int32)
+        if terms:
+            assert isinstance(self.learner, (AdaGradLearner, RankLearner))
+            self.learner.others, self.learner.sentences = terms, len(self.task.numbers)
+
     def _learn_in_order(self) -> None:
         size, numbers = self.config.batch or 1, self.task.numbers
         for at in range(0, len(numbers), size):
@@ -68,7 +81,7 @@ class _Shard(Decoding):
         if not examples:
             return
         started = time.thread_time()
-        ids = np.unique(np.concatenate([example.candidates.id for example in examples]))
+        ids = np.unique(np.concatenate([self.pulled, *(example.candidates.id for example in examples)]))
         before = self.vector.value[ids]
         try:
             self.report.add(self.learner.learn(examples, self.vector.value))

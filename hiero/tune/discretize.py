@@ -1,0 +1,210 @@
+"""Bins with as many rules in each as can be had (Clark, Dyer and Lavie 2014, section 3.2).
+
+The rules of every sentence of a set have votes, one for each rule and feature, by which bins are populated
+evenly: a bin is a run of neighbouring values. Only the order of values counts, so that no increasing
+transform of a feature changes its bins.
+
+Two corrections to the paper. Its equations 5 and 6, taken literally, bring all frequencies down to the
+smallest one: the ideal population u of a bin must be their sum by the number of bins, not by that of values.
+And its R(j) must leave N - j values to the bins after bin j, not one more, so that no bin is empty and every
+value is in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.binned import column_of, features_of, not_a_number
+from hiero.bins import WORDS, FeatureBins, raw_values
+from hiero.errors import ConfigError, HieroError, did_you_mean
+from hiero.formats.segments import Segment
+from hiero.grammar import GrammarSource, RuleTable
+from hiero.inorder import in_order
+from hiero.symbols import Symbols
+from hiero.tune.binsconfig import BinsConfig, FeatureConfig
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+AT_ONCE = 1 << 20  # values that wait to be counted
+
+
+class Histogram:
+    """How often each value occurs."""
+
+    def __init__(self) -> None:
+        self.value, self.count = np.zeros(0, np.float32), np.zeros(0, np.int64)
+        self._waiting: list[tuple[Floats, Ints]] = []
+        self._num_waiting = 0
+
+    def add(self, value: Floats, count: Ints) -> None:
+        """Take in different values and how often each occurs."""
+        self._waiting.append((value, count))
+        self._num_waiting += len(value)
+        if self._num_waiting > AT_ONCE:
+            self.settle()
+
+    def settle(self) -> None:
+        """Count what waits to be counted."""
+        value = np.concatenate([self.value, *(value for value, _ in self._waiting)])
+        count = np.concatenate([self.count, *(count for _, count in self._waiting)])
+        self.value, place = np.unique(value, return_inverse=True)
+        total = np.zeros(len(self.value), np.int64)
+        np.add.at(total, place, count)
+        self.count, self._waiting, self._num_waiting = total, [], 0
+
+
+class Ideal(NamedTuple):
+    """The ideal population of a bin, as the fraction ``total / parts``: exact, unlike a float."""
+
+    total: int
+    parts: int
+
+
+def ideal_population(counts: Sequence[int], number: int) -> Ideal:
+    """What the largest frequencies are cut down to: u = (sum of min(f, u)) / number, the largest such u.
+
+    It is the limit of the paper's iteration (equations 5 and 6), found at once: if the m largest frequencies
+    are cut down to u, then u = (sum of the others) / (number - m).
+    """
+    ascending = sorted(counts)
+    below = [0, *accumulate(ascending)]
+    for cut in range(number):
+        rest = len(counts) - cut
+        found = Ideal(below[rest], number - cut)
+        if ascending[rest - 1] * found.parts <= found.total:
+            return found
+    raise AssertionError("more bins than values")
+
+
+def populate(counts: Sequence[int], number: int) -> list[int]:
+    """Where bins begin among ascending values that occur so often: the paper's algorithm 1.
+
+    Greedy: from left to right, each bin takes values while its cumulative ideal is not exceeded, and the
+    value that straddles it if less than half of that is beyond. Where there are fewer values than ``number``,
+    each has its own bin.
+    """
+    number = min(number, len(counts))
+    ideal = ideal_population(counts, number)
+    # All in units of 1 / parts, so that nothing is rounded.
+    mass = [min(count * ideal.parts, ideal.total) for count in counts]
+    begins, i, room = [], 0, 0
+    for j in range(1, number + 1):
+        begins.append(i)
+        room += ideal.total  # C(j): what is missing to the ideal of all bins so far
+        end = len(counts) - (number - j)  # R(j)
+        while i < end and mass[i] <= room:
+            room -= mass[i]
+            i += 1
+        if i < end and 2 * (mass[i] - room) < mass[i]:
+            room -= mass[i]
+            i += 1
+    return begins
+
+
+def bins_of(feature: str, settings: FeatureConfig, histogram: Histogram) -> FeatureBins:
+    """The bins of a feature; ``settings`` leave nothing out."""
+    value, count = histogram.value, histogram.count
+    begins = populate(count.tolist(), 2 ** (settings.bits or 1))
+    ends = [*begins[1:], len(value)]
+    first = np.array(begins, np.int64)
+    begin = value[first]
+    begin[0] = -np.inf
+    return FeatureBins(
+        feature=feature,
+        of=settings.of,
+        begin=begin,
+        overlap=settings.overlap or 0,
+        keep=bool(settings.keep),
+        low=value[first],
+        high=value[np.array(ends) - 1],
+        values=np.diff([*begins, len(value)]).astype(np.int64),
+        rules=np.add.reduceat(count, first),
+    )
+
+
+def learn_bins(
+    config: BinsConfig,
+    sources: Sequence[GrammarSource],
+    symbols: Symbols,
+    segments: Sequence[Segment],
+    *,
+    threads: int = 1,
+    advance: Callable[[int], None] = lambda steps: None,
+    say: Callable[[str], None] = lambda note: None,
+) -> list[FeatureBins]:
+    """Bins for the features that ``config`` names, from the rules of some sentences."""
+    if not config.features:
+        raise ConfigError("bins: features: found none, expected names, such as EgivenFCoherent")
+    counter = _Counter(config, sources, symbols)
+    histograms = {feature: Histogram() for feature in config.features}
+    num_rules = 0
+    for rules, found in in_order(counter.count, segments, threads):
+        num_rules += rules
+        for feature, (value, count) in found.items():
+            histograms[feature].add(value, count)
+        advance(1)
+    if not num_rules:
+        raise HieroError(f"bins: found no rules for {len(segments)} sentences, expected some")
+    learnt = []
+    for feature, histogram in histograms.items():
+        histogram.settle()
+        settings = config.settings_of(feature)
+        _check_values(feature, histogram, counter)
+        learnt.append(bins_of(feature, settings, histogram))
+        if len(learnt[-1]) < 2 ** (settings.bits or 1):
+            wanted = 2 ** (settings.bits or 1)
+            say(f"{feature}: {len(learnt[-1])} bins, one for each of its values, and not {wanted}")
+    return learnt
+
+
+class _Counter:
+    """Counts the values of features among the rules of a sentence."""
+
+    def __init__(self, config: BinsConfig, sources: Sequence[GrammarSource], symbols: Symbols) -> None:
+        self.config, self.symbols = config, symbols
+        self.id = {name: symbols.names.intern(name.encode()) for name in config.features}
+        self.sources = [(source, features_of(source)) for source in sources]
+        self.seen: set[int] = set()  # all features that are met
+
+    def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats, Ints]]]:
+        """The number of rules of a sentence; the values of each feature, and how often each occurs."""
+        words = (word.encode(errors="replace") for word in segment.words)
+        src = self.symbols.words.intern_all(words)
+        num_rules, parts = 0, {feature: [np.zeros(0, np.float32)] for feature in self.config.features}
+        for source, known in self.sources:
+            table = source.rules_for(src, segment.attributes)
+            num_rules += table.num_rules
+            self.seen.update(table.columns, np.unique(table.rules.sparse_name).tolist())
+            for feature, values in parts.items():
+                if table.num_rules and (feature == WORDS or known is None or self.id[feature] in known):
+                    values.append(self._values(feature, table))
+        counted = {f: np.unique(np.concatenate(v), return_counts=True) for f, v in parts.items()}
+        return num_rules, {f: (value, count.astype(np.int64)) for f, (value, count) in counted.items()}
+
+    def _values(self, feature: str, table: RuleTable) -> Floats:
+        values = raw_values(self.config.features[feature].of, column_of(table, feature, self.id[feature]))
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            raise not_a_number(feature, float(values[wrong[0]]), table, int(wrong[0]), self.symbols)
+        return values
+
+    def names(self) -> Iterable[str]:
+        """All features that the rules had."""
+        return [*(self.symbols.names.text(name) for name in self.seen), WORDS]
+
+
+def _check_values(feature: str, histogram: Histogram, counter: _Counter) -> None:
+    """A feature must be there, and must not be the same everywhere."""
+    if feature != WORDS and counter.id[feature] not in counter.seen:
+        near = did_you_mean(feature, [name for name in counter.names() if name != feature])
+        raise ConfigError(f"bins: features: {feature!r}: no rule has it; {near}")
+    if len(histogram.value) == 1:
+        found = f"the value {histogram.value[0]:g} in all of {int(histogram.count[0]):,} rules"
+        hint = "a constant tells nothing: leave it out"
+        raise HieroError(f"bins: features: {feature}: found {found}, expected different ones ({hint})")
