@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -35,19 +36,30 @@ class Kind:
 
         A directory of the same kind is replaced; anything else that stands there is left alone.
         """
+        with self.create(path) as (part, head):
+            for name in self.arrays:
+                _save(part / f"{name}.npy", arrays[name])
+            head.update(meta)
+
+    @contextlib.contextmanager
+    def create(self, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """As ``write``, of arrays that the block writes into the directory it is given, as ``NAME.npy``.
+
+        What it puts into the mapping it is given goes into ``meta.json``.
+        """
         if path.exists() and not self.recognises(path):
             raise HieroError(
                 f"{path}: found something that is no compiled {self.name}, expected a free place"
             )
         part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
-        head = {"format": self.name, "version": self.version}
+        meta: dict[str, Any] = {}
         try:
             for leftover in (part, old):
                 shutil.rmtree(leftover, ignore_errors=True)
             part.mkdir(parents=True)
-            for name in self.arrays:
-                _save(part / f"{name}.npy", arrays[name])
-            (part / META).write_text(json.dumps(head | dict(meta), indent=1) + "\n", encoding="utf-8")
+            yield part, meta
+            head = {"format": self.name, "version": self.version}
+            (part / META).write_text(json.dumps(head | meta, indent=1) + "\n", encoding="utf-8")
             if path.exists():
                 os.rename(path, old)
             os.rename(part, path)

@@ -1,0 +1,1 @@
+"""Orientation models: which way parts of a sentence turn in translation (Alrajeh and Niranjan 2014)."""

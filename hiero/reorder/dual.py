@@ -1,0 +1,79 @@
+# mypy: allow-untyped-calls
+"""The dual problem by exponentiated gradient with shrinking (Alrajeh and Niranjan 2014, Algorithm 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hiero.kernels.reorder_learn import (
+    CHANGE,
+    HALVED,
+    KEPT,
+    STUCK,
+    UPDATES,
+    dual_kernel,
+    dual_start_kernel,
+    entropy_kernel,
+)
+from hiero.reorder.examples import Examples
+from hiero.reorder.learning import Account, Learned, primal_objective, shuffled
+from hiero.reorder.settings import LearnConfig
+from hiero.watch import Watch
+
+FIRST_RATE = 0.5
+
+
+def learn_dual(
+    examples: Examples,
+    config: LearnConfig,
+    seed: int = 1,
+    *,
+    held_out: Examples | None = None,
+    watch: Watch | None = None,
+) -> Learned:
+    """Weights that minimise D, after so many passes or when every example has been put aside.
+
+    A pass visits the examples that are left, each once, in a random order.
+    """
+    rows, account = examples.rows, Account(held_out, watch)
+    account.watch.begin(config.passes, "reorder train")
+    rate = config.rate or FIRST_RATE
+    updates = halved = stuck = 0
+    with account.clock:
+        alpha = np.empty((len(rows), 3), np.float32)
+        weight = np.zeros((examples.num_features, 3))
+        dual_start_kernel(*rows, config.start, config.variance, alpha, weight)
+        active = np.arange(len(rows), dtype=np.int32)
+    objective = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
+    account.add(0, len(rows), weight, objective)
+    for number in range(1, config.passes + 1):
+        report = np.zeros(5)
+        before = len(active)
+        with account.clock:
+            order = shuffled(active, seed, number)
+            dual_kernel(
+                rows.first,
+                rows.feature,
+                order,
+                config.variance,
+                config.shrink,
+                rate,
+                np.int64(config.trials),
+                alpha,
+                weight,
+                report,
+            )
+            # Ascending again, so that blocks of neighbours stay such.
+            active = np.sort(order[: int(report[KEPT])])
+        objective += report[CHANGE]
+        updates, halved, stuck = (
+            total + int(report[column])
+            for total, column in ((updates, UPDATES), (halved, HALVED), (stuck, STUCK))
+        )
+        account.add(number, before, weight, objective)
+        if not len(active):
+            break
+    dual = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
+    facts = {"updates": updates, "halved": halved, "stuck": stuck, "left": len(active)}
+    primal = primal_objective(rows, weight, config.variance)
+    return Learned(weight, account.history, primal, dual, facts)

@@ -1,0 +1,58 @@
+"""What examples are made of, and how models learn from them: settings, without anything that computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hiero.errors import ConfigError
+
+MAX_LENGTH, MAX_WINDOW = 100, 8
+CLASSES = ("monotone", "swap", "other")
+LEARNERS = ("dual", "primal", "lexicalised")
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"{name}: found {value}, expected {low} to {high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleConfig:
+    """Which phrase pairs are examples, what is known of them, and what they are to learn."""
+
+    max_length: int = 7  # words of a phrase, on either side
+    # What counts as the previous target phrase: any phrase pair that ends where this one begins, or a single
+    # link, as in Moses' wbe.
+    orientation: Literal["phrase", "word"] = "phrase"
+    window: int = 1  # source words before the phrase that are features, and as many after it
+    edges: bool = False  # so are the first and the last source word in the phrase
+    min_count: int = 10  # features of fewer examples are left out
+
+    def __post_init__(self) -> None:
+        check_range("max_length", self.max_length, 1, MAX_LENGTH)
+        check_range("window", self.window, 0, MAX_WINDOW)
+        check_range("min_count", self.min_count, 1, 1_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnConfig:
+    """How a model is learnt. ``variance`` is the paper's sigma squared: the prior of a weight."""
+
+    learner: Literal["dual", "primal", "lexicalised"] = "dual"
+    passes: int = 100  # over the examples, at most
+    variance: float = 1.0
+    shrink: float = 0.1  # dual: an example this near to its optimum is put aside for good
+    rate: float = 0.0  # of the first step; 0: 0.5 for dual, for primal the best of a sample
+    trials: int = 20  # dual: how often a step that leads upwards is halved
+    start: float = 1e-8  # dual: what the wrong classes of an example have to begin with
+    smoothing: float = 0.5  # lexicalised: weight of what a source phrase does, and of what all of them do
+
+    def __post_init__(self) -> None:
+        check_range("passes", self.passes, 1, 1_000_000)
+        check_range("variance", self.variance, 1e-9, 1e9)
+        check_range("shrink", self.shrink, 0, 100)
+        check_range("rate", self.rate, 0, 1000)
+        check_range("trials", self.trials, 1, 60)
+        check_range("start", self.start, 1e-30, 0.5)
+        check_range("smoothing", self.smoothing, 1e-6, 1e6)

@@ -1,0 +1,246 @@
+"""Orientation models in the slow and obvious way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+MONOTONE, SWAP, OTHER = 0, 1, 2
+BIAS, PAIR, FIRST_WORD, LAST_WORD, AROUND = 0, 1, 2, 3, 4
+MASK = (1 << 64) - 1
+
+Link = tuple[int, int]
+Phrase = tuple[int, int, int, int]  # source start and end, target start and end
+Example = tuple[list[int], int]  # features, class
+Weights = list[list[float]]
+
+
+# ---- phrase pairs
+
+
+def phrases(num_src: int, num_tgt: int, links: Sequence[Link], max_length: int) -> list[Phrase]:
+    """All phrase pairs of a sentence pair, by target span and then source span."""
+    found = []
+    for tgt_start, tgt_end in itertools.combinations(range(num_tgt + 1), 2):
+        for src_start, src_end in itertools.combinations(range(num_src + 1), 2):
+            if max(src_end - src_start, tgt_end - tgt_start) > max_length:
+                continue
+            sides = [(src_start <= i < src_end, tgt_start <= j < tgt_end) for i, j in links]
+            if any(a and b for a, b in sides) and all(a == b for a, b in sides):
+                found.append((src_start, src_end, tgt_start, tgt_end))
+    return found
+
+
+def orientations(found: Sequence[Phrase], links: Sequence[Link], by_word: bool) -> list[int]:
+    """Where the previous target phrase is, seen from each phrase."""
+    previous = [(i, i + 1, j, j + 1) for i, j in links] if by_word else list(found)
+    labels = []
+    for src_start, src_end, tgt_start, _ in found:
+        monotone = tgt_start == src_start == 0 or any(
+            end == src_start and tgt_end == tgt_start for _, end, _, tgt_end in previous
+        )
+        swap = any(start == src_end and tgt_end == tgt_start for start, _, _, tgt_end in previous)
+        labels.append(OTHER if monotone == swap else MONOTONE if monotone else SWAP)
+    return labels
+
+
+def key(kind: int, src: int = 0, tgt: int = 0) -> int:
+    return kind << 56 | src << 28 | tgt
+
+
+def features(
+    src: Sequence[int],
+    tgt: Sequence[int],
+    links: Sequence[Link],
+    phrase: Phrase,
+    window: int,
+    edges: bool,
+) -> set[int]:
+    """What is known of a phrase pair. Words count from 1 in features."""
+    src_start, src_end, tgt_start, tgt_end = phrase
+    found = {key(BIAS)}
+    for i, j in links:
+        if src_start <= i < src_end and tgt_start <= j < tgt_end:
+            found.add(key(PAIR, src[i] + 1, tgt[j] + 1))
+    if edges:
+        found |= {key(FIRST_WORD, src[src_start] + 1), key(LAST_WORD, src[src_end - 1] + 1)}
+    padded = [0] * window + [word + 1 for word in src] + [0] * window
+    for d in range(window):
+        found.add(key(AROUND + 2 * d, padded[window + src_start - 1 - d]))
+        found.add(key(AROUND + 2 * d + 1, padded[window + src_end + d]))
+    return found
+
+
+def count_keys(keys: Sequence[int]) -> Counter[int]:
+    return Counter(keys)
+
+
+def number_keys(rows: Sequence[Sequence[int]], numbers: dict[int, int]) -> list[list[int]]:
+    return [[numbers[one] for one in row if one in numbers] for row in rows]
+
+
+def fnv(word: bytes) -> int:
+    code = 14695981039346656037
+    for byte in word:
+        code = (code ^ byte) * 1099511628211 & MASK
+    return code ^ code >> 29
+
+
+def chain(code: int, word: int) -> int:
+    code = (code ^ word) * 0xD6E8FEB86659FD93 & MASK
+    return code ^ code >> 32
+
+
+def phrase_codes(src: Sequence[bytes], tgt: Sequence[bytes]) -> tuple[int, int]:
+    """The hashes of a phrase pair, and of its source side."""
+    code = 0x243F6A8885A308D3
+    for word in src:
+        code = chain(code, fnv(word))
+    source = code
+    code = chain(code, 0x13198A2E03707344)
+    for word in tgt:
+        code = chain(code, fnv(word))
+    return code, source
+
+
+# ---- learners
+
+
+def draws(state: int) -> itertools.count:  # type: ignore[type-arg]
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        code = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & MASK
+        code = (code ^ code >> 27) * 0x94D049BB133111EB & MASK
+        yield (code ^ code >> 31) >> 32
+
+
+def shuffle(active: Sequence[int], seed: int, block: int, pool: int) -> list[int]:
+    random = draws(seed)
+
+    def mix(items: list) -> None:
+        for n in range(len(items) - 1, 0, -1):
+            other = next(random) * (n + 1) >> 32
+            items[n], items[other] = items[other], items[n]
+
+    blocks = [list(active[begin : begin + block]) for begin in range(0, len(active), block)]
+    mix(blocks)
+    order = [one for each in blocks for one in each]
+    pools = [order[begin : begin + pool] for begin in range(0, len(order), pool)]
+    for each in pools:
+        mix(each)
+    return [one for each in pools for one in each]
+
+
+def log_probs(row: Sequence[int], weight: Weights) -> list[float]:
+    scores = [sum(weight[f][k] for f in row) for k in range(3)]
+    total = math.log(sum(map(math.exp, scores)))
+    return [score - total for score in scores]
+
+
+def primal(examples: Sequence[Example], weight: Weights, variance: float) -> float:
+    """The paper's eq. 6."""
+    norm = sum(x * x for row in weight for x in row)
+    return norm / (2 * variance) - sum(log_probs(row, weight)[label] for row, label in examples)
+
+
+def dual_weights(examples: Sequence[Example], alpha: Weights, num_features: int, variance: float) -> Weights:
+    """The paper's eq. 10."""
+    weight = [[0.0] * 3 for _ in range(num_features)]
+    for (row, label), shares in zip(examples, alpha, strict=True):
+        for f in row:
+            for k in range(3):
+                weight[f][k] += variance * ((label == k) - shares[k])
+    return weight
+
+
+def dual_objective(examples: Sequence[Example], alpha: Weights, num_features: int, variance: float) -> float:
+    """The paper's eq. 9, with w as in eq. 10, so that P + D is 0 at the optimum."""
+    weight = dual_weights(examples, alpha, num_features, variance)
+    norm = sum(x * x for row in weight for x in row)
+    return norm / (2 * variance) + sum(a * math.log(a) for shares in alpha for a in shares)
+
+
+def sgd(
+    examples: Sequence[Example],
+    order: Sequence[int],
+    weight: Weights,
+    rate: float,
+    cooling: float,
+    decay: float,
+    steps: int,
+) -> Weights:
+    """One step after the other down the gradient of an example's share of P / N."""
+    weight = [list(row) for row in weight]
+    for step, i in enumerate(order, steps):
+        size = min(rate / (1 + cooling * step), 0.5 / decay)
+        row, label = examples[i]
+        probs = [math.exp(log) for log in log_probs(row, weight)]
+        for each in weight:
+            for k in range(3):
+                each[k] -= size * decay * each[k]
+        for f in row:
+            for k in range(3):
+                weight[f][k] += size * ((label == k) - probs[k])
+    return weight
+
+
+def completed(stored: Sequence[float]) -> list[float]:
+    """Shares as they are meant: the largest, the first of several, is what the others leave."""
+    shares = list(stored)
+    largest = shares.index(max(shares))
+    shares[largest] = 1.0 - sum(shares[:largest] + shares[largest + 1 :])
+    return shares
+
+
+def dual_start(examples: Sequence[Example], start: float) -> Weights:
+    return [[1 - start if label == k else start / 2 for k in range(3)] for _, label in examples]
+
+
+def gradient(row: Sequence[int], shares: Sequence[float], weight: Weights) -> list[float]:
+    """The paper's eq. 12 without what is the same for all classes."""
+    return [math.log(shares[k]) - sum(weight[f][k] for f in row) for k in range(3)]
+
+
+def dual(
+    examples: Sequence[Example],
+    order: Sequence[int],
+    alpha: Weights,
+    num_features: int,
+    variance: float,
+    shrink: float,
+    rate: float,
+    trials: int,
+) -> tuple[list[int], Weights]:
+    """A pass of Algorithm 1, with D worked out anew each time it is asked for."""
+    alpha = [list(shares) for shares in alpha]
+    kept = []
+    for i in order:
+        row, _ = examples[i]
+        slope = gradient(row, alpha[i], dual_weights(examples, alpha, num_features, variance))
+        if max(slope) - min(slope) <= shrink:
+            continue
+        kept.append(i)
+        before = dual_objective(examples, alpha, num_features, variance)
+        old, step = alpha[i], rate
+        for _ in range(trials):
+            raised = [old[k] * math.exp(-step * slope[k]) for k in range(3)]
+            alpha[i] = [one / sum(raised) for one in raised]
+            if dual_objective(examples, alpha, num_features, variance) <= before:
+                break
+            alpha[i] = old
+            step /= 2
+    return kept, alpha
+
+
+def entropy(alpha: Weights) -> float:
+    return sum(a * math.log(a) for shares in alpha for a in shares)
+
+
+def gather_counts(codes: Sequence[int], labels: Sequence[int]) -> dict[int, list[int]]:
+    """How often each thing was in each class."""
+    found: dict[int, list[int]] = {}
+    for code, label in zip(codes, labels, strict=True):
+        found.setdefault(code, [0, 0, 0])[label] += 1
+    return dict(sorted(found.items()))
