@@ -89,6 +89,11 @@ class FeatureBins:
         """Of the real number, if it is kept: another one where it is another number."""
         return self.feature if self.of == "given" else f"{self.feature}_{self.of}"
 
+    @property
+    def replaces(self) -> bool:
+        """Whether rules no longer have the feature under its own name."""
+        return self.feature != WORDS and not (self.keep and self.of == "given")
+
     def validate(self) -> tuple[str, str] | None:
         """What is wrong with it, and what is expected; None if nothing is."""
         if self.of not in OF:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hiero
+from hiero.binstage import add_bins
 from hiero.config import Config, config_of
 from hiero.errors import ConfigError, FormatError, UsageError, did_you_mean
 from hiero.formats.settings import read_settings, write_settings
@@ -41,7 +42,7 @@ LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing
 
 # Each adds the stages that the configuration asks for, and puts what they make into the configuration that
 # the next one sees. One more kind of stage is one more function.
-STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_tune, add_decode, add_eval)
+STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_bins, add_tune, add_decode, add_eval)
 
 
 def plan(config: Config, out: Path, where: str) -> Plan:

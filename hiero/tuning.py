@@ -155,6 +155,9 @@ class Tuning:
         for number, model in enumerate(self.config.lm, 1):
             if model.path is None:
                 raise ConfigError(f"{self.where}: lm: entry {number}: found no path, expected one ({hint})")
+        if self.config.bins is not None and self.config.features.bins is None:
+            expected = f"expected the path of a file ({hint})"
+            raise ConfigError(f"{self.where}: bins: found without features: bins, {expected}")
         if self.config.prep is not None:
             raise ConfigError(f"{self.where}: prep: found with hiero tune, which does not prepare ({hint})")
 
@@ -310,7 +313,9 @@ class Tuning:
         """Say what is remarkable, before hours go by."""
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
-        overseer.health.expect(name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
+        names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
+        replaced = {one.feature for one in loop.model.features.bins if one.replaces}
+        overseer.health.expect(name for name in names if name not in replaced)
         self._check_index(loop, say)
         if self.held_out is None:
             say("nothing is held out: the last epoch is the answer (held_out names a set of data)")

@@ -16,6 +16,7 @@ from hiero.errors import HieroError, UsageError
 
 COMMANDS = (
     "align",
+    "bins",
     "decode",
     "evaluate",
     "extract",

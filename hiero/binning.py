@@ -1,0 +1,72 @@
+"""Bins from a configuration: learnt from the grammars of a set of data, and written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from hiero.bins import FeatureBins
+from hiero.config import Config, open_sources, with_bundled
+from hiero.errors import ConfigError, did_you_mean
+from hiero.formats.bins import write_bins
+from hiero.sections import TRAIN
+from hiero.symbols import Symbols
+from hiero.tune.binsconfig import BinsConfig
+from hiero.tune.data import SetFiles, read_segments
+from hiero.tune.discretize import learn_bins
+from hiero.watch import Nobody, Watch
+
+
+class Binning:
+    """A configuration that was found to make sense, as far as that can be told before anything is done.
+
+    texts  what is read in place of the sources of some sets, because it names their grammars
+    """
+
+    def __init__(self, config: Config, where: str, texts: Mapping[str, Path] = MappingProxyType({})) -> None:
+        self.config = with_bundled(config) if config.is_bundled else config
+        self.settings = config.bins or BinsConfig()
+        self.where = where
+        if not self.settings.features:
+            hint = "such as EgivenFCoherent: {of: probability}"
+            raise self._error("features", f"found none, expected names of dense features, {hint}")
+        if config.features.bins is not None:
+            raise self._error("features", "found them, and features: bins; expected one of them")
+        if self.settings.on not in config.data:
+            near = did_you_mean(self.settings.on, config.data) if config.data else "there is none in data"
+            raise self._error("on", f"unknown set {self.settings.on!r}; {near}")
+        source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
+        # Grammars that sentences name are beside the text, unless the configuration says where they are.
+        own = any(entry.per_sentence is not None for entry in config.grammar)
+        base = "" if own else str(Path(source).resolve().parent)
+        self.files = SetFiles(source, (), self.settings.leave_one_out, base)
+
+    def _error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.where}: bins: {key}: {problem}")
+
+    def learn(self, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
+        """The bins."""
+        watch = watch or Nobody()
+        symbols = Symbols()
+        sources = open_sources(self.config, symbols)
+        segments = read_segments(self.files)
+        watch.begin(len(segments), "bins")
+        return learn_bins(
+            self.settings, sources, symbols, segments, threads=threads, advance=watch.advance, say=watch.say
+        )
+
+    def run(self, output: str | Path, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
+        """Learn them and write them to a file."""
+        bins = self.learn(threads, watch)
+        what = "left out of themselves, " if self.settings.leave_one_out else ""
+        write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
+        return bins
+
+
+def check_train(config: Config, where: str) -> None:
+    """An index of the training data is yet to be made, which hiero run does."""
+    for number, section in enumerate(config.grammar, 1):
+        if section.index == TRAIN:
+            place = f"{where}: grammar: entry {number}"
+            raise ConfigError(f"{place}: found index: {TRAIN}, expected its path (hiero run makes it)")

@@ -1,0 +1,1 @@
+"""What was learnt, in pictures and tables."""
