@@ -23,6 +23,7 @@ from hiero.bitext.index import is_index, open_index
 from hiero.bitext.limits import ExtractConfig
 from hiero.config import MADE_BY_RUN, Config, config_of, make_model, with_bundled
 from hiero.errors import ConfigError, FormatError, HieroError, did_you_mean
+from hiero.features import FeatureIndex
 from hiero.formats.segments import decode_line, parse_segment
 from hiero.formats.settings import read_settings, write_settings
 from hiero.formats.text import open_output, read_lines
@@ -32,7 +33,7 @@ from hiero.rulesource import grammar_paths
 from hiero.rundir import CONFIG, locked, resolved, series
 from hiero.sections import TRAIN
 from hiero.teststages import model_config, model_inputs, model_settings
-from hiero.tune.batch import BatchLoop
+from hiero.tune.batch import BatchLoop, make_batch_learner
 from hiero.tune.data import SetFiles
 from hiero.tune.decoding import Session
 from hiero.tune.executors import check_executor, open_executor
@@ -139,8 +140,13 @@ class Tuning:
         if self.settings.neighbours != "none" and self.config.features.bins is None:
             found = f"found {self.settings.neighbours} without bins"
             raise self._error("neighbours", f"{found}, expected features: {{bins: FILE}} with it")
-        if self.settings.is_online:
-            make_learner(self.settings, self.seed)  # which may find fault with it
+        try:  # either may find fault with the settings
+            if self.settings.is_online:
+                make_learner(self.settings, self.seed)
+            else:
+                make_batch_learner(self.settings, FeatureIndex(), 1)
+        except ConfigError as error:
+            raise ConfigError(f"{self.where}: tune: {error}") from None
 
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: tune: {key}: {problem}")
@@ -158,6 +164,12 @@ class Tuning:
         if self.config.bins is not None and self.config.features.bins is None:
             expected = f"expected the path of a file ({hint})"
             raise ConfigError(f"{self.where}: bins: found without features: bins, {expected}")
+        if self.config.reorder is not None and not self.config.features.reordering:
+            expected = f"expected the path of a model ({hint})"
+            raise ConfigError(f"{self.where}: reorder: found without features: reordering, {expected}")
+        if self.config.grid is not None:
+            expected = "expected no settings to try out (hiero run does that)"
+            raise ConfigError(f"{self.where}: grid: found with hiero tune, {expected}")
         if self.config.prep is not None:
             raise ConfigError(f"{self.where}: prep: found with hiero tune, which does not prepare ({hint})")
 

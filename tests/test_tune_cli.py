@@ -374,6 +374,9 @@ DEV = {"source": "dev.src", "references": "dev.ref"}
         (None, ["--executor", "slurm"], "executor: found 'slurm', expected threads, processes or dask://HOST:PORT"),
         (None, ["--leave-one-out"], "leave_one_out: found true, expected a grammar that is an index with it"),
         (None, ["--metric", "blue"], "blue"),
+        (None, ["--algorithm", "pro", "--metric", "blue"], "tune: unknown sentence BLEU 'blue'; one of"),
+        (None, ["--algorithm", "pro", "--pairs", "all"], "tune: pairs: found all, expected pro"),
+        (None, ["--peer", "moses"], "tune: peer: found moses with sgd, expected pro"),
         (cut("dev.ref", 11), [], "dev.ref: found 11 lines, expected 12, as in "),
         (cut("devtest.ref", 5), [], "devtest.ref: found 5 lines, expected 6, as in "),
         (gone("dev.ref"), [], "dev.ref: found no such file, expected it, as data: dev"),
@@ -394,6 +397,7 @@ def test_mistakes(world: Tuning, capfd: Capture, change: Any, more: list[str], m
         change(world)
     if message:
         assert message in world.error(capfd, *more)
+        assert not (world.out / "epochs").exists()
     else:
         assert world.run("-q", *more) in (0, 1)
         assert capfd.readouterr().err.count("\n") <= 1

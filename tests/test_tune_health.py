@@ -55,6 +55,9 @@ def test_lengths_collapse(ratio: float, said: bool) -> None:
         assert notes[1] == [start + cure]
         (_, once) = seen(record(1), record(2, brevity=ratio), algorithm="mira", start="uniform")
         assert once == [start + "a smaller c"]
+        (_, pro) = seen(record(1), record(2, brevity=ratio), algorithm="pro", start="uniform")
+        cure = "metric: liang or largest: false" if ratio < 1 else "metric: lin"
+        assert pro == [start + cure]
 
 
 def test_lengths_of_the_tuning_set_where_nothing_is_held_out() -> None:

@@ -142,6 +142,9 @@ class Health:
         cures = []
         if self.config.algorithm == "mert":
             cures.append("more restarts")
+        elif self.config.algorithm == "pro":
+            # BLEU + 1 prefers short translations, nakov makes up for more than that.
+            cures += ["metric: liang", "largest: false"] if ratio < 1 else ["metric: lin"]
         elif self.config.is_online and self.config.metric != "previous":
             cures.append("metric: previous (BLEU with the other sentences)")
         if self.config.rate or self.config.c:
