@@ -38,6 +38,7 @@ from hiero.sections import (
     EvalSection,
     FeaturesSection,
     GrammarSection,
+    GridSection,
     LanguageModelSection,
     PrepSection,
     WeightsSection,
@@ -64,6 +65,7 @@ class Config:
     bins: BinsConfig | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     tune: TuneConfig | None = None
+    grid: GridSection | None = None
     eval: EvalSection = field(default_factory=EvalSection)
 
     @property

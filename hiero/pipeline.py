@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hiero
-from hiero.binstage import add_bins
+from hiero.binstage import add_bins, add_curves
 from hiero.config import Config, config_of
 from hiero.errors import ConfigError, FormatError, UsageError, did_you_mean
 from hiero.formats.settings import read_settings, write_settings
+from hiero.gridstage import add_grid
 from hiero.manifest import NAME, Entry, Manifest, differences
 from hiero.modelstages import add_align, add_index, add_lm, add_prep
 from hiero.rundir import CONFIG, LOCK, locked, resolved, series
@@ -42,7 +43,11 @@ LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing
 
 # Each adds the stages that the configuration asks for, and puts what they make into the configuration that
 # the next one sees. One more kind of stage is one more function.
-STAGES = (add_prep, add_align, add_lm, add_index, add_extract, add_bins, add_tune, add_decode, add_eval)
+STAGES = (
+    *(add_prep, add_align, add_lm, add_index, add_extract),
+    *(add_grid, add_bins, add_tune, add_curves),
+    *(add_decode, add_eval),
+)
 
 
 def plan(config: Config, out: Path, where: str) -> Plan:

@@ -108,6 +108,35 @@ class FeaturesSection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GridSection:
+    """Settings to be tried out in all combinations; odd lines of the held-out set choose."""
+
+    # of bins, for all features
+    bits: list[int] = field(default_factory=list)
+    overlap: list[int] = field(default_factory=list)
+    # of tune
+    neighbours: list[str] = field(default_factory=list)
+    beta: list[float] = field(default_factory=list)
+    gamma: list[float] = field(default_factory=list)
+    l1: list[float] = field(default_factory=list)
+    l2: list[float] = field(default_factory=list)
+    l2_previous: list[float] = field(default_factory=list)
+    rate: list[float] = field(default_factory=list)
+    c: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not any(getattr(self, key) for key in self.__dataclass_fields__):
+            raise ConfigError(
+                f"found nothing to try out, expected values of {', '.join(self.__dataclass_fields__)}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsSection:
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WeightsSection:
     path: str
 

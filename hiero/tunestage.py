@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,34 +23,39 @@ FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "fe
 
 def add_tune(plan: Plan) -> None:
     config = plan.config
-    if config.tune is None:
+    if config.tune is None or any(stage.name == "grid" for stage in plan.stages):
         return
     if config.weights is not None:
         problem = "found with tune, which makes them; expected one of them"
         raise plan.error("weights", f"{problem} (tune: {{start: PATH}} begins with weights there are)")
     tuning = Tuning(config, plan.where, plan.texts, made=True)
+    output = plan.out / ANSWER
+    plan.add(tune_stage(plan, tuning, "tune", plan.out / FOLDER, output))
+    plan.replace(weights=WeightsSection(path=str(output)))
+
+
+def tune_stage(
+    plan: Plan, tuning: Tuning, name: str, folder: Path, output: Path, figures: Path | None = None
+) -> Stage:
+    """Tuning in a folder; the weights go to ``output``, and what they came to may go to a file as well."""
     on = tuning.settings.on
     if plan.grammars and on not in plan.grammars:
         problem = "found it with grammars written per_sentence, of which there are none for it"
         raise plan.error(f"tune: on: {on}", f"{problem}; expected write: nothing")
-    folder, output = plan.out / FOLDER, plan.out / ANSWER
     inputs = tuning.inputs()
-    for name in (on, tuning.settings.held_out):
-        if name in plan.grammars:
-            inputs[f"grammars of {name}"] = plan.grammars[name]
-    plan.add(
-        Stage(
-            name="tune",
-            work=_tuning(tuning, folder, output),
-            inputs=inputs,
-            outputs=(output,),
-            settings=tuning.settings_of_answer() | {"epochs": tuning.settings.epochs},
-        )
+    for text in (on, tuning.settings.held_out):
+        if text in plan.grammars:
+            inputs[f"grammars of {text}"] = plan.grammars[text]
+    return Stage(
+        name=name,
+        work=_tuning(tuning, folder, output, figures),
+        inputs=inputs,
+        outputs=(output,) if figures is None else (output, figures),
+        settings=tuning.settings_of_answer() | {"epochs": tuning.settings.epochs},
     )
-    plan.replace(weights=WeightsSection(path=str(output)))
 
 
-def _tuning(tuning: Tuning, folder: Path, output: Path) -> Callable[[Task], Figures]:
+def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         if not tuning.fits(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -57,9 +63,13 @@ def _tuning(tuning: Tuning, folder: Path, output: Path) -> Callable[[Task], Figu
         tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch)
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())
-        _tidy(folder)
         chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
-        return {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
+        figures = {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
+        if to is not None:
+            with open_output(to) as stream:
+                stream.write((json.dumps(figures) + "\n").encode())
+        _tidy(folder)
+        return figures
 
     return work
 

@@ -71,7 +71,10 @@ class Curve:
 
 
 def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = "") -> list[Curve]:
-    """The curves of all features that are in bins; ``path`` is where the weights are from."""
+    """The curves of all features that are in bins.
+
+    If ``path`` says where the weights are from, some of them must be of bins.
+    """
     curves = []
     for one in bins:
         if not len(one):
@@ -81,7 +84,7 @@ def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = 
         rules = one.rules.astype(np.float64) if len(one.rules) else np.ones(len(one))
         curves.append(Curve(one, low, high, rules, weight, None))
         curves[-1] = Curve(one, low, high, rules, weight, best_log(curves[-1]))
-    if weights is not None and curves and not any(curve.weight.any() for curve in curves):
+    if path and curves and weights is not None and not any(curve.weight.any() for curve in curves):
         first = curves[0].bins.names[0]
         others = [name for name in weights if "_bin" in name]
         near = did_you_mean(first, others) if others else "there are none of bins at all"
