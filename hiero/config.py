@@ -30,6 +30,7 @@ from hiero.formats.weights import read_weights
 from hiero.grammar import GrammarSource
 from hiero.language import load_language_models
 from hiero.records import record
+from hiero.reorder.feature import open_reordering
 from hiero.rulesource import PerSentence, RuleList, open_grammar
 from hiero.searchconfig import SearchConfig
 from hiero.sections import (
@@ -41,7 +42,9 @@ from hiero.sections import (
     GridSection,
     LanguageModelSection,
     PrepSection,
+    ReorderSection,
     WeightsSection,
+    as_list,
     check_data,
 )
 from hiero.symbols import Symbols
@@ -63,6 +66,7 @@ class Config:
     weights: WeightsSection | None = None
     features: FeaturesSection = field(default_factory=FeaturesSection)
     bins: BinsConfig | None = None
+    reorder: ReorderSection | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     tune: TuneConfig | None = None
     grid: GridSection | None = None
@@ -81,7 +85,7 @@ class Config:
         weights = [self.weights.path] if self.weights is not None else []
         models = [section.path for section in self.lm if section.path is not None]
         bins = [self.features.bins] if self.features.bins is not None else []
-        return [*grammars, *models, *weights, *bins]
+        return [*grammars, *models, *weights, *bins, *as_list(self.features.reordering)]
 
 
 def read_config(path: str | Path) -> Config:
@@ -138,7 +142,11 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
             for section in config.lm
         ],
         weights=config.weights and WeightsSection(path=based(config.weights.path)),
-        features=dataclasses.replace(config.features, bins=based(config.features.bins)),
+        features=dataclasses.replace(
+            config.features,
+            bins=based(config.features.bins),
+            reordering=based(config.features.reordering),
+        ),
         tune=config.tune and dataclasses.replace(config.tune, start=start_of(config.tune.start)),
         eval=dataclasses.replace(
             evaluation,
@@ -255,7 +263,12 @@ def make_model(
         given = read_weights(config.weights.path, symbols)
     else:
         given = Weights(symbols)
-    chosen = feature_set(config.features.templates if features is None else features, symbols)
+    if config.reorder is not None and not config.features.reordering:
+        expected = f"expected the path of a model ({MADE_BY_RUN})"
+        raise ConfigError(f"reorder: found without features: reordering, {expected}")
+    reordering = [open_reordering(path, symbols, sources) for path in as_list(config.features.reordering)]
+    wanted = config.features.templates if features is None else features
+    chosen = feature_set([*wanted, *reordering], symbols)
     bins = transforms(config.features)
     # Where no grammars of sentences are asked for, there may be some, but need not be.
     asked_for = any(section.per_sentence is not None for section in config.grammar)

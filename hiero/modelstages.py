@@ -83,7 +83,7 @@ def add_align(plan: Plan) -> None:
             problem = "found together with data: train: alignment, expected one of them"
             raise plan.error("align", problem)
         return
-    if config is None and not _indexes_train(plan.config):
+    if config is None and not _indexes_train(plan.config) and plan.config.reorder is None:
         return
     train, config = plan.train("the word alignment"), config or AlignConfig()
     settings = dataclasses.asdict(config)

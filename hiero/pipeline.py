@@ -28,6 +28,7 @@ from hiero.formats.settings import read_settings, write_settings
 from hiero.gridstage import add_grid
 from hiero.manifest import NAME, Entry, Manifest, differences
 from hiero.modelstages import add_align, add_index, add_lm, add_prep
+from hiero.reorderstage import add_reorder
 from hiero.rundir import CONFIG, LOCK, locked, resolved, series
 from hiero.stages import Plan, Stage, Task
 from hiero.teststages import add_decode, add_eval, add_extract, model_config
@@ -44,7 +45,7 @@ LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing
 # Each adds the stages that the configuration asks for, and puts what they make into the configuration that
 # the next one sees. One more kind of stage is one more function.
 STAGES = (
-    *(add_prep, add_align, add_lm, add_index, add_extract),
+    *(add_prep, add_align, add_lm, add_index, add_reorder, add_extract),
     *(add_grid, add_bins, add_tune, add_curves),
     *(add_decode, add_eval),
 )

@@ -254,6 +254,16 @@ class StaticGrammar:
         _, order = take_rows(trie.first_rule, node)
         return self._table(order)
 
+    def some_words(self, symbols: Symbols, *, target: bool, most: int) -> set[bytes]:
+        """Words of one side of the rules, taken evenly from all over the grammar, ``most`` places at most."""
+        side = self.grammar.rules.tgt if target else self.grammar.rules.src
+        places = np.unique(np.linspace(0, max(len(side) - 1, 0), most).astype(np.int64)[: len(side)])
+        words = np.unique(side[places])
+        words = words[words >= 0].tolist()
+        if self._bridges is None:
+            return {symbols.words.entry(word) for word in words}
+        return {table_entry(self._bridges[0].table, word) for word in words}
+
     def all_rules(self) -> RuleTable:
         return self._table(np.arange(self.grammar.num_rules))
 

@@ -16,6 +16,7 @@ from hiero.errors import ConfigError, show
 from hiero.evaluation import EvalConfig
 from hiero.grammarformat import GrammarFormat
 from hiero.prep import PrepConfig
+from hiero.reorder.settings import ExampleConfig, LearnConfig
 
 TRAIN = "train"
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -104,6 +105,7 @@ class FeaturesSection:
     bins: str | None = None  # a file of bins, as hiero bins learn makes it
     # Dense features of the grammars turned back into what their logarithms are of, or left out.
     transform: dict[str, Literal["probability", "count", "drop"]] = field(default_factory=dict)
+    reordering: Paths | None = None  # orientation models of hiero reorder train: one, or one of each kind
     cdec_names: bool = False  # write names as cdec spells them, also where two features then share one
 
 
@@ -137,8 +139,16 @@ class WeightsSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightsSection:
-    path: str
+class ReorderSection(ExampleConfig, LearnConfig):
+    """An orientation model, to be learnt from data.train and its alignment."""
+
+    held_out_every: int = 0  # one sentence pair in so many is not learnt from, but evaluated on; 0: none
+
+    def __post_init__(self) -> None:
+        ExampleConfig.__post_init__(self)
+        LearnConfig.__post_init__(self)
+        if self.held_out_every < 0 or self.held_out_every == 1:
+            raise ConfigError(f"held_out_every: found {self.held_out_every}, expected 0, or 2 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

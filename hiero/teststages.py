@@ -23,6 +23,7 @@ from hiero.scores import check_config, score_files
 from hiero.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.stages import Figures, Plan, Stage, Task, keys_of, numbered
 
+FILES = ("bins", "reordering")  # features that are in files: those are inputs
 OURS = "hiero"  # name of the system that a run is, in tables of scores
 
 # ---- from an index to grammars
@@ -169,6 +170,8 @@ def model_inputs(config: Config) -> dict[str, Path]:
     inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
     if config.features.bins is not None:
         inputs["features: bins"] = Path(config.features.bins)
+    models = as_list(config.features.reordering)
+    inputs |= dict(zip(numbered("features: reordering", models), map(Path, models), strict=True))
     for number, section in enumerate(config.grammar, 1):
         for key in ("path", "index"):
             if getattr(section, key) is not None:
@@ -188,7 +191,7 @@ def model_settings(config: Config) -> dict[str, Any]:
     return {
         "search": dataclasses.asdict(config.search),
         # Of the bins what counts is their content.
-        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k != "bins"},
+        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
     }

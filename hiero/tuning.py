@@ -170,9 +170,6 @@ class Tuning:
         if self.config.grid is not None:
             expected = "expected no settings to try out (hiero run does that)"
             raise ConfigError(f"{self.where}: grid: found with hiero tune, {expected}")
-        if self.config.grid is not None:
-            expected = "expected no settings to try out (hiero run does that)"
-            raise ConfigError(f"{self.where}: grid: found with hiero tune, {expected}")
         if self.config.prep is not None:
             raise ConfigError(f"{self.where}: prep: found with hiero tune, which does not prepare ({hint})")
 

@@ -56,7 +56,7 @@ LAYERS = (
     },
     {"reorder", "tune"},
     {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"}
-    | {"binning", "binstage", "gridstage", "rundir", "tunedir", "tunestage", "tuning"},
+    | {"binning", "binstage", "gridstage", "reorderstage", "rundir", "tunedir", "tunestage", "tuning"},
     {"__init__", "__main__", "cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

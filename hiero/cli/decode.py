@@ -64,6 +64,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "arity, span_size, cdec's names for them, or MODULE:NAME of your own",
     )
     add("--bins", metavar="FILE", help="bins in place of dense features, as hiero bins learn makes them")
+    add(
+        "--reordering",
+        metavar="MODEL",
+        action="append",
+        help="orientation model of hiero reorder train; repeatable, for one of each kind",
+    )
     add = command.add_argument_group("input and output").add_argument
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
     add(
@@ -234,6 +240,8 @@ def _config(args: argparse.Namespace) -> Config:
         features["bins"] = args.bins
     if args.cdec_names is not None:
         features["cdec_names"] = args.cdec_names
+    if args.reordering:
+        features["reordering"] = args.reordering
     config = dataclasses.replace(config, features=dataclasses.replace(config.features, **features))
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(SearchConfig) if hasattr(args, f.name)}
     given = {name: value for name, value in given.items() if value is not None}

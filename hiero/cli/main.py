@@ -24,6 +24,7 @@ COMMANDS = (
     "index",
     "lm",
     "prep",
+    "reorder",
     "run",
     "tune",
 )  # modules of hiero.cli

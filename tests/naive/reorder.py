@@ -244,3 +244,149 @@ def gather_counts(codes: Sequence[int], labels: Sequence[int]) -> dict[int, list
     for code, label in zip(codes, labels, strict=True):
         found.setdefault(code, [0, 0, 0])[label] += 1
     return dict(sorted(found.items()))
+
+
+# ---- models where rules are applied
+
+# A rule is (source side, target side, links): words are strings, gaps the numbers 1 and 2.
+Symbol = str | int
+Rule = tuple[Sequence[Symbol], Sequence[Symbol], Sequence[Link]]
+
+
+class Block:
+    """A part of a target side: which symbols of it, and which places of the source side it stands at."""
+
+    def __init__(self, tgt: list[int], src: list[int], gap: int = 0) -> None:
+        self.tgt, self.src, self.gap = tgt, src, gap
+
+
+def cut(rule: Rule) -> list[Block]:
+    """The blocks of a rule's target side, those of words without links left out."""
+    src, tgt, links = rule
+    run = [sum(isinstance(symbol, int) for symbol in src[:i]) for i in range(len(src))]
+    stretches: list[list[int]] = [[]]
+    found: list[Block] = []
+    for j, symbol in enumerate(tgt):
+        if isinstance(symbol, int):
+            stretches += [[j], []]
+        else:
+            stretches[-1].append(j)
+    for stretch in stretches:
+        if stretch and isinstance(tgt[stretch[0]], int):
+            gap = tgt[stretch[0]]
+            assert isinstance(gap, int)
+            found.append(Block(stretch, [list(src).index(gap)], gap))
+            continue
+        home, waiting = None, []
+        for j in stretch:
+            here = sorted(i for i, k in links if k == j)
+            if not here:
+                if home is None:
+                    waiting.append(j)
+                else:
+                    found[-1].tgt.append(j)
+                continue
+            if home == (run[here[0]], run[here[-1]]):
+                found[-1].tgt.append(j)
+                found[-1].src += here
+            else:
+                found.append(Block([*waiting, j], here))
+                home, waiting = (run[here[0]], run[here[-1]]), []
+    return found
+
+
+def blocks(rule: Rule) -> list[tuple[Block, int]]:
+    """The blocks that have one before them, with their class."""
+    src, _, links = rule
+    linked = {i for i, _ in links}
+    found = []
+    parts = cut(rule)
+    for before, block in itertools.pairwise(parts):
+        label = OTHER
+        for first, second, this in ((before, block, MONOTONE), (block, before, SWAP)):
+            between = range(max(first.src) + 1, min(second.src))
+            free = all(i not in linked and not isinstance(src[i], int) for i in between)
+            if max(first.src) < min(second.src) and free:
+                label = this
+        found.append((block, label))
+    return found
+
+
+def source_span(rule: Rule, block: Block, start: int, gaps: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """The words of the sentence that a block stands for."""
+    if block.gap:
+        return gaps[block.gap]
+    place, at = [], start
+    for symbol in rule[0]:
+        place.append(at)
+        at = gaps[symbol][1] if isinstance(symbol, int) else at + 1
+    return place[min(block.src)], place[max(block.src)] + 1
+
+
+Feature = tuple[str, ...] | tuple[str, int, str]
+
+
+def block_features(
+    rule: Rule, block: Block, span: tuple[int, int], sentence: Sequence[str], window: int, edges: bool
+) -> set[tuple]:  # type: ignore[type-arg]
+    """What a classifier looks at: names in place of numbers, "" for the edge of the sentence."""
+    src, tgt, links = rule
+    found: set[tuple] = {("bias",)}  # type: ignore[type-arg]
+    if not block.gap:
+        found |= {("pair", src[i], tgt[j]) for i, j in links if j in block.tgt}
+    if edges:
+        found |= {("first", sentence[span[0]]), ("last", sentence[span[1] - 1])}
+    padded = [""] * window + list(sentence) + [""] * window
+    for d in range(window):
+        found.add(("before", d, padded[window + span[0] - 1 - d]))
+        found.add(("after", d, padded[window + span[1] + d]))
+    return found
+
+
+Shares = tuple[float, float, float]
+
+
+def lexical_probs(
+    pair: tuple,
+    source: tuple,
+    counts: dict,
+    prior: Sequence[float],
+    smoothing: float,  # type: ignore[type-arg]
+) -> list[float]:
+    """The shares of the classes by relative frequency, smoothed by those of the source side and of all."""
+    shares = list(prior)
+    for key in (source, pair):
+        if key in counts:
+            total = sum(counts[key]) + smoothing
+            shares = [(counts[key][k] + smoothing * shares[k]) / total for k in range(3)]
+    return shares
+
+
+def block_shares(
+    rule: Rule,
+    block: Block,
+    span: tuple[int, int],
+    sentence: Sequence[str],
+    counts: dict,  # type: ignore[type-arg]
+    prior: Sequence[float],
+    smoothing: float,
+    max_length: int,
+) -> list[float]:
+    src, tgt, _ = rule
+    if block.gap:
+        words = tuple(sentence[slice(*span)])
+        known = words if len(words) <= max_length else None
+        return lexical_probs(("",), (known,), counts, prior, smoothing)
+    covered = src[min(block.src) : max(block.src) + 1]
+    if any(isinstance(symbol, int) for symbol in covered):
+        return list(prior)
+    source = tuple(covered)
+    return lexical_probs((source, tuple(tgt[j] for j in block.tgt)), (source,), counts, prior, smoothing)
+
+
+def edge_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judge) -> list[float]:  # type: ignore[no-untyped-def]
+    """log10 of the probabilities of the classes used; ``judge`` says those of a block and its span."""
+    total = [0.0] * 3
+    for block, label in blocks(rule):
+        total[label] += math.log10(judge(block, source_span(rule, block, start, gaps))[label])
+    return total

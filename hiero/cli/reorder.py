@@ -1,0 +1,234 @@
+"""``hiero reorder``: models of the orientation of phrases, from examples to scores."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from hiero.cli.progress import CommandWatch
+from hiero.errors import ConfigError, UsageError
+from hiero.formats.text import open_output
+from hiero.reorder.settings import LEARNERS, ExampleConfig, LearnConfig
+
+DESCRIPTION = """\
+Models of the orientation of phrases: does a phrase of the translation come, in the source sentence, right
+after the phrase before it (monotone), right before it (swap), or neither (other)? hiero decode has one as
+features: hiero decode --reordering MODEL, or features: {reordering: MODEL} in a configuration."""
+EPILOG = """\
+examples:
+  hiero reorder extract -s train.de -t train.en -a train.align -o train.examples --held-out held.examples
+  hiero reorder train train.examples -o reordering.model --held-out held.examples
+  hiero reorder train train.examples -o lexical.model --learner lexicalised
+  hiero reorder eval reordering.model held.examples --against lexical.model
+  hiero decode -c model.yaml --reordering reordering.model -w weights < input.de"""
+EXTRACT_DESCRIPTION = """\
+Make examples of a word-aligned bitext: phrase pairs, whose links do not leave them, with their orientation
+towards the previous target phrase. Known of an example are its pairs of aligned words, and the source words
+around it. The directory of arrays is mapped when it is used, so it may be larger than memory."""
+TRAIN_DESCRIPTION = """\
+Learn a model of examples. dual and primal are multinomial logistic regression (Alrajeh and Niranjan 2014):
+primal by stochastic gradient descent; dual by exponentiated gradient, which puts examples aside that are
+learnt, and is done when none is left. lexicalised counts how often each phrase pair had each orientation.
+The same seed gives the same model."""
+EVAL_DESCRIPTION = """\
+Say how many examples a model classifies wrongly, of each class; what it takes for what; how often its
+probabilities come true; and which features speak most for a class. The majority class is compared with, and
+so are the models of --against."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Define ``hiero reorder``."""
+    style = argparse.RawDescriptionHelpFormatter
+    reorder = subparsers.add_parser(
+        "reorder",
+        help="learn the orientation of phrases",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=style,
+    )
+    commands = reorder.add_subparsers(dest="reorder_command", required=True, metavar="COMMAND")
+    _add_extract(commands, style)
+    _add_train(commands, style)
+    _add_eval(commands, style)
+    reorder.set_defaults(run=run)
+
+
+def _add_extract(commands: Any, style: Any) -> None:
+    command = commands.add_parser(
+        "extract",
+        help="make examples of a bitext",
+        description=EXTRACT_DESCRIPTION,
+        formatter_class=style,
+    )
+    add = command.add_argument
+    add("-s", "--source", metavar="SRC", required=True, help="source side, a sentence a line; plain or gz")
+    add("-t", "--target", metavar="TGT", required=True, help="target side, as many lines")
+    add("-a", "--alignment", metavar="ALIGN", required=True, help="word links i-j of each pair, from 0")
+    add("-o", "--output", metavar="EXAMPLES", required=True, help="the directory to make")
+    add("--held-out", metavar="EXAMPLES", help="write the examples of some sentence pairs here instead")
+    add("--held-out-every", metavar="N", type=int, default=20, help="one pair in N (default 20)")
+    add("--max-length", metavar="N", type=int, help="words of a phrase, on either side (default 7)")
+    add(
+        "--orientation",
+        choices=["phrase", "word"],
+        help="what is the previous target phrase: any phrase that ends there (default), or a single link, as "
+        "Moses' wbe has it",
+    )
+    add("--window", metavar="N", type=int, help="source words before a phrase, and after it (default 1)")
+    add(
+        "--edges",
+        action=argparse.BooleanOptionalAction,
+        help="the first and last source word of a phrase are features too (default: no)",
+    )
+    add("--min-count", metavar="N", type=int, help="leave out features of fewer examples (default 10)")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+
+
+def _add_train(commands: Any, style: Any) -> None:
+    command = commands.add_parser(
+        "train", help="learn a model", description=TRAIN_DESCRIPTION, formatter_class=style
+    )
+    add = command.add_argument
+    add("examples", metavar="EXAMPLES", help="a directory of hiero reorder extract")
+    add("-o", "--output", metavar="MODEL", required=True, help="the directory to make")
+    add("--learner", choices=LEARNERS, help="default: dual")
+    add("--held-out", metavar="EXAMPLES", help="classify these after each pass")
+    add("--passes", metavar="N", type=int, help="over the examples, at most (default 100)")
+    add(
+        "--variance",
+        metavar="V",
+        type=float,
+        help="of the prior of weights, the paper's sigma squared: more of it lets them grow (default "
+        f"{LearnConfig().variance:g})",
+    )
+    add(
+        "--shrink",
+        metavar="E",
+        type=float,
+        help="dual: put an example aside when its gradients are within E of each other (default 0.1)",
+    )
+    add("--rate", metavar="R", type=float, help="of the first step (default: dual 0.5, primal by trial)")
+    add("--trials", metavar="N", type=int, help="dual: how often a step is halved (default 20)")
+    add("--start", metavar="P", type=float, help="dual: what wrong classes begin with (default 1e-8)")
+    add("--smoothing", metavar="S", type=float, help="lexicalised: weight of the prior (default 0.5)")
+    add("--seed", metavar="N", type=int, default=1, help="default 1")
+    add("--history", metavar="FILE.json", help="write time, error and examples left of each pass")
+    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+
+
+def _add_eval(commands: Any, style: Any) -> None:
+    command = commands.add_parser(
+        "eval", help="classify examples", description=EVAL_DESCRIPTION, formatter_class=style
+    )
+    add = command.add_argument
+    add("model", metavar="MODEL", help="of hiero reorder train")
+    add("examples", metavar="EXAMPLES", help="held-out examples of the same extraction")
+    add("--against", metavar="MODEL", action="append", default=[], help="compare with it; repeatable")
+    add("--top", metavar="N", type=int, default=10, help="features shown for each class (default 10)")
+    add("--format", choices=["text", "json"], default="text", help="default: text")
+    add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run a subcommand."""
+    if args.reorder_command == "extract":
+        return _extract(args)
+    return _train(args) if args.reorder_command == "train" else _eval(args)
+
+
+def _settings(kind: Any, args: argparse.Namespace) -> Any:
+    """The record of the flags that are given."""
+    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(kind)}
+    try:
+        return kind(**{name: value for name, value in given.items() if value is not None})
+    except ConfigError as error:
+        raise UsageError(f"argument --{str(error).replace('_', '-')}") from None
+
+
+def _announce_compiling(args: argparse.Namespace) -> None:
+    from hiero._jit import compile_timer
+
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(
+            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
+        )
+
+
+def _extract(args: argparse.Namespace) -> int:
+    config = _settings(ExampleConfig, args)
+    if args.held_out is not None and args.held_out_every < 2:
+        raise UsageError(f"argument --held-out-every: found {args.held_out_every}, expected 2 or more")
+    if args.held_out == args.output:
+        raise UsageError(f"argument --held-out: found {args.held_out}, which -o is as well")
+    _announce_compiling(args)
+    from hiero.reorder.examples import extract_examples
+
+    with CommandWatch("reorder extract", quiet=args.quiet) as watch:
+        summary = extract_examples(
+            args.source,
+            args.target,
+            args.alignment,
+            args.output,
+            config,
+            held_out=args.held_out,
+            every=args.held_out_every,
+            watch=watch,
+        )
+    watch.say(str(summary))
+    return 0
+
+
+def _train(args: argparse.Namespace) -> int:
+    config: LearnConfig = _settings(LearnConfig, args)
+    if args.seed < 0:
+        raise UsageError(f"argument --seed: found {args.seed}, expected 0 or more")
+    if args.history and config.learner == "lexicalised":
+        raise UsageError("argument --history: expected no --learner lexicalised, which makes no passes")
+    for flag, learner in (
+        ("shrink", "dual"),
+        ("trials", "dual"),
+        ("start", "dual"),
+        ("smoothing", "lexicalised"),
+    ):
+        if getattr(args, flag) is not None and config.learner != learner:
+            raise UsageError(f"argument --{flag}: expected --learner {learner} with it")
+    _announce_compiling(args)
+    from hiero.reorder.train import train_model
+
+    with CommandWatch("reorder train", quiet=args.quiet) as watch:
+        trained = train_model(
+            args.examples, args.output, config, seed=args.seed, held_out=args.held_out, watch=watch
+        )
+    watch.say(str(trained))
+    if args.history and trained.learned is not None:
+        with open_output(args.history) as stream:
+            passes = [one.as_dict() for one in trained.learned.history]
+            stream.write((json.dumps(passes, indent=1) + "\n").encode())
+    return 0
+
+
+def _eval(args: argparse.Namespace) -> int:
+    if args.top < 0:
+        raise UsageError(f"argument --top: found {args.top}, expected 0 or more")
+    from hiero.reorder.evaluate import evaluate, evaluate_majority, report, top_features
+    from hiero.reorder.examples import open_examples
+    from hiero.reorder.model import Classifier, open_model
+
+    examples, model = open_examples(args.examples), open_model(args.model)
+    if not len(examples.rows):
+        raise ConfigError(f"{args.examples}: found no examples, expected some")
+    evaluations = [evaluate(model, examples)]
+    evaluations += [evaluate(open_model(path), examples) for path in args.against]
+    evaluations.append(evaluate_majority(model, examples))
+    top = top_features(model, args.top) if isinstance(model, Classifier) and args.top else None
+    if args.format == "json":
+        content = {"systems": [one.as_dict() for one in evaluations], "top": top or {}}
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    else:
+        text = report(evaluations, top)
+    with open_output(args.output) as stream:
+        stream.write(text.encode())
+    return 0

@@ -1,0 +1,323 @@
+"""What orientation models say of the blocks of rules, where rules are applied; see ``reorder_blocks``."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero._jit import kernel, leaf
+from hiero.kernels.reorder_blocks import CLASS, GAP, span_of_block
+from hiero.kernels.reorder_tables import (
+    AROUND,
+    BETWEEN_SIDES,
+    BIAS,
+    FIRST_WORD,
+    LAST_WORD,
+    MONOTONE,
+    PAIR,
+    SOURCE_SEED,
+    SWAP,
+    chain,
+    feature_key,
+    find_counts,
+    find_key,
+)
+
+UNKNOWN = -1  # of a word: the model does not know it
+LN_10 = math.log(10.0)
+
+
+class Classifier(NamedTuple):
+    """A classifier whose words are those of a vocabulary that is shared.
+
+    key, slot  int64 [F], int32 [2 ** k]  the features, see ``find_key``
+    weight     float32 [F, 3]
+    src, tgt   int32 [V]  words of the model by shared ids, -1 where it knows none; they count from 1
+    window     source words on either side of a block that are features
+    edges      1 if so are the first and last of it
+    """
+
+    key: np.ndarray
+    slot: np.ndarray
+    weight: np.ndarray
+    src: np.ndarray
+    tgt: np.ndarray
+    window: int
+    edges: int
+
+
+class Lexicalised(NamedTuple):
+    """Relative frequencies: two ``Counts`` end on end, and what stands for them where there are none.
+
+    code        uint64 [V]   hashes of shared words
+    prior       float64 [3]  shares of the classes
+    smoothing   how many times the prior counts, see ``smoothed``
+    max_length  words of a phrase
+    """
+
+    pair_key: np.ndarray
+    pair_first: np.ndarray
+    pair_count: np.ndarray
+    source_key: np.ndarray
+    source_first: np.ndarray
+    source_count: np.ndarray
+    code: np.ndarray
+    prior: np.ndarray
+    smoothing: float
+    max_length: int
+
+
+@leaf
+def smoothed(key_of, first, count, code, smoothing, a, b, c):
+    """The shares of the classes among what has this hash, after ``smoothing`` times the shares a, b, c."""
+    at = find_counts(key_of, first, code)
+    if at < 0:
+        return a, b, c
+    x, y, z = np.float64(count[at, 0]), np.float64(count[at, 1]), np.float64(count[at, 2])
+    total = x + y + z + smoothing
+    return (x + smoothing * a) / total, (y + smoothing * b) / total, (z + smoothing * c) / total
+
+
+@kernel
+def lexical_log_probs_kernel(model, pair, source, begin, end, out):
+    """Natural logarithms of what a lexicalised model says of phrase pairs begin ... end - 1.
+
+    model         Lexicalised
+    pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
+    out           float64 [end - begin, 3]  written
+
+    The shares are those of the phrase pair, smoothed by those of its source side, smoothed by those of all
+    (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
+    """
+    for n in range(begin, end):
+        a, b, c = model.prior[0], model.prior[1], model.prior[2]
+        a, b, c = smoothed(
+            model.source_key, model.source_first, model.source_count, source[n], model.smoothing, a, b, c
+        )
+        a, b, c = smoothed(
+            model.pair_key, model.pair_first, model.pair_count, pair[n], model.smoothing, a, b, c
+        )
+        out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)
+
+
+@leaf
+def add_row(weight, f, a, b, c):
+    if f < 0:
+        return a, b, c
+    return a + weight[f, 0], b + weight[f, 1], c + weight[f, 2]
+
+
+@leaf
+def add_feature(model, key, a, b, c):
+    return add_row(model.weight, find_key(model.key, model.slot, key), a, b, c)
+
+
+@leaf
+def weigh_words(model, rules, r, tgt_begin, tgt_end):
+    """What the bias and the aligned words of a block say of the classes."""
+    a, b, c = add_feature(model, feature_key(BIAS, 0, 0), 0.0, 0.0, 0.0)
+    first_src, first_tgt = rules.first_src[r], rules.first_tgt[r]
+    for k in range(rules.first_link[r], rules.first_link[r + 1]):
+        i, j = rules.link[k, 0], rules.link[k, 1]
+        s, t = rules.src[first_src + i], rules.tgt[first_tgt + j]
+        if s < 0 or j < tgt_begin or j >= tgt_end:
+            continue
+        fresh = True
+        for q in range(rules.first_link[r], k):
+            x, y = rules.link[q, 0], rules.link[q, 1]
+            # Each pair counts once, as in the examples.
+            if y >= tgt_begin and y < tgt_end and rules.tgt[first_tgt + y] == t:
+                fresh = fresh and rules.src[first_src + x] != s
+        if fresh and model.src[s] != UNKNOWN and model.tgt[t] != UNKNOWN:
+            a, b, c = add_feature(model, feature_key(PAIR, model.src[s], model.tgt[t]), a, b, c)
+    return a, b, c
+
+
+@leaf
+def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
+    """The shares of the classes by the relative frequencies of a block's words."""
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    code = SOURCE_SEED
+    for i in range(low, high + 1):
+        word = rules.src[rules.first_src[r] + i]
+        if word < 0:
+            return a, b, c  # around a gap there is no phrase
+        code = chain(code, model.code[word])
+    a, b, c = smoothed(
+        model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
+    )
+    code = chain(code, BETWEEN_SIDES)
+    for j in range(tgt_begin, tgt_end):
+        code = chain(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
+    return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
+
+
+@kernel
+def weigh_blocks_kernel(model, rules, blocks, out_base):
+    """What the bias and the aligned words of each block say of the classes: sums of weights.
+
+    model     Classifier
+    rules     Rules
+    blocks    Blocks
+    out_base  float64 [B, 3]  written
+
+    O(links of a rule ** 2 * B).  Twin: tests/naive/reorder.py::block_features.
+    """
+    for n in range(blocks.rule.shape[0]):
+        r = np.int64(blocks.rule[n])
+        begin, end = (blocks.words[n, 0], blocks.words[n, 1]) if blocks.block[n, GAP] == 0 else (0, 0)
+        out_base[n, 0], out_base[n, 1], out_base[n, 2] = weigh_words(model, rules, r, begin, end)
+
+
+@kernel
+def look_up_blocks_kernel(model, rules, blocks, out_base):
+    """log10 of the shares of the classes of each block of words, by relative frequency.
+
+    model     Lexicalised
+    rules     Rules
+    blocks    Blocks
+    out_base  float64 [B, 3]  written; not for gaps
+
+    O(words of the blocks).  Twin: tests/naive/reorder.py::block_shares.
+    """
+    for n in range(blocks.rule.shape[0]):
+        if blocks.block[n, GAP] == 0:
+            a, b, c = look_up_words(
+                model,
+                rules,
+                np.int64(blocks.rule[n]),
+                np.int64(blocks.words[n, 0]),
+                np.int64(blocks.words[n, 1]),
+                np.int64(blocks.words[n, 2]),
+                np.int64(blocks.words[n, 3]),
+            )
+            out_base[n, 0], out_base[n, 1], out_base[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+
+
+@kernel
+def weigh_places_kernel(model, src, out_start, out_end):
+    """What the source words around a block say of the classes, by where it begins and by where it ends.
+
+    model      Classifier
+    src        int32 [n]         the sentence
+    out_start  float64 [n + 1, 3]  written; sums of weights for a block that begins there
+    out_end    float64 [n + 1, 3]  written; for one that ends there
+
+    O(n * window).  Twin: tests/naive/reorder.py::block_features.
+    """
+    num_words = src.shape[0]
+    for at in range(num_words + 1):
+        a, b, c, x, y, z = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if model.edges and at < num_words and model.src[src[at]] != UNKNOWN:
+            a, b, c = add_feature(model, feature_key(FIRST_WORD, model.src[src[at]], 0), a, b, c)
+        if model.edges and at > 0 and model.src[src[at - 1]] != UNKNOWN:
+            x, y, z = add_feature(model, feature_key(LAST_WORD, model.src[src[at - 1]], 0), x, y, z)
+        for d in range(model.window):
+            before, after = at - 1 - d, at + d
+            word = np.int32(0) if before < 0 else model.src[src[before]]
+            if word != UNKNOWN:
+                a, b, c = add_feature(model, feature_key(AROUND + 2 * d, word, 0), a, b, c)
+            word = np.int32(0) if after >= num_words else model.src[src[after]]
+            if word != UNKNOWN:
+                x, y, z = add_feature(model, feature_key(AROUND + 2 * d + 1, word, 0), x, y, z)
+        out_start[at, 0], out_start[at, 1], out_start[at, 2] = a, b, c
+        out_end[at, 0], out_end[at, 1], out_end[at, 2] = x, y, z
+
+
+@leaf
+def put_classes(names, x, y, z, out_id, out_value, n):
+    """Write those of three values that are not 0; returns the next row."""
+    if x != 0.0:
+        out_id[n], out_value[n] = names[0], x
+        n += 1
+    if y != 0.0:
+        out_id[n], out_value[n] = names[1], y
+        n += 1
+    if z != 0.0:
+        out_id[n], out_value[n] = names[2], z
+        n += 1
+    return n
+
+
+@kernel
+def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
+    """The features of rule applications: log10 of the probability of each class that their blocks have.
+
+    batch                  EdgeBatch
+    blocks, base           Blocks, and of ``weigh_blocks_kernel``
+    at_start, at_end       of ``weigh_places_kernel``
+    names                  int32 [3]      ids of the features
+    out_first              int64 [P + 1]  written
+    out_id, out_value      int32, float64 [3 * P]  written; the length of the rows together is returned
+
+    O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
+    """
+    start, split, block = batch.start, batch.split, blocks.block
+    used = np.int64(0)
+    out_first[0] = 0
+    for p in range(batch.rule.shape[0]):
+        d = blocks.place[batch.rule[p]]
+        x, y, z = 0.0, 0.0, 0.0
+        for n in range(blocks.first[d], blocks.first[d + 1]):
+            low, high = span_of_block(start, split, p, block, n)
+            a = base[n, 0] + at_start[low, 0] + at_end[high, 0]
+            b = base[n, 1] + at_start[low, 1] + at_end[high, 1]
+            c = base[n, 2] + at_start[low, 2] + at_end[high, 2]
+            most = max(a, b, c)
+            total = most + math.log(math.exp(a - most) + math.exp(b - most) + math.exp(c - most))
+            if block[n, CLASS] == MONOTONE:
+                x += (a - total) / LN_10
+            elif block[n, CLASS] == SWAP:
+                y += (b - total) / LN_10
+            else:
+                z += (c - total) / LN_10
+        used = put_classes(names, x, y, z, out_id, out_value, used)
+        out_first[p + 1] = used
+    return used
+
+
+@kernel
+def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, out_value):
+    """As ``classify_edges_kernel``, by relative frequencies.
+
+    blocks, base  Blocks, and of ``look_up_blocks_kernel``
+    model         Lexicalised
+
+    A gap, whose target words are not known, has the shares of its source words.
+    O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
+    """
+    start, split, block, src = batch.start, batch.split, blocks.block, batch.src
+    used = np.int64(0)
+    out_first[0] = 0
+    for p in range(batch.rule.shape[0]):
+        d = blocks.place[batch.rule[p]]
+        x, y, z = 0.0, 0.0, 0.0
+        for n in range(blocks.first[d], blocks.first[d + 1]):
+            a, b, c = base[n, 0], base[n, 1], base[n, 2]
+            if block[n, GAP] == 1:
+                low, high = span_of_block(start, split, p, block, n)
+                a, b, c = model.prior[0], model.prior[1], model.prior[2]
+                if high - low <= model.max_length:
+                    code = SOURCE_SEED
+                    for i in range(low, high):
+                        code = chain(code, model.code[src[i]])
+                    a, b, c = smoothed(
+                        model.source_key,
+                        model.source_first,
+                        model.source_count,
+                        code,
+                        model.smoothing,
+                        a,
+                        b,
+                        c,
+                    )
+                a, b, c = math.log10(a), math.log10(b), math.log10(c)
+            if block[n, CLASS] == MONOTONE:
+                x += a
+            elif block[n, CLASS] == SWAP:
+                y += b
+            else:
+                z += c
+        used = put_classes(names, x, y, z, out_id, out_value, used)
+        out_first[p + 1] = used
+    return used

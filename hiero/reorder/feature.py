@@ -1,0 +1,127 @@
+# mypy: allow-untyped-calls
+"""Orientation models as features of rule applications."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bitext.extract import IndexSource
+from hiero.features import EdgeBatch, FeatureRows
+from hiero.grammar import GrammarSource, Rules
+from hiero.kernels.reorder_blocks import cut_rules_kernel
+from hiero.kernels.reorder_edges import (
+    UNKNOWN,
+    classify_edges_kernel,
+    look_up_blocks_kernel,
+    look_up_edges_kernel,
+    weigh_blocks_kernel,
+    weigh_places_kernel,
+)
+from hiero.kernels.reorder_edges import Classifier as ClassifierArrays
+from hiero.kernels.reorder_tables import word_codes_kernel
+from hiero.reorder.model import Classifier, Lexicalised, check_language, open_model
+from hiero.rulesource import StaticGrammar
+from hiero.symbols import Symbols, WordTable, find_all, pack, read_only, table_entry
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+
+
+class Reordering:
+    """The ``EdgeFeature`` of an orientation model: log10 of the probability of each class that is used."""
+
+    def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
+        self.model, self.symbols = model, symbols
+        is_classifier = isinstance(model, Classifier)
+        self.name = "reordering" if is_classifier else "lexical_reordering"
+        stem = "Reordering" if is_classifier else "LexicalReordering"
+        self._names = [f"{stem}Monotone", f"{stem}Swap", f"{stem}Other"]
+        self._ids = read_only(symbols.names.intern_all(name.encode() for name in self._names))
+        self._src, self._tgt = read_only(np.empty(0, np.int32)), read_only(np.empty(0, np.int32))
+        self._code = read_only(np.empty(0, np.uint64))
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, path: str | Path, symbols: Symbols) -> Reordering:
+        """That of a directory which ``hiero reorder train`` has made."""
+        return cls(open_model(path), symbols)
+
+    def names(self) -> Sequence[str]:
+        return list(self._names)
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        batch = EdgeBatch._make(read_only(array) for array in batch)
+        rules = Rules._make(read_only(array) for array in rules)
+        num_edges = len(batch.rule)
+        first = np.empty(num_edges + 1, np.int64)
+        ids, value = np.empty(3 * num_edges, np.int32), np.empty(3 * num_edges)
+        blocks = cut_rules_kernel(batch.rule, rules)
+        base = np.zeros((len(blocks.rule), 3))
+        if isinstance(self.model, Classifier):
+            arrays = self._classifier(self.model)
+            weigh_blocks_kernel(arrays, rules, blocks, base)
+            at_start, at_end = (np.empty((len(batch.src) + 1, 3)) for _ in range(2))
+            weigh_places_kernel(arrays, batch.src, at_start, at_end)
+            used = classify_edges_kernel(batch, blocks, base, at_start, at_end, self._ids, first, ids, value)
+        else:
+            lexical = self.model.arrays(self._codes())
+            look_up_blocks_kernel(lexical, rules, blocks, base)
+            used = look_up_edges_kernel(batch, blocks, base, lexical, self._ids, first, ids, value)
+        return FeatureRows(first, ids[:used], value[:used])
+
+    def _classifier(self, model: Classifier) -> ClassifierArrays:
+        """The model with its words by shared ids, whatever words there are by now."""
+        with self._lock:
+            fresh = self.symbols.words.entries(len(self._src))
+            if fresh:
+                self._src = read_only(np.concatenate([self._src, _own_words(model.src, fresh)]))
+                self._tgt = read_only(np.concatenate([self._tgt, _own_words(model.tgt, fresh)]))
+            settings = model.settings
+            return ClassifierArrays(
+                model.key,
+                model.slot,
+                model.weight,
+                self._src,
+                self._tgt,
+                np.int64(settings.window),
+                np.int64(settings.edges),
+            )
+
+    def _codes(self) -> npt.NDArray[np.uint64]:
+        with self._lock:
+            fresh = self.symbols.words.entries(len(self._code))
+            if fresh:
+                code = np.empty(len(fresh), np.uint64)
+                word_codes_kernel(*pack(fresh), code)
+                self._code = read_only(np.concatenate([self._code, code]))
+            return self._code
+
+
+SAMPLE = 100_000  # symbols of a grammar that are looked at
+
+
+def open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[GrammarSource]) -> Reordering:
+    """The feature of a model, which must be of the languages of the grammars."""
+    feature = Reordering.load(path, symbols)
+    for side, is_target in (("source", False), ("target", True)):
+        known: set[bytes] = set()
+        for source in sources:
+            if isinstance(source, IndexSource):
+                index = source.extractor.index
+                table = index.tgt_words if is_target else index.src_words
+                known |= {table_entry(table, word) for word in range(len(table.first) - 1)}
+            elif isinstance(source, StaticGrammar):
+                known |= source.some_words(symbols, target=is_target, most=SAMPLE)
+        check_language(feature.model, side, known)
+    return feature
+
+
+def _own_words(table: WordTable, entries: list[bytes]) -> Ints:
+    """Words of a model, which count from 1; UNKNOWN for others."""
+    found = find_all(table, entries)
+    return np.where(found >= 0, found + 1, UNKNOWN).astype(np.int32)

@@ -1,0 +1,245 @@
+# mypy: allow-untyped-calls
+"""Orientation models on disk and in memory: classifiers, and relative frequencies of phrase pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.errors import ConfigError, FormatError, HieroError
+from hiero.formats.mapped import META, Kind
+from hiero.formats.orientations import (
+    CLASSIFIER,
+    LEXICALISED,
+    Arrays,
+    check_meta,
+    word_arrays,
+    words_of,
+)
+from hiero.kernels.reorder_edges import Lexicalised as LexicalArrays
+from hiero.kernels.reorder_edges import lexical_log_probs_kernel
+from hiero.kernels.reorder_learn import gather_counts_kernel, log_probs_kernel
+from hiero.kernels.reorder_tables import Counts
+from hiero.reorder.examples import Examples, check_features, slots_of
+from hiero.reorder.learning import Learned
+from hiero.reorder.settings import CLASSES, ExampleConfig, LearnConfig
+from hiero.symbols import WordTable, read_only
+
+Floats = npt.NDArray[np.float64]
+WHAT = "an orientation model of hiero reorder train"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What all orientation models have.
+
+    classes   examples of each class it was trained on
+    digest    of the features that these examples had
+    frequent  words of either side by which its language is known
+    learning  how it was learnt, and what came of it
+    """
+
+    path: Path
+    settings: ExampleConfig
+    classes: npt.NDArray[np.int64]
+    digest: str
+    frequent: Mapping[str, list[str]]
+    learning: Mapping[str, Any]
+
+    @property
+    def prior(self) -> Floats:
+        """The shares of the classes, none of them 0."""
+        shares = (self.classes + 1.0) / (self.classes.sum() + 3.0)
+        return read_only(shares)
+
+    @property
+    def majority(self) -> int:
+        return int(self.classes.argmax())
+
+    def check(self, examples: Examples) -> None:
+        """Refuse examples that have other features than those it was trained on."""
+        check_features(
+            examples.digest, self.digest, examples.path, self.path, examples.settings, self.settings
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier(Model):
+    """Weights of features; those of features that are not listed are 0.
+
+    key     int64 [F]       in the order of the examples' features
+    slot    int32 [2 ** k]  to find them
+    weight  float32 [F, 3]
+    """
+
+    key: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int32]
+    weight: npt.NDArray[np.float32]
+    src: WordTable
+    tgt: WordTable
+
+    def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
+        """Natural logarithms of the class probabilities of some examples."""
+        out = np.empty((end - begin, 3))
+        rows = examples.rows
+        log_probs_kernel(rows.first, rows.feature, self.weights_for(examples), begin, end, out)
+        return out
+
+    def weights_for(self, examples: Examples) -> Floats:
+        """The weights by the numbers that features have in examples."""
+        key = examples.features.key
+        order = np.argsort(key)
+        weight = np.zeros((len(key), 3))
+        weight[order[np.searchsorted(key[order], self.key)]] = self.weight
+        return weight
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicalised(Model):
+    """How often phrase pairs, and source phrases, were seen in each class."""
+
+    pair: Counts
+    source: Counts
+    smoothing: float
+
+    def arrays(self, code: npt.NDArray[np.uint64]) -> LexicalArrays:
+        """What kernels take; ``code`` has the hashes of words."""
+        return LexicalArrays(
+            *self.pair, *self.source, code, self.prior, self.smoothing, np.int64(self.settings.max_length)
+        )
+
+    def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
+        """As of ``Classifier``."""
+        out = np.empty((end - begin, 3))
+        arrays = self.arrays(read_only(np.zeros(0, np.uint64)))
+        lexical_log_probs_kernel(arrays, examples.pair, examples.source, begin, end, out)
+        return out
+
+
+# ---- from examples
+
+
+def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> Counts:
+    """How often each thing with a hash was in each class."""
+    order = np.argsort(code, kind="stable")
+    key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
+    used = gather_counts_kernel(code, label, order, key, count)
+    key, count = key[:used].copy(), count[:used].copy()
+    bits = max(1, used.bit_length() - 1)
+    bucket = (key >> np.uint64(64 - bits)).astype(np.int64)
+    first = np.searchsorted(bucket, np.arange((1 << bits) + 1)).astype(np.int64)
+    return Counts(read_only(key), read_only(first), read_only(count))
+
+
+def _head(examples: Examples, config: LearnConfig, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "settings": asdict(examples.settings),
+        "features": examples.digest,
+        "classes": examples.classes.tolist(),
+        "frequent": examples.frequent,
+        "learning": asdict(config) | {"seed": seed} | dict(found),
+    }
+
+
+def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed: int) -> None:
+    """Count the examples, and write the counts."""
+    arrays: Arrays = {}
+    for what, code in (("pair", examples.pair), ("source", examples.source)):
+        counts = counts_of(code, examples.rows.label)
+        arrays |= {f"{what}_{name}": array for name, array in counts._asdict().items()}
+    LEXICALISED.write(path, _head(examples, config, seed, {}), arrays)
+
+
+def write_classifier(
+    path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Learned
+) -> None:
+    """Write the weights that are not 0."""
+    weight = learned.weight.astype(np.float32)
+    chosen = np.flatnonzero(weight.any(axis=1))
+    key = read_only(examples.features.key[chosen])
+    arrays: Arrays = {"key": key, "slot": slots_of(key), "weight": weight[chosen]}
+    found = {
+        "primal": learned.primal,
+        "dual": learned.dual,
+        **dict(learned.facts or {}),
+        "passes_made": [one.as_dict() for one in learned.history],
+    }
+    words = word_arrays(examples.features.src, examples.features.tgt)
+    CLASSIFIER.write(path, _head(examples, config, seed, found), arrays | words)
+
+
+# ---- from disk
+
+
+def open_model(path: str | Path) -> Classifier | Lexicalised:
+    """Map a model that ``hiero reorder train`` has made."""
+    path = Path(path)
+    if not path.is_dir():
+        found = "a file" if path.exists() else "no such directory"
+        raise FormatError(path, 0, found=found, expected=WHAT)
+    for kind in (CLASSIFIER, LEXICALISED):
+        if kind.recognises(path):
+            return _opened(kind, path)
+    raise FormatError(path, 0, found="something else", expected=WHAT)
+
+
+def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
+    meta, arrays = kind.read(path)
+    check_meta(kind, path, meta)
+    try:
+        settings = ExampleConfig(**meta["settings"])
+        classes = np.array(meta["classes"], np.int64)
+        learning = dict(meta["learning"])
+        smoothing = float(learning["smoothing"])
+    except (TypeError, KeyError, ValueError, ConfigError):
+        raise kind.broken(path / META, "settings that make no sense", f"a {kind.name}") from None
+    if len(classes) != len(CLASSES):
+        raise kind.broken(path / META, f"{len(classes)} classes", f"{len(CLASSES)}")
+    head = (path, settings, classes, meta["features"], meta["frequent"], learning)
+    if kind is LEXICALISED:
+        pair, source = (
+            Counts(*(arrays[f"{what}_{name}"] for name in Counts._fields)) for what in ("pair", "source")
+        )
+        if not all(_fits(counts) for counts in (pair, source)):
+            raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
+        return Lexicalised(*head, pair, source, smoothing)
+    key, slot, weight = arrays["key"], arrays["slot"], arrays["weight"]
+    size = len(slot)
+    if len(weight) != len(key) or weight.shape[1:] != (3,) or size < 2 * len(key) or size & (size - 1):
+        raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
+    return Classifier(*head, key, slot, weight, *words_of(arrays))
+
+
+def _fits(counts: Counts) -> bool:
+    buckets = len(counts.first) - 1
+    return bool(
+        buckets >= 2
+        and buckets & (buckets - 1) == 0
+        and counts.first[-1] == len(counts.key) == len(counts.count)
+        and counts.count.shape[1:] == (3,)
+    )
+
+
+# ---- whether it fits
+
+LEAST_SHARE = 0.2  # of frequent words that any grammar of the same language has
+MANY_WORDS = 200  # in fewer, frequent words may well be missing
+MANY_FREQUENT = 20
+
+
+def check_language(model: Model, side: str, known: set[bytes]) -> None:
+    """Refuse a model whose frequent words are not among those that grammars know on the same side."""
+    frequent = [word.encode() for word in model.frequent[side]]
+    if len(frequent) < MANY_FREQUENT or len(known) < MANY_WORDS:
+        return
+    if sum(word in known for word in frequent) < LEAST_SHARE * len(frequent):
+        words = ", ".join(model.frequent[side][:3])
+        raise HieroError(
+            f"{model.path}: found an orientation model of another {side} language ({words}, …), "
+            f"expected one of the language of the grammar"
+        )

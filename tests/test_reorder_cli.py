@@ -1,0 +1,254 @@
+"""``hiero reorder`` and what uses its models: the command line, runs, and what is wrong in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hiero.cli.main import main
+from hiero.formats.settings import write_settings
+from hiero.reorder.examples import open_examples
+from hiero.reorder.model import Classifier, check_language, open_model
+from tests.reorder_worlds import write_bitext
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bitext, examples, held-out examples, and a model of each kind."""
+    folder = tmp_path_factory.mktemp("reorder")
+    src, tgt, align = write_bitext(folder, 120)
+    extract = ["reorder", "extract", "-s", str(src), "-t", str(tgt), "-a", str(align), "-q"]
+    extract += ["--min-count", "2", "--held-out", str(folder / "held"), "--held-out-every", "4"]
+    assert main([*extract, "-o", str(folder / "ex")]) == 0
+    assert main([*extract[:-4], "--window", "2", "-o", str(folder / "wide")]) == 0
+    for learner in ("dual", "primal", "lexicalised"):
+        train = [
+            "reorder",
+            "train",
+            str(folder / "ex"),
+            "-o",
+            str(folder / learner),
+            "--learner",
+            learner,
+            "-q",
+        ]
+        passes = [] if learner == "lexicalised" else ["--passes", "15"]
+        assert main([*train, *passes]) == 0
+    return folder
+
+
+def test_a_model_is_the_same_for_the_same_seed(made: Path, tmp_path: Path) -> None:
+    for name, seed in (("again", "1"), ("other", "2")):
+        command = ["reorder", "train", str(made / "ex"), "-o", str(tmp_path / name), "--passes", "15", "-q"]
+        assert main([*command, "--seed", seed, "--history", str(tmp_path / "history.json")]) == 0
+    weight = [
+        (folder / "weight.npy").read_bytes()
+        for folder in (made / "dual", tmp_path / "again", tmp_path / "other")
+    ]
+    assert weight[0] == weight[1] != weight[2]
+    passes = json.loads((tmp_path / "history.json").read_text())
+    assert [one["number"] for one in passes] == list(range(len(passes)))
+    assert {"cpu", "active", "objective"} <= set(passes[-1])
+
+
+def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["reorder", "eval", str(made / "dual"), str(made / "held")]
+    command += ["--against", str(made / "lexicalised"), "--against", str(made / "primal")]
+    assert main([*command, "--top", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "majority class" in text
+    assert "for swap" in text
+    assert main([*command, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    by_name = {Path(one["name"]).name: one for one in found["systems"]}
+    assert set(by_name) == {"dual", "lexicalised", "primal", "majority class"}
+    held = open_examples(made / "held")
+    for one in by_name.values():
+        assert one["examples"] == len(held.rows)
+        assert [sum(row) for row in one["confusion"]] == held.classes.tolist()
+        wrong = sum(map(sum, one["confusion"])) - sum(one["confusion"][k][k] for k in range(3))
+        assert one["error"] == pytest.approx(wrong / len(held.rows))
+        assert sum(bin_["examples"] for bin_ in one["calibration"]) == len(held.rows)
+    majority = by_name["majority class"]["error"]
+    assert by_name["dual"]["error"] < 0.6 * majority
+    assert by_name["lexicalised"]["error"] < majority
+    assert by_name["dual"]["bits"] < by_name["majority class"]["bits"]
+    assert all(len(features) == 10 for features in found["top"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (
+            ["eval", "dual", "wide"],
+            1,
+            "wide: found examples with window 2, expected those that dual goes with",
+        ),
+        (
+            ["train", "ex", "-o", "out", "--held-out", "wide"],
+            1,
+            "wide: found examples with window 2, expected",
+        ),
+        (
+            ["eval", "nothing", "held"],
+            1,
+            "nothing: found no such directory, expected an orientation model of",
+        ),
+        (
+            ["eval", "ex", "held"],
+            1,
+            "ex: found something else, expected an orientation model of hiero reorder",
+        ),
+        (
+            ["eval", "src", "held"],
+            1,
+            "src: found a file, expected an orientation model of hiero reorder train",
+        ),
+        (
+            ["train", "dual", "-o", "out"],
+            1,
+            "dual/meta.json: found something else, expected a hiero orientation",
+        ),
+        (
+            ["train", "ex", "-o", "held"],
+            1,
+            "held: found something that is no compiled hiero orientation class",
+        ),
+        (
+            ["train", "ex", "-o", "out", "--variance", "0"],
+            2,
+            "argument --variance: found 0.0, expected 1e-09 to",
+        ),
+        (
+            ["train", "ex", "-o", "out", "--smoothing", "1"],
+            2,
+            "argument --smoothing: expected --learner lexicali",
+        ),
+        (
+            ["train", "ex", "-o", "o", "--learner", "primal", "--shrink", "1"],
+            2,
+            "--shrink: expected --learner dual",
+        ),
+        (["extract", "-s", "src", "-t", "tgt", "-a", "src", "-o", "out"], 1, "src:1: found '"),
+        (
+            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "o", "--window", "-1"],
+            2,
+            "--window: found -1",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    line: str,
+) -> None:
+    monkeypatch.chdir(made)
+    assert main(["reorder", *arguments]) == code
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+    assert not (made / "out").exists()
+
+
+def test_an_alignment_that_does_not_fit(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(made)
+    (made / "wrong.align").write_text("0-0\n" * 119 + "0-17\n")
+    command = ["reorder", "extract", "-s", "src", "-t", "tgt", "-a", "wrong.align", "-o", "out"]
+    assert main(command) == 1
+    assert "wrong.align:120: found link 0-17, expected positions in" in capsys.readouterr().err
+
+
+def test_a_model_of_another_language(made: Path) -> None:
+    from dataclasses import replace
+
+    from hiero.errors import HieroError
+
+    model = open_model(made / "dual")
+    assert isinstance(model, Classifier)
+    frequent = [f"wort{n}" for n in range(40)]
+    model = replace(model, frequent={"source": frequent, "target": []})
+    words = {f"word{n}".encode() for n in range(500)}
+    with pytest.raises(
+        HieroError, match=r"dual: found an orientation model of another source language \(wort0, "
+    ):
+        check_language(model, "source", words)
+    check_language(model, "source", words | {word.encode() for word in frequent[:8]})
+    check_language(model, "source", set(list(words)[:100]))  # too small to tell
+    check_language(model, "target", words)
+
+
+def decode(made: Path, *arguments: str, text: str = "dass hund katze sieht .\n") -> list[str]:
+    (made / "input").write_text(text)
+    output = made / "output"
+    grammar = made / "grammar"
+    grammar.write_text(
+        "[X] ||| dass [X,1] ||| that [1] ||| a=1 ||| 0-0\n"
+        "[X] ||| [X,1] [X,2] sieht ||| [1] sees [2] ||| a=1 ||| 2-1\n"
+        "[X] ||| [X,1] [X,2] sieht ||| [1] [2] sees ||| a=1 ||| 2-2\n"
+        "[X] ||| hund ||| dog ||| a=1 ||| 0-0\n"
+        "[X] ||| katze ||| cat ||| a=1 ||| 0-0\n"
+    )
+    weights = made / "weights"
+    weights.write_text("PassThrough -5\nReorderingMonotone 1\nReorderingSwap 1\nReorderingOther 1\n")
+    files = ["-i", str(made / "input"), "-o", str(output), "-g", str(grammar), "-w", str(weights), "-q"]
+    assert main(["decode", *files, *arguments]) == 0
+    return output.read_text().splitlines()
+
+
+@pytest.mark.parametrize("learner", ["dual", "primal"])
+def test_decoding_with_a_model(made: Path, learner: str) -> None:
+    assert decode(made, "--reordering", str(made / learner)) == ["that dog sees cat ."]
+    lines = decode(made, "--reordering", str(made / learner), "--kbest", "5", "--features", "shape")
+    assert "ReorderingSwap=" in lines[0]
+
+
+def test_two_models_of_a_kind_are_one_too_many(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["decode", "--reordering", str(made / "dual"), "--reordering", str(made / "primal")]
+    assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
+    assert "features: two features are called 'reordering'" in capsys.readouterr().err
+
+
+def test_run_learns_a_model_and_decodes_with_it(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = {"source": str(made / "src"), "target": str(made / "tgt"), "alignment": str(made / "align")}
+    (tmp_path / "weights").write_text(
+        "PassThrough -9\nGlue -0.1\nEgivenFCoherent -1\nReorderingMonotone 1\nReorderingSwap 1\n"
+        "ReorderingOther 1\nLanguageModel 1\n"
+    )
+    lines = (made / "src").read_text().splitlines()[:5]
+    (tmp_path / "dev").write_text("\n".join(lines) + "\n")
+    config = {
+        "data": {"train": train, "dev": {"source": str(tmp_path / "dev")}},
+        "lm": [{"estimate": "train", "order": 2, "discount_fallback": True}],
+        "grammar": [{"index": "train"}],
+        "reorder": {"passes": 10, "min_count": 2, "held_out_every": 5},
+        "weights": {"path": str(tmp_path / "weights")},
+    }
+    write_settings(tmp_path / "run.yaml", config, "a run")
+    command = ["run", str(tmp_path / "run.yaml"), "-o", str(tmp_path / "out")]
+    assert main(command) == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    stages = manifest["stages"]
+    assert {"reorder:extract", "reorder:train", "reorder:eval"} <= set(stages)
+    assert stages["reorder:eval"]["figures"]["error"] < stages["reorder:eval"]["figures"]["majority_error"]
+    assert "features: reordering" in stages["decode:dev"]["inputs"]
+    out = (tmp_path / "out" / "dev.output").read_text()
+    assert "reordering.model" in (tmp_path / "out" / "model.yaml").read_text()
+    capsys.readouterr()
+    # Once more: nothing to do. And by hand: the same.
+    assert main(command) == 0
+    assert "start" not in [
+        json.loads(line)["event"] for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()[-7:]
+    ]
+    by_hand = ["decode", "-c", str(tmp_path / "out" / "model.yaml"), "-i", str(tmp_path / "dev"), "-q"]
+    assert main([*by_hand, "-o", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again").read_text() == out
+    assert main(["decode", "-c", str(tmp_path / "run.yaml"), "-i", str(tmp_path / "dev")]) == 1
