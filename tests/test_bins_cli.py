@@ -253,3 +253,17 @@ def test_what_depends_on_bins_is_done_again(experiment: Experiment, capfd: Captu
     assert experiment.stages_run(capfd)[:2] == ["bins", "tune"]
     experiment.set(features={"bins": "features.bins"})
     assert "bins: features: found them, and features: bins; expected one of them" in experiment.error(capfd)
+
+
+def test_uniform_start_leaves_out_what_bins_replace(world: Tuning) -> None:
+    """Or weights of features that no rule has any more would be carried along."""
+    world.file("grammar", [rule.replace("H=", "EgivenFCoherent=") for rule in FIGURE_4])
+    (world.folder / "my.bins").write_text("feature EgivenFCoherent\nbin -inf\nbin 2\n")
+    world.set(tune={"start": "uniform"})
+    assert world.run("-q") == 0
+    assert "EgivenFCoherent" in read_weights(world.out / "weights.gz", Symbols())
+    world.out = world.folder / "binned"
+    assert world.run("-q", "--bins", str(world.folder / "my.bins")) == 0
+    weights = read_weights(world.out / "weights.gz", Symbols())
+    assert "EgivenFCoherent" not in weights
+    assert "WordPenalty" in weights

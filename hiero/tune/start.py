@@ -33,8 +33,10 @@ def write_start(path: str, start: str, model: Model) -> None:
     if start == "zero":
         weights = Weights(Symbols())
     elif start == "uniform":
-        names = model.language_models.names
-        weights = Weights(Symbols(), UNIFORM | dict.fromkeys(names, LANGUAGE_MODEL))
+        # Not for what rules no longer have: bins, or real numbers of another kind, stand in its place.
+        replaced = {one.feature for one in model.features.bins if one.replaces}
+        dense = {name: weight for name, weight in UNIFORM.items() if name not in replaced}
+        weights = Weights(Symbols(), dense | dict.fromkeys(model.language_models.names, LANGUAGE_MODEL))
     else:
         weights = read_weights(start, Symbols())
     value, index = weights.vector(), weights.index
