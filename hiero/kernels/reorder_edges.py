@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero._jit import kernel, leaf
-from hiero.kernels.reorder_blocks import CLASS, GAP, span_of_block
+from hiero.kernels.reorder_blocks import CLASS, GAP, LOW_RUN, span_of_block
 from hiero.kernels.reorder_tables import (
     AROUND,
     BETWEEN_SIDES,
@@ -25,6 +25,7 @@ from hiero.kernels.reorder_tables import (
 
 UNKNOWN = -1  # of a word: the model does not know it
 LN_10 = math.log(10.0)
+FAR = 50.0  # units of score beyond which a class no longer counts beside another
 
 
 class Classifier(NamedTuple):
@@ -239,6 +240,31 @@ def put_classes(names, x, y, z, out_id, out_value, n):
     return n
 
 
+@leaf
+def log10_share(label, a, b, c):
+    """log10 of the probability of a class whose score is a, b or c."""
+    if label == SWAP:
+        a, b = b, a
+    elif label != MONOTONE:
+        a, c = c, a
+    most = max(b, c) - a
+    if most > FAR:
+        return -(most + math.log(math.exp(b - a - most) + math.exp(c - a - most))) / LN_10
+    return -math.log(1.0 + math.exp(b - a) + math.exp(c - a)) / LN_10
+
+
+@leaf
+def source_shares(model, src, low, high):
+    """The shares of the classes of some source words, whatever they are translated to."""
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    if high - low > model.max_length:
+        return a, b, c
+    code = SOURCE_SEED
+    for i in range(low, high):
+        code = chain(code, model.code[src[i]])
+    return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
+
+
 @kernel
 def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
     """The features of rule applications: log10 of the probability of each class that their blocks have.
@@ -253,25 +279,31 @@ def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_firs
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block = batch.start, batch.split, blocks.block
+    total = np.zeros(3)
+    # What was said last of each gap: rules with one source side are applied to one place one after the other.
+    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
     out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
-        x, y, z = 0.0, 0.0, 0.0
+        total[0], total[1], total[2] = 0.0, 0.0, 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
             low, high = span_of_block(start, split, p, block, n)
-            a = base[n, 0] + at_start[low, 0] + at_end[high, 0]
-            b = base[n, 1] + at_start[low, 1] + at_end[high, 1]
-            c = base[n, 2] + at_start[low, 2] + at_end[high, 2]
-            most = max(a, b, c)
-            total = most + math.log(math.exp(a - most) + math.exp(b - most) + math.exp(c - most))
-            if block[n, CLASS] == MONOTONE:
-                x += (a - total) / LN_10
-            elif block[n, CLASS] == SWAP:
-                y += (b - total) / LN_10
-            else:
-                z += (c - total) / LN_10
-        used = put_classes(names, x, y, z, out_id, out_value, used)
+            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            is_gap = block[n, GAP] == 1
+            if is_gap and last[gap, 0] == low and last[gap, 1] == high and last[gap, 2] == label:
+                total[label] += said[gap]
+                continue
+            value = log10_share(
+                label,
+                base[n, 0] + at_start[low, 0] + at_end[high, 0],
+                base[n, 1] + at_start[low, 1] + at_end[high, 1],
+                base[n, 2] + at_start[low, 2] + at_end[high, 2],
+            )
+            total[label] += value
+            if is_gap:
+                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
+        used = put_classes(names, total[0], total[1], total[2], out_id, out_value, used)
         out_first[p + 1] = used
     return used
 
@@ -287,37 +319,24 @@ def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, o
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block, src = batch.start, batch.split, blocks.block, batch.src
+    total = np.zeros(3)
+    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
     out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
-        x, y, z = 0.0, 0.0, 0.0
+        total[0], total[1], total[2] = 0.0, 0.0, 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
-            a, b, c = base[n, 0], base[n, 1], base[n, 2]
-            if block[n, GAP] == 1:
-                low, high = span_of_block(start, split, p, block, n)
-                a, b, c = model.prior[0], model.prior[1], model.prior[2]
-                if high - low <= model.max_length:
-                    code = SOURCE_SEED
-                    for i in range(low, high):
-                        code = chain(code, model.code[src[i]])
-                    a, b, c = smoothed(
-                        model.source_key,
-                        model.source_first,
-                        model.source_count,
-                        code,
-                        model.smoothing,
-                        a,
-                        b,
-                        c,
-                    )
-                a, b, c = math.log10(a), math.log10(b), math.log10(c)
-            if block[n, CLASS] == MONOTONE:
-                x += a
-            elif block[n, CLASS] == SWAP:
-                y += b
-            else:
-                z += c
-        used = put_classes(names, x, y, z, out_id, out_value, used)
+            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            if block[n, GAP] == 0:
+                total[label] += base[n, label]
+                continue
+            low, high = span_of_block(start, split, p, block, n)
+            if last[gap, 0] != low or last[gap, 1] != high or last[gap, 2] != label:
+                a, b, c = source_shares(model, src, low, high)
+                share = a if label == MONOTONE else (b if label == SWAP else c)
+                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, math.log10(share)
+            total[label] += said[gap]
+        used = put_classes(names, total[0], total[1], total[2], out_id, out_value, used)
         out_first[p + 1] = used
     return used

@@ -41,7 +41,7 @@ class LearnConfig:
 
     learner: Literal["dual", "primal", "lexicalised"] = "dual"
     passes: int = 100  # over the examples, at most
-    variance: float = 1.0
+    variance: float = 0.1
     shrink: float = 0.1  # dual: an example this near to its optimum is put aside for good
     rate: float = 0.0  # of the first step; 0: 0.5 for dual, for primal the best of a sample
     trials: int = 20  # dual: how often a step that leads upwards is halved
