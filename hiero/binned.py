@@ -38,6 +38,10 @@ class Binned:
             known is None or i in known or one.feature == WORDS for i, one in zip(self._id, bins, strict=True)
         ]
 
+        # A grammar knows a feature or does not, whatever the sentence.
+        used = [k for k, known in enumerate(self._known) if known and len(bins[k])]
+        self._table = bin_table([bins[k] for k in used], [self._indicators[k] for k in used])
+
     def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
         return self.applied(self.source.rules_for(src, segment))
 
@@ -67,7 +71,7 @@ class Binned:
         if not chosen:
             return rules
         num_rules = table.num_rules
-        bins = bin_table([self.bins[k] for k in chosen], [self._indicators[k] for k in chosen])
+        bins = self._table
         value = read_only(np.stack([raw[k] for k in chosen]))
         room = len(rules.sparse_name) + num_rules * int((2 * bins.overlap + 1).sum())
         first, name = np.empty(num_rules + 1, np.int64), np.empty(room, np.int32)
