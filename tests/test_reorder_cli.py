@@ -66,11 +66,11 @@ def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture
     assert set(by_name) == {"dual", "lexicalised", "primal", "majority class"}
     held = open_examples(made / "held")
     for one in by_name.values():
-        assert one["examples"] == len(held.rows)
+        assert one["examples"] == held.rows.size
         assert [sum(row) for row in one["confusion"]] == held.classes.tolist()
         wrong = sum(map(sum, one["confusion"])) - sum(one["confusion"][k][k] for k in range(3))
-        assert one["error"] == pytest.approx(wrong / len(held.rows))
-        assert sum(bin_["examples"] for bin_ in one["calibration"]) == len(held.rows)
+        assert one["error"] == pytest.approx(wrong / held.rows.size)
+        assert sum(bin_["examples"] for bin_ in one["calibration"]) == held.rows.size
     majority = by_name["majority class"]["error"]
     assert by_name["dual"]["error"] < 0.6 * majority
     assert by_name["lexicalised"]["error"] < majority

@@ -229,7 +229,7 @@ def test_what_models_say_of_their_examples(models: tuple[Classifier, Lexicalised
     """Both see that verbs turn round; a lexicalised model says of its phrases what eq. 4 says."""
     dual, lex, folder = models
     examples = open_examples(folder / "ex")
-    size = len(examples.rows)
+    size = examples.rows.size
     counts = counts_by_words(folder, 3)
     logs = lex.log_probs(examples, 0, size)
     assert np.exp(logs).sum(axis=1) == pytest.approx(1)

@@ -145,8 +145,8 @@ def test_examples_on_disk_are_those_of_the_bitext(tmp_path: Path) -> None:
     train, held = open_examples(tmp_path / "train"), open_examples(tmp_path / "held")
     assert train.digest == held.digest
     assert train.settings == config
-    assert summary.num_examples == len(train.rows) == train.classes.sum()
-    assert summary.num_held_out == len(held.rows) == held.classes.sum()
+    assert summary.num_examples == train.rows.size == train.classes.sum()
+    assert summary.num_held_out == held.rows.size == held.classes.sum()
     assert train.classes.tolist() == list(summary.classes)
     # Numbered by falling count, and the counts are those of the examples to train on.
     count = np.bincount(train.rows.feature, minlength=train.num_features)

@@ -59,8 +59,8 @@ def test_shuffle_equals_its_twin(size: int, seed: int, block: int, pool: int) ->
 @given(labelled(), WEIGHTS)
 def test_log_probs_equal_their_twin(examples: list[naive.Example], weight: naive.Weights) -> None:
     rows = rows_of(examples)
-    out = np.empty((len(rows), 3))
-    log_probs_kernel(rows.first, rows.feature, np.array(weight), 0, len(rows), out)
+    out = np.empty((rows.size, 3))
+    log_probs_kernel(rows.first, rows.feature, np.array(weight), 0, rows.size, out)
     assert out == pytest.approx(np.array([naive.log_probs(row, weight) for row, _ in examples]))
 
 
@@ -77,12 +77,12 @@ def test_sgd_equals_its_twin(
     examples: list[naive.Example], weight: naive.Weights, rate: float, variance: float, steps: int
 ) -> None:
     rows, order = rows_of(examples), np.arange(len(examples), dtype=np.int32)[::-1].copy()
-    decay = 1 / (variance * len(rows))
+    decay = 1 / (variance * rows.size)
     found, memory = np.array(weight) / 0.5, np.array([0.5, float(steps)])
     sgd_kernel(*rows, order, rate, 0.3, decay, memory, found)
     expected = naive.sgd(examples, order.tolist(), weight, rate, 0.3, decay, steps)
     assert memory[0] * found == pytest.approx(np.array(expected), abs=1e-9)
-    assert memory[1] == steps + len(rows)
+    assert memory[1] == steps + rows.size
 
 
 @given(labelled(), WEIGHTS)

@@ -40,12 +40,12 @@ def learn_dual(
     rate = config.rate or FIRST_RATE
     updates = halved = stuck = 0
     with account.clock:
-        alpha = np.empty((len(rows), 3), np.float32)
+        alpha = np.empty((rows.size, 3), np.float32)
         weight = np.zeros((examples.num_features, 3))
         dual_start_kernel(*rows, config.start, config.variance, alpha, weight)
-        active = np.arange(len(rows), dtype=np.int32)
+        active = np.arange(rows.size, dtype=np.int32)
     objective = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
-    account.add(0, len(rows), weight, objective)
+    account.add(0, rows.size, weight, objective)
     for number in range(1, config.passes + 1):
         report = np.zeros(5)
         before = len(active)

@@ -81,8 +81,8 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     model.check(examples)
 
     def parts() -> Iterator[tuple[int, Floats]]:
-        for begin in range(0, len(examples.rows), AT_ONCE):
-            yield begin, model.log_probs(examples, begin, min(begin + AT_ONCE, len(examples.rows)))
+        for begin in range(0, examples.rows.size, AT_ONCE):
+            yield begin, model.log_probs(examples, begin, min(begin + AT_ONCE, examples.rows.size))
 
     return _evaluation(str(model.path), examples, parts())
 
@@ -92,8 +92,8 @@ def evaluate_majority(model: Model, examples: Examples) -> Evaluation:
     logs = np.log(model.prior)[None, :]
 
     def parts() -> Iterator[tuple[int, Floats]]:
-        for begin in range(0, len(examples.rows), AT_ONCE):
-            size = min(AT_ONCE, len(examples.rows) - begin)
+        for begin in range(0, examples.rows.size, AT_ONCE):
+            size = min(AT_ONCE, examples.rows.size - begin)
             yield begin, np.repeat(logs, size, axis=0)
 
     return _evaluation("majority class", examples, parts())
@@ -110,7 +110,7 @@ def _evaluation(name: str, examples: Examples, parts: Iterator[tuple[int, Floats
         place = np.minimum((prob * BINS).astype(np.int64), BINS - 1)
         for column, values in enumerate((np.ones(len(prob)), prob, (said == label).astype(float))):
             bins[:, column] += np.bincount(place, weights=values, minlength=BINS)
-    return Evaluation(name, confusion, loss / np.log(2) / max(len(examples.rows), 1), bins)
+    return Evaluation(name, confusion, loss / np.log(2) / max(examples.rows.size, 1), bins)
 
 
 # ---- features

@@ -59,7 +59,9 @@ class Rows(NamedTuple):
     feature: npt.NDArray[np.int32]
     label: npt.NDArray[np.int8]
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """Examples. Not ``len``, by which named tuples are made."""
         return len(self.label)
 
 

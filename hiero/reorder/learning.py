@@ -81,8 +81,8 @@ def shuffled(active: npt.NDArray[np.int32], seed: int, number: int) -> npt.NDArr
 
 def log_probs(rows: Rows, weight: Weights) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
     """Natural logarithms of the class probabilities: of so many examples at once, from such a one on."""
-    for begin in range(0, len(rows), AT_ONCE):
-        end = min(begin + AT_ONCE, len(rows))
+    for begin in range(0, rows.size, AT_ONCE):
+        end = min(begin + AT_ONCE, rows.size)
         out = np.empty((end - begin, 3))
         log_probs_kernel(rows.first, rows.feature, weight, begin, end, out)
         yield begin, out
@@ -102,7 +102,7 @@ def error_rate(rows: Rows, weight: Weights) -> float:
     wrong = 0
     for begin, logs in log_probs(rows, weight):
         wrong += int(np.count_nonzero(logs.argmax(axis=1) != rows.label[begin : begin + len(logs)]))
-    return wrong / max(len(rows), 1)
+    return wrong / max(rows.size, 1)
 
 
 class Account:

@@ -25,21 +25,21 @@ def learn_primal(
 ) -> Learned:
     """Weights that minimise P, after so many passes."""
     rows, account = examples.rows, Account(held_out, watch)
-    decay = 1.0 / (config.variance * len(rows))
+    decay = 1.0 / (config.variance * rows.size)
     weight = np.zeros((examples.num_features, 3))
     memory = np.array([1.0, 0.0])
     account.watch.begin(config.passes, "reorder train")
-    account.add(0, len(rows), weight)
+    account.add(0, rows.size, weight)
     with account.clock:
         rate = config.rate or best_rate(rows, examples.num_features, decay, seed)
-        everything = np.arange(len(rows), dtype=np.int32)
+        everything = np.arange(rows.size, dtype=np.int32)
     for number in range(1, config.passes + 1):
         with account.clock:
             order = shuffled(everything, seed, number)
-            sgd_kernel(*rows, order, rate, cooling(rate, decay, len(rows)), decay, memory, weight)
+            sgd_kernel(*rows, order, rate, cooling(rate, decay, rows.size), decay, memory, weight)
             weight *= memory[0]
             memory[0] = 1.0
-        account.add(number, len(rows), weight)
+        account.add(number, rows.size, weight)
     return Learned(
         weight, account.history, primal_objective(rows, weight, config.variance), facts={"rate": rate}
     )
@@ -56,16 +56,16 @@ def cooling(rate: float, decay: float, num_examples: int) -> float:
 def best_rate(rows: Rows, num_features: int, decay: float, seed: int) -> float:
     """The rate that comes furthest on a sample of the examples (as Bottou 2010 proposes)."""
     # Whole stretches of neighbours: so the sample has as many features in common as the examples have.
-    chosen = np.linspace(0, len(rows) - 1, min(SAMPLE, len(rows))).astype(np.int32)
+    chosen = np.linspace(0, rows.size - 1, min(SAMPLE, rows.size)).astype(np.int32)
     order = shuffled(np.unique(chosen), seed, 0)
     sample = _rows(rows, np.sort(order))
     losses = []
     for rate in RATES:
         weight: Weights = np.zeros((num_features, 3))
         memory = np.array([1.0, 0.0])
-        sgd_kernel(*rows, order, rate, cooling(rate, decay, len(rows)), decay, memory, weight)
+        sgd_kernel(*rows, order, rate, cooling(rate, decay, rows.size), decay, memory, weight)
         weight *= memory[0]
-        losses.append(primal_objective(sample, weight, 1.0 / (decay * len(sample))))
+        losses.append(primal_objective(sample, weight, 1.0 / (decay * sample.size)))
     best: float = RATES[int(np.argmin(losses))]
     return best
 

@@ -52,11 +52,11 @@ def train_model(
     if config.learner == "lexicalised":
         started = time.process_time()
         write_lexicalised(Path(output), train, config, seed)
-        return Trained(len(train.rows), time.process_time() - started, None)
+        return Trained(train.rows.size, time.process_time() - started, None)
     learn = learn_dual if config.learner == "dual" else learn_primal
     learned = learn(train, config, seed, held_out=held, watch=watch)
     write_classifier(Path(output), train, config, seed, learned)
-    return Trained(len(train.rows), learned.history[-1].cpu, learned)
+    return Trained(train.rows.size, learned.history[-1].cpu, learned)
 
 
 def _held_out(path: str | Path | None, train: Examples) -> Examples | None:

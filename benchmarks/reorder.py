@@ -1,0 +1,248 @@
+"""Learning orientations: the table and the figure of Alrajeh and Niranjan (2014), and what size costs.
+
+    python -m benchmarks.reorder [table] [--pairs N] [--passes 100] [--orientation phrase|word] ...
+    python -m benchmarks.reorder scale [--examples 1,2,5,10,20]
+
+``table`` makes examples of the first N pairs of a bitext (default: all of europarl-de-en), holds out one pair
+in twenty, and trains the primal model and dual ones at three levels of shrinking. Their Table 2: CPU seconds
+for all passes and the error on held-out examples; beside these the passes and CPU seconds until the error is,
+for good, within 0.2 points of the best that any of them ever had; P, and how far above the least it may be.
+Their Figure 1: per cent of examples that are left at the beginning of each pass.
+
+``scale`` trains on examples by the million (a bitext that has too few is repeated), each time in a process of
+its own: CPU seconds of a pass of either learner, examples a second, the memory of the process without mapped
+files (Linux), and the size of the mapped examples. Times of learning are CPU time with compiled kernels,
+without classifying the held-out examples. The bitext is in a folder ``shared/data`` beside the project, or in
+--data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from hiero.formats.text import read_lines
+from hiero.reorder.dual import learn_dual
+from hiero.reorder.examples import Examples, extract_examples, open_examples
+from hiero.reorder.learning import Learned
+from hiero.reorder.model import open_model
+from hiero.reorder.primal import learn_primal
+from hiero.reorder.settings import ExampleConfig, LearnConfig
+from hiero.reorder.train import train_model
+
+PROJECT = Path(__file__).resolve().parents[1]
+DATA = PROJECT.parent / "shared" / "data"
+SIDES = ("src", "trg", "align")
+SYSTEMS = (("primal", 0.1), ("dual", 1.0), ("dual", 0.1), ("dual", 0.01))
+NEAR = 0.002  # of the best error
+PAPER = {
+    "primal": (69 * 60, 17.81),
+    "dual 1": (13 * 60, 21.13),
+    "dual 0.1": (18 * 60, 17.95),
+    "dual 0.01": (22 * 60, 17.89),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = _arguments(arguments)
+    if args.what == "one":
+        return _one(args)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(args.folder or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        return _table(args, folder) if args.what == "table" else _scale(args, folder)
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("what", nargs="?", choices=["table", "scale", "one"], default="table")
+    add("--data", type=Path, default=DATA)
+    add("--set", default="europarl-de-en", help="folder with train.src.gz, train.trg.gz, train.align.gz")
+    add("--pairs", type=int, default=0, help="0: all")
+    add("--passes", type=int, default=100)
+    add("--variance", type=float, default=LearnConfig().variance)
+    add("--orientation", choices=["phrase", "word"], default="phrase")
+    add("--window", type=int, default=1)
+    add("--edges", action="store_true")
+    add("--seed", type=int, default=1)
+    add("--examples", default="1,2,5,10,20", help="scale: millions")
+    add("--folder", help="keep examples and results here")
+    add("--rest", nargs=4, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _config(args: argparse.Namespace) -> ExampleConfig:
+    return ExampleConfig(orientation=args.orientation, window=args.window, edges=args.edges)
+
+
+def _bitext(args: argparse.Namespace, folder: Path, pairs: int, times: int = 1) -> list[Path]:
+    """The first pairs of the bitext, over and over, as plain text."""
+    paths = []
+    for side in SIDES:
+        path = folder / f"train.{side}"
+        lines = itertools.islice(read_lines(args.data / args.set / f"train.{side}.gz"), pairs or None)
+        text = b"".join(line + b"\n" for line in lines)
+        path.write_bytes(text * times)
+        paths.append(path)
+    return paths
+
+
+# ---- Table 2 and Figure 1
+
+
+def _table(args: argparse.Namespace, folder: Path) -> int:
+    src, tgt, align = _bitext(args, folder, args.pairs)
+    summary = extract_examples(
+        src, tgt, align, folder / "examples", _config(args), held_out=folder / "held", every=20
+    )
+    print(summary)
+    train, held = open_examples(folder / "examples"), open_examples(folder / "held")
+    base = LearnConfig(passes=args.passes, variance=args.variance)
+    _warm_up(train)
+    learned = {}
+    for learner, shrink in SYSTEMS:
+        name = "primal" if learner == "primal" else f"dual {shrink:g}"
+        learn = learn_primal if learner == "primal" else learn_dual
+        learned[name] = learn(train, dataclasses.replace(base, shrink=shrink), args.seed, held_out=held)
+        print(f"{name} done", file=sys.stderr)
+    majority = 1 - held.classes[int(train.classes.argmax())] / held.classes.sum()
+    lexicalised = _lexicalised_error(folder, held)
+    print(f"\nmajority class {100 * majority:.2f} % wrong, lexicalised {100 * lexicalised:.2f} %\n")
+    print(_table_2(learned))
+    print(_figure_1(learned))
+    if args.folder:
+        content = {name: [one.as_dict() for one in found.history] for name, found in learned.items()}
+        (folder / "history.json").write_text(json.dumps(content, indent=1) + "\n")
+    return 0
+
+
+def _warm_up(train: Examples) -> None:
+    """Compile what is to be measured, on a few examples."""
+    rows = train.rows._replace(first=train.rows.first[:101], label=train.rows.label[:100])
+    few = dataclasses.replace(train, rows=rows)
+    for learn in (learn_primal, learn_dual):
+        learn(few, LearnConfig(passes=2), held_out=few)
+
+
+def _lexicalised_error(folder: Path, held: Examples) -> float:
+    train_model(folder / "examples", folder / "lexicalised", LearnConfig(learner="lexicalised"))
+    model = open_model(folder / "lexicalised")
+    said = model.log_probs(held, 0, held.rows.size).argmax(axis=1)
+    return float((said != held.rows.label).mean())
+
+
+def _table_2(learned: dict[str, Learned]) -> str:
+    best = min(one.error or 0.0 for found in learned.values() for one in found.history)
+    lines = [
+        f"best error on held-out examples: {100 * best:.2f} %",
+        f"{'':10}{'passes':>8}{'CPU s':>9}{'error %':>9}{'of primal':>11}{'(paper)':>9}"
+        f"{'passes to':>11}{'CPU s to':>10}{'P / 1e3':>11}{'above %':>9}",
+    ]
+    total, of_paper = learned["primal"].history[-1].cpu, PAPER["primal"][0]
+    for name, found in learned.items():
+        last = found.history[-1]
+        near = [one for one in found.history if (one.error or 0.0) > best + NEAR]
+        after = near[-1].number + 1 if near else 0
+        there = [one for one in found.history if one.number == after]
+        reached = f"{after:11}{there[0].cpu:10.2f}" if there else f"{'-':>11}{'-':>10}"
+        above = "-" if found.gap is None else f"{100 * found.gap / found.primal:.3f}"
+        lines.append(
+            f"{name:10}{last.number:8}{last.cpu:9.2f}{100 * (last.error or 0):9.2f}"
+            f"{last.cpu / total:11.2f}{PAPER[name][0] / of_paper:9.2f}"
+            f"{reached}{found.primal / 1e3:11.1f}{above:>9}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _figure_1(learned: dict[str, Learned]) -> str:
+    lines = ["per cent of examples left at the beginning of each pass", f"{'pass':>6}"]
+    shown = {name: found for name, found in learned.items() if name != "primal"}
+    lines[1] += "".join(f"{name:>11}" for name in shown) + f"{'errors %':>20}"
+    longest = max(found.history[-1].number for found in shown.values())
+    wanted = [*range(1, min(longest, 20) + 1), *range(25, longest + 1, 25)]
+    for number in wanted:
+        row, errors = f"{number:6}", ""
+        for found in shown.values():
+            here = [one for one in found.history if one.number == number]
+            everything = found.history[0].active
+            row += f"{100 * here[0].active / everything:11.3f}" if here else f"{'-':>11}"
+            errors += f"{100 * (here[0].error or 0):9.2f}" if here else f"{'-':>9}"
+        primal = [one for one in learned["primal"].history if one.number == number]
+        lines.append(row + errors + (f"{100 * (primal[0].error or 0):9.2f} (primal)" if primal else ""))
+    return "\n".join(lines) + "\n"
+
+
+# ---- size
+
+
+def _scale(args: argparse.Namespace, folder: Path) -> int:
+    print(
+        f"{'millions':>9}{'learner':>10}{'CPU s a pass':>14}{'examples/s':>12}{'own MB':>9}{'mapped MB':>11}"
+    )
+    pairs, times = _pairs_for(args, folder)
+    for millions in map(float, args.examples.split(",")):
+        for learner in ("primal", "dual"):
+            rest = [str(folder / "examples"), str(int(millions * 1e6)), learner, str(args.variance)]
+            command = [sys.executable, "-m", "benchmarks.reorder", "one", "--rest", *rest]
+            done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+            print(done.stdout, end="", flush=True)
+    print(f"examples of {pairs:,} sentence pairs, {times} times over")
+    return 0
+
+
+def _pairs_for(args: argparse.Namespace, folder: Path) -> tuple[int, int]:
+    """Make as many examples as are wanted at most."""
+    wanted = max(map(float, args.examples.split(","))) * 1e6
+    paths = _bitext(args, folder, args.pairs)
+    summary = extract_examples(*paths, folder / "examples", _config(args))
+    times = math.ceil(wanted / summary.num_examples)
+    if times > 1:
+        paths = _bitext(args, folder, args.pairs, times)
+        extract_examples(*paths, folder / "examples", _config(args))
+    return summary.num_pairs, times
+
+
+def _one(args: argparse.Namespace) -> int:
+    """Three passes over so many examples, and what they took."""
+    path, size, learner, variance = Path(args.rest[0]), int(args.rest[1]), args.rest[2], float(args.rest[3])
+    train = open_examples(path)
+    rows = train.rows._replace(first=train.rows.first[: size + 1], label=train.rows.label[:size])
+    train = dataclasses.replace(train, rows=rows)
+    _warm_up(train)
+    learn = learn_primal if learner == "primal" else learn_dual
+    history = learn(train, LearnConfig(passes=3, variance=variance)).history
+    seconds = (history[3].cpu - history[1].cpu) / 2
+    mapped = sum(array.nbytes for array in rows[:1]) + int(rows.first[-1]) * 4 + size
+    print(
+        f"{rows.size / 1e6:9.1f}{learner:>10}{seconds:14.2f}{rows.size / seconds:12,.0f}"
+        f"{_own_megabytes():9.0f}{mapped / 1e6:11.0f}"
+    )
+    return 0
+
+
+def _own_megabytes() -> float:
+    """Peak memory of the process; on Linux what is resident now without mapped files, if that is known."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        if "RssAnon" in fields:
+            return float(fields["RssAnon"].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1024
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
