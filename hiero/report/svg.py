@@ -16,6 +16,7 @@ WIDTH, HEIGHT = 640, 460
 LEFT, RIGHT, TOP = 70, 20, 48
 UPPER, LOWER = 250, 70  # heights of the two panels
 GAP = 16
+EDGE = 8  # width of a bar at an end, at least
 POINT, LINE, GRID, BARS = "#1f4e9c", "#999999", "#e3e3e3", "#c9d4e8"
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 
@@ -81,6 +82,8 @@ def _bars(spans: tuple[Floats, Floats], mass: Floats | None, across: Place, floo
         return [_text(LEFT + 8, floor - 8, "rules in each bin: not known", colour="#666666")]
     starts, ends = [across(v) for v in _list(spans[0])], [across(v) for v in _list(spans[1])]
     edges = [starts[0], *((a + b) / 2 for a, b in zip(ends, starts[1:], strict=False)), ends[-1]]
+    # A single value at an end is a bar as well.
+    edges[0], edges[-1] = min(edges[0], edges[1] - EDGE), max(edges[-1], edges[-2] + EDGE)
     tall = _scale(0.0, float(mass.max()) or 1.0, floor, floor - LOWER + 4)
     parts = []
     for m, a, b in zip(_list(mass), edges, edges[1:], strict=False):
