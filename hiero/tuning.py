@@ -331,6 +331,8 @@ class Tuning:
         self._check_index(loop, say)
         if self.held_out is None:
             say("nothing is held out: the last epoch is the answer (held_out names a set of data)")
+        if settings.stale:
+            say("stale: gradients come as late as they do, and another run will learn other weights")
         num_shards = settings.shards or -(-len(loop.numbers) // settings.shard_size)
         if workers > num_shards and settings.is_online and settings.batch == 1:
             which = "there is one shard" if num_shards == 1 else f"there are {num_shards} shards"

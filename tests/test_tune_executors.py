@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from hiero import bundled
 from hiero.errors import HieroError
 from hiero.tune.decoding import stop
 from hiero.tune.executors import open_executor, run_all
+from hiero.tune.loop import read_log
 from hiero.tuning import tune
 from tests.tune_worlds import Tuning
 
@@ -97,8 +99,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
 def learnt(world: Tuning, name: str, executor: str, workers: int) -> dict[str, bytes]:
     place = Tuning.__new__(Tuning)
     place.out = world.folder / name
-    tune(world.path, place.out, executor=executor, workers=workers)
+    tuned = tune(world.path, place.out, executor=executor, workers=workers)
+    assert bleu(tuned.log) == bleu(read_log(world.out))
     return place.answer()
+
+
+def bleu(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the held-out set said; every bit of it."""
+    named = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "held_out_bleu")
+    return [{name: record[name] for name in named} for record in log]
 
 
 @pytest.mark.parametrize("workers", [2, 3])

@@ -81,6 +81,7 @@ class ShardTask:
 
 
 _opened: dict[str, tuple[Model, TuningSet]] = {}
+_others: dict[SetFiles, TuningSet] = {}  # of the same session
 _opening = threading.Lock()
 stop = threading.Event()  # set: tasks in threads of this process end at their next sentence
 
@@ -89,25 +90,63 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
     """The model and the sentences of a session, loaded once a process."""
     with _opening:
         if session.key not in _opened:
-            _opened.clear()  # of an earlier run in the same process; models are large
+            # Those of an earlier run in the same process go; models are large.
+            _opened.clear()
+            _others.clear()
             model = session.load()
             model.warm_up()
             _opened[session.key] = model, TuningSet(session.files, model.symbols)
         return _opened[session.key]
 
 
+def opened_set(session: Session, files: SetFiles) -> TuningSet:
+    """Another set of sentences for the model of a session, read once a process."""
+    model, _ = opened(session)
+    with _opening:
+        if files not in _others:
+            _others[files] = TuningSet(files, model.symbols)
+        return _others[files]
+
+
 def is_done(out: str) -> bool:
     return os.path.exists(f"{out}.json") and os.path.exists(f"{out}.npz")
+
+
+class Place:
+    """Where a task writes: OUT.npz, then OUT.json, both of them whole, or not at all.
+
+    Two may be at one task, the first of them given up for dead: each writes under a name of its own.
+    """
+
+    def __init__(self, out: str) -> None:
+        self.out = Path(out)
+        self.own = str(self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}"))
+        self._last_beat = 0.0
+
+    def beat(self, done: int) -> None:
+        """Tell whoever waits how far this is; a file, because that works from everywhere."""
+        now = time.perf_counter()
+        if now - self._last_beat >= BEAT:
+            self._last_beat = now
+            # Nobody needs it: where it cannot be written, it is not.
+            with contextlib.suppress(OSError), open(f"{self.out}.progress", "w", encoding="ascii") as stream:
+                stream.write(f"{done}\n")
+
+    def finish(self, report: Mapping[str, Any]) -> None:
+        """Say what happened, after OWN.npz was written; the task is done when this is there."""
+        with open_output(f"{self.own}.json") as stream:
+            stream.write((json.dumps(report) + "\n").encode())
+        for ending in (".npz", ".json"):
+            os.replace(f"{self.own}{ending}", f"{self.out}{ending}")
+        Path(f"{self.out}.progress").unlink(missing_ok=True)
 
 
 class Decoding:
     """A model with the weights of a task, and sentences made into examples."""
 
     def __init__(self, task: ShardTask) -> None:
-        self.out = Path(task.out)
-        # Two may be at one task, the first of them given up for dead: each writes under a name of its own.
-        own = self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}")
-        self.task, self.config = dataclasses.replace(task, out=str(own)), task.session.config
+        self.place = Place(task.out)
+        self.task, self.config = dataclasses.replace(task, out=self.place.own), task.session.config
         model, self.set = opened(task.session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
@@ -116,7 +155,6 @@ class Decoding:
             self.model.language_models = load_language_models(specs)
         self.report = Report()
         self.decoding = 0.0  # seconds
-        self.last_beat = 0.0
         self.fired = np.zeros(0, np.bool_)  # features that any translation has had
 
     def read_start(self) -> None:
@@ -179,13 +217,7 @@ class Decoding:
         return sorted(self.vector.symbols.names.text(i) for i in ids.tolist())
 
     def beat(self, done: int) -> None:
-        """Tell whoever waits how far this is; a file, because that works from everywhere."""
-        now = time.perf_counter()
-        if now - self.last_beat >= BEAT:
-            self.last_beat = now
-            # Nobody needs it: where it cannot be written, it is not.
-            with contextlib.suppress(OSError), open(f"{self.out}.progress", "w", encoding="ascii") as stream:
-                stream.write(f"{done}\n")
+        self.place.beat(done)
 
     def write_report(self, more: Mapping[str, float]) -> None:
         """Say what happened; the task is done when this is there."""
@@ -193,9 +225,5 @@ class Decoding:
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in dataclasses.asdict(self.report).items()
         }
-        with open_output(f"{self.task.out}.json") as stream:
-            numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
-            stream.write((json.dumps(numbers | dict(more)) + "\n").encode())
-        for ending in (".npz", ".json"):
-            os.replace(f"{self.task.out}{ending}", f"{self.out}{ending}")
-        Path(f"{self.out}.progress").unlink(missing_ok=True)
+        numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
+        self.place.finish(numbers | dict(more))

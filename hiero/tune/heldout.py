@@ -1,20 +1,31 @@
-"""How good weights are on text that was not learnt from: odd lines choose, even lines report."""
+"""How good weights are on text that was not learnt from: odd lines choose, even lines report.
+
+The set is shared out to the same workers as the shards. Each sentence is translated by itself, so the answer
+does not depend on how.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero.decode import Model
+from hiero.formats.text import open_output
 from hiero.formats.vectors import read_vectors
-from hiero.inorder import in_order
 from hiero.metrics import corpus_bleu
 from hiero.symbols import Symbols
-from hiero.tune.data import TuningSet
+from hiero.tune.data import SetFiles, shards
+from hiero.tune.decoding import Place, Session, Stopped, is_done, opened, opened_set, stop
 from hiero.weightvector import WeightVector
+
+PART = 250  # sentences of a task, at most: enough that reading weights does not count
 
 
 class Score(NamedTuple):
@@ -40,23 +51,76 @@ def read_vector(path: str, symbols: Symbols) -> WeightVector:
     return vector
 
 
-def statistics_of(
-    model: Model, texts: TuningSet, weights: str, threads: int, advance: Callable[[int], None]
-) -> npt.NDArray[np.int64]:
-    """Translate a set with the weights in a file; BLEU's statistics of each line."""
-    decoder = model.with_weights(read_vector(weights, model.symbols))
+@dataclass(frozen=True)
+class PartTask:
+    """Sentences ``numbers`` of a set, to be translated with the weights in a file."""
 
-    def translate(number: int) -> npt.NDArray[np.int64]:
+    session: Session
+    files: SetFiles
+    numbers: tuple[int, ...]
+    weights: str
+    out: str
+
+
+_decoder: dict[
+    tuple[str, str, int, int], Model
+] = {}  # the last one; weights are many, and tasks have the same
+_reading = threading.Lock()
+
+
+def _decoder_with(task: PartTask) -> Model:
+    model, _ = opened(task.session)
+    status = os.stat(task.weights)
+    key = task.session.key, task.weights, status.st_mtime_ns, status.st_ino
+    with _reading:
+        if key not in _decoder:
+            _decoder.clear()
+            _decoder[key] = model.with_weights(read_vector(task.weights, model.symbols))
+        return _decoder[key]
+
+
+def translate_part(task: PartTask) -> str:
+    """Translate a part of a set, unless that was done; where BLEU's statistics of each line are."""
+    if is_done(task.out):
+        return task.out
+    place, decoder = Place(task.out), _decoder_with(task)
+    texts = opened_set(task.session, task.files)
+    started, rows = time.thread_time(), []
+    for number in task.numbers:
+        if stop.is_set():
+            raise Stopped("interrupted")
         forest = decoder.parse(texts.segments[number])
         words = forest.viterbi().words if forest else np.empty(0, np.int32)
-        row: npt.NDArray[np.int64] = texts.references.statistics(number, [words])[0]
-        return row
+        rows.append(texts.references.statistics(number, [words])[0])
+        place.beat(len(rows))
+    with open_output(f"{place.own}.npz") as stream:
+        np.savez(stream, statistics=np.array(rows, np.int64).reshape(-1, 10))
+    place.finish({"decode_s": time.thread_time() - started})
+    return task.out
 
-    rows = []
-    for row in in_order(translate, range(len(texts)), threads):
-        rows.append(row)
-        advance(1)
-    return np.array(rows, np.int64).reshape(-1, 10)
+
+def part_tasks(
+    session: Session, files: SetFiles, size: int, weights: str, out: str, workers: int
+) -> list[PartTask]:
+    """A set of so many sentences, shared out; results go to OUT.FIRST-LAST.
+
+    Their names say whose they are, since a run may be gone on with by another number of workers.
+    """
+    count = min(max(workers, -(-size // PART)), size)
+    parts = shards(range(size), count) if size else []
+    return [
+        PartTask(session, files, tuple(part), weights, f"{out}.{part[0] + 1}-{part[-1] + 1}")
+        for part in parts
+    ]
+
+
+def statistics_in(tasks: Sequence[PartTask]) -> npt.NDArray[np.int64]:
+    """What the tasks found, a row for each line."""
+    rows = [np.zeros((0, 10), np.int64)]
+    for task in tasks:
+        with np.load(f"{task.out}.npz", allow_pickle=False) as file:
+            rows.append(file["statistics"])
+    return np.concatenate(rows)
 
 
 def halves(rows: npt.NDArray[np.int64]) -> tuple[Score, Score]:

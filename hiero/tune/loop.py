@@ -4,6 +4,7 @@
     RUNDIR/epochs/NN/shard.SSS.npz  weights a shard ended with, and its learner's memory
     RUNDIR/epochs/NN/shard.SSS.json what happened in it; the shard is done when this is there
     RUNDIR/epochs/NN/answer.npz     the weights that tuning would give if it ended here
+    RUNDIR/epochs/NN/held.A-B.npz   BLEU's statistics of lines A to B of the held-out set with these weights
     RUNDIR/weights.NN.gz            the same for people and for hiero decode
     RUNDIR/log.jsonl                a line an epoch; an epoch that has one is done
     RUNDIR/weights.gz               of the epoch that the held-out set chose
@@ -29,10 +30,10 @@ from hiero.formats.text import open_output
 from hiero.formats.vectors import read_vectors
 from hiero.formats.weights import write_weights
 from hiero.symbols import Symbols
-from hiero.tune.data import SetFiles, TuningSet, shards, shuffled
-from hiero.tune.decoding import Session, ShardTask, opened
+from hiero.tune.data import SetFiles, shards, shuffled
+from hiero.tune.decoding import Session, ShardTask, opened, opened_set
 from hiero.tune.executors import run_all
-from hiero.tune.heldout import halves, score, statistics_of
+from hiero.tune.heldout import PartTask, halves, part_tasks, score, statistics_in, translate_part
 from hiero.tune.jackknife import Specs, fold_of, jackknifed
 from hiero.tune.mix import mix, weighted_sum
 from hiero.tune.start import write_start
@@ -71,7 +72,9 @@ class Loop:
         self.session, self.config = session, session.config
         self.dir, self.executor, self.workers, self.watch = Path(run_dir), executor, workers, watch
         self.model, self.set = opened(session)
-        self.held_out = TuningSet(held_out, self.model.symbols) if held_out else None
+        self.held_out = held_out
+        if held_out is not None:
+            opened_set(session, held_out)  # its mistakes are found before anything is learnt
         self.numbers = self._chosen_sentences()
         self.others: tuple[tuple[float, ...], int] | None = None
 
@@ -145,7 +148,7 @@ class Loop:
         record |= self.conclude(epoch, tasks)
         record["learn_wall_s"] = time.perf_counter() - started
         answer = str(here / "answer.npz")
-        record |= self._score(answer)
+        record |= self._score(answer, here)
         self._write_weights(answer, epoch)
         record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
         return record
@@ -209,19 +212,16 @@ class Loop:
             )
         return tasks
 
-    def _score(self, answer: str) -> dict[str, Any]:
+    def _score(self, answer: str, here: Path) -> dict[str, Any]:
         """BLEU of the held-out set."""
         if self.held_out is None:
             return {}
-        done = 0
-
-        def advance(steps: int) -> None:
-            nonlocal done
-            done += steps
-            self.watch.reach(done)
-
-        self.watch.begin("held-out set", len(self.held_out))
-        rows = statistics_of(self.model, self.held_out, answer, self.workers, advance)
+        size = len(opened_set(self.session, self.held_out))
+        tasks = part_tasks(self.session, self.held_out, size, answer, str(here / "held"), self.workers)
+        self.watch.begin("held-out set", size)
+        run_all(self.executor, translate_part, tasks, lambda: self.watch.reach(_progress(tasks)))
+        self.watch.reach(size)
+        rows = statistics_in(tasks)
         odd, even = halves(rows)
         both = score(rows.sum(axis=0))
         return {
@@ -252,7 +252,7 @@ class Loop:
                     path.unlink()
 
 
-def _progress(tasks: Sequence[ShardTask]) -> int:
+def _progress(tasks: Sequence[ShardTask] | Sequence[PartTask]) -> int:
     """Sentences done: of tasks that are done, and of the others what they last said."""
     done = 0
     for task in tasks:

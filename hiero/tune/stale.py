@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """Stale gradients (Langford et al. 2009, as in Green et al. 2013): threads that do not wait for each other.
 
 A thread takes a mini-batch and the weights of the moment, decodes, and hands in a gradient, which is applied
@@ -20,6 +21,8 @@ from queue import SimpleQueue
 import numpy as np
 import numpy.typing as npt
 
+from hiero.features import RULE_ID, FeatureIndex, FeatureTable, intern_keys_kernel
+from hiero.symbols import read_only
 from hiero.tune.adagrad import AdaGradLearner
 from hiero.tune.decoding import Decoding, ShardTask
 from hiero.weightvector import WeightVector
@@ -58,7 +61,7 @@ class StaleEpoch:
         clerk = self.idle.get()
         try:
             with self.applying:
-                clerk.take_weights(self.learner.snapshot(self.vector.value))
+                clerk.take_weights(self.vector, self.learner.snapshot(self.vector.value))
             examples = clerk.examples(batch)
             started = time.thread_time()
             gradient = self.learner.gradient(examples, clerk.vector.value)
@@ -67,7 +70,6 @@ class StaleEpoch:
                 order = np.argsort(ids)
                 self.learner.apply(ids[order], gradient.value[order], self.vector.value)
                 shard.report.add(gradient.report)
-                shard.report.updates += 1
                 self.done += len(batch)
                 shard.beat(self.done)
                 self.learning += time.thread_time() - started
@@ -80,17 +82,35 @@ class _Clerk(Decoding):
 
     def __init__(self, task: ShardTask) -> None:
         super().__init__(dataclasses.replace(task, threads=1))
-        self._of_shard = np.zeros(0, np.int32)
+        self._of_shard = np.zeros(0, np.int32)  # the shard's number of each feature
+        self._told = 0  # features of the shard that have a number here
 
-    def take_weights(self, weight: npt.NDArray[np.float64]) -> None:
+    def take_weights(self, vector: WeightVector, weight: npt.NDArray[np.float64]) -> None:
+        """Decode with the weights of the shard, whoever has met their features."""
+        self.numbers_in(vector)
+        if self._told < len(vector):
+            _intern(self.vector.index, vector.index.table, self._told)
+            self.vector.grow()
+            self.numbers_in(vector)
+        self._told = len(vector)
         self.vector.value[: len(self._of_shard)] = weight[self._of_shard]
         self.model.weights_changed()
 
     def numbers_in(self, vector: WeightVector) -> npt.NDArray[np.int32]:
         """The shard's numbers of all features met here; new ones are given their number."""
-        known, size = len(self._of_shard), len(self.vector)
-        if known < size:
-            keys = [self.vector.index.key(feature) for feature in range(known, size)]
-            self._of_shard = np.concatenate([self._of_shard, vector.index.intern_all(keys)])
+        known = len(self._of_shard)
+        if known < len(self.vector):
+            theirs = _intern(vector.index, self.vector.index.table, known)
+            self._of_shard = np.concatenate([self._of_shard, theirs])
             vector.grow()
         return self._of_shard
+
+
+def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> npt.NDArray[np.int32]:
+    """Number the features of another table, from one on, over the same symbols."""
+    rows = read_only(table.key[first : table.size[0]])
+    symbols = int(rows[rows[:, 0] == RULE_ID, 2].sum())
+    ids = np.empty(len(rows), np.int32)
+    with index.locked():
+        intern_keys_kernel(index.reserve(len(rows), symbols), rows, table.pool, ids)
+    return ids
