@@ -25,7 +25,7 @@ learn  reads the rules of a text and makes bins with as many rules in each as ca
 show   prints bins, and with -w their weights
 plot   draws the weights against the numbers, and the logarithm that fits them best
 
-What makes weights of neighbouring bins alike is a setting of hiero tune: --neighbours monotone --beta 1000."""
+What makes weights of neighbouring bins alike is said to hiero tune: --neighbours monotone --beta 1000."""
 EPILOG = """\
 examples:
   hiero bins learn -g train.idx -i dev.de --features EgivenFCoherent=probability,CountEF=count -o my.bins
