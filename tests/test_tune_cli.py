@@ -367,6 +367,7 @@ DEV = {"source": "dev.src", "references": "dev.ref"}
         (None, ["--held-out", "dev"], "held_out: found dev, which is learnt from, expected another set"),
         (None, ["--held-out", "tst"], "tune: held_out: unknown set 'tst'; did you mean 'devtest'?"),
         (None, ["--start", "unifrom"], "/unifrom, expected zero, uniform or a file of weights"),
+        (text("devtest.ref", [""] * 5), [], "devtest.ref: found 5 lines, expected 6, as in "),
         (None, ["--stale"], "tune: stale: found true with sgd"),
         (None, ["--rate", "-1"], "tune: rate: found -1.0, expected a number above 0"),
         (None, ["--rate", "nan"], "tune: rate: found nan, expected a number above 0"),
@@ -401,6 +402,16 @@ def test_mistakes(world: Tuning, capfd: Capture, change: Any, more: list[str], m
     else:
         assert world.run("-q", *more) in (0, 1)
         assert capfd.readouterr().err.count("\n") <= 1
+
+
+def test_a_start_that_is_no_number(world: Tuning, capfd: Capture) -> None:
+    given = world.file("given", ["Right 1", "Wrong nan"])
+    expected = f"{given}:2: found the weight 'nan', expected a finite number"
+    assert world.error(capfd, "--start", str(given)) == expected
+    world.file("given", ["Right 1", "Wrong 0"])
+    assert world.run("-q", "--start", str(given), "--resume") == 1  # another start than it was begun with
+    world.out = world.folder / "other"
+    assert world.run("-q", "--start", str(given)) == 0
 
 
 def test_usage(world: Tuning, capfd: Capture) -> None:

@@ -1,0 +1,149 @@
+"""Memory of tuning with millions of features: ``python -m benchmarks.tune_memory [--features 5000000]``.
+
+Two shards of an algorithm are learnt, each by a process of its own, as workers do, from translations that are
+made up: every sentence brings rule ids that no other has, until each shard has met so many features. A third
+process reads the weights of one, as the next epoch does; a fourth mixes both and selects 100,000. Each prints
+the peak of its resident memory, without language model and grammar, which are mapped and shared by workers of
+a machine. The exit code is 1, after a line that begins with ``NOT MET``, if one takes over ``--most`` MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from hiero.candidates import Candidates
+from hiero.features import RULE_ID, SEPARATOR, FeatureIndex, intern_keys_kernel
+from hiero.formats.vectors import read_vectors, write_vectors
+from hiero.symbols import Symbols, read_only
+from hiero.tune.example import Example
+from hiero.tune.mix import mix
+from hiero.tune.presets import make_learner
+from hiero.tune.settings import TuneConfig
+from hiero.weightvector import WeightVector
+
+KBEST, PER_CANDIDATE = 100, 30
+WORDS = 20_000  # of the vocabulary
+SHARED = 2_000  # features that sentences have in common
+
+
+def example(number: int, own: np.ndarray, draw: np.random.Generator) -> Example:
+    """A k-best list: half of each translation's features are common ones, half those of the sentence."""
+    common = draw.integers(0, SHARED, (KBEST, PER_CANDIDATE))
+    mine = own[draw.integers(0, len(own), (KBEST, PER_CANDIDATE))]
+    rows = [np.unique(row) for row in np.concatenate([common, mine], axis=1)]
+    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    ids = np.concatenate(rows).astype(np.int32)
+    match = np.sort(draw.integers(1, 11, (KBEST, 4)), axis=1)[:, ::-1]
+    lengths = np.tile([12, 12], (KBEST, 1))
+    totals = np.tile([12, 11, 10, 9], (KBEST, 1))
+    statistics = np.concatenate([lengths, np.minimum(match, totals), totals], axis=1).astype(np.int64)
+    words = np.arange(KBEST + 1, dtype=np.int64) * 12
+    arrays = (first, ids, draw.random(len(ids)) + 0.5, np.zeros(KBEST), words, np.zeros(KBEST * 12, np.int32))
+    return Example(number, 12, Candidates(*map(read_only, arrays)), statistics, 12)
+
+
+def rule_ids(index: FeatureIndex, count: int, draw: np.random.Generator) -> np.ndarray:
+    """So many new rule ids: a label, five words, what separates the sides, and five words."""
+    sequence = draw.integers(0, WORDS, (count, 12)).astype(np.int32)
+    sequence[:, 0], sequence[:, 6] = 0, SEPARATOR
+    rows = np.zeros((count, 3), np.int32)
+    rows[:, 0], rows[:, 1], rows[:, 2] = RULE_ID, 12 * np.arange(count), 12
+    ids = np.empty(count, np.int32)
+    with index.locked():
+        flat = read_only(sequence.reshape(-1))
+        intern_keys_kernel(index.reserve(count, 12 * count), read_only(rows), flat, ids)
+    return ids
+
+
+def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -> None:
+    """One shard, one epoch, from zero, to a file; then once more, from the file."""
+    draw = np.random.default_rng(shard)
+    symbols = Symbols()
+    symbols.labels.intern(b"X")
+    symbols.words.intern_all(b"word%d" % i for i in range(WORDS))
+    vector = WeightVector(symbols)
+    learner = make_learner(TuneConfig(algorithm=algorithm, update="sentence").resolved(), 1)
+    rule_ids(vector.index, SHARED, np.random.default_rng(99))
+    each = max(1, (features - SHARED) // sentences)
+    for number in range(sentences):
+        own = rule_ids(vector.index, each, draw)
+        vector.grow()
+        learner.learn([example(number, own, draw)], vector.value)
+        # All that a sentence brings has a weight, which is more than any learner makes of one list.
+        vector.value[own] += 1e-4
+    learner.end_epoch(vector.value)
+    chosen = np.flatnonzero(vector.value)
+    write_vectors(out, symbols, vector.index, chosen, weight=vector.value[chosen])
+    say(f"{algorithm}, shard {shard + 1}: {len(vector.index):,} features, {len(chosen):,} weights")
+
+
+def again(shard: str) -> None:
+    """What a worker reads when the next epoch begins."""
+    symbols, vector = Symbols(), WeightVector(Symbols())
+    ids, values = read_vectors(shard, symbols, vector.index)
+    vector.grow()
+    vector.value[ids] = values["weight"]
+    say(f"reading {len(ids):,} weights")
+
+
+def mixing(shards: list[str], out: str) -> None:
+    seen, kept = mix(shards, [1.0] * len(shards), out, select=100_000)
+    say(f"mixing {len(shards)} shards: {seen:,} features, {kept:,} kept")
+
+
+def say(what: str) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
+    peak = peak / 1024 if sys.platform == "darwin" else peak
+    print(f"{what}: {peak:.0f} MB at most, {time.process_time():.0f} s of CPU", flush=True)
+    if most and peak > most:
+        print(f"NOT MET: {peak:.0f} MB, expected at most {most:.0f}", flush=True)
+        sys.exit(1)
+
+
+most = 0.0  # MB
+
+
+def _begin(limit: float) -> None:
+    global most
+    most = limit
+
+
+def _run(limit: float, function: str, arguments: tuple[object, ...]) -> None:
+    _begin(limit)
+    globals()[function](*arguments)
+
+
+def main() -> int:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--features", type=int, default=5_000_000, help="of each shard (default: 5000000)")
+    parser.add_argument("--sentences", type=int, default=1000, help="of each shard (default: 1000)")
+    parser.add_argument("--algorithm", default="iterselsgd", choices=["iterselsgd", "mira", "adagrad"])
+    parser.add_argument("--most", type=float, default=2048, help="MB of a process (default: 2048)")
+    args = parser.parse_args()
+    spawning, failed = multiprocessing.get_context("spawn"), 0
+    with tempfile.TemporaryDirectory() as folder:
+        shards = [str(Path(folder) / f"shard.{number}.npz") for number in range(2)]
+        given = (args.features, args.sentences)
+        tasks: list[tuple[str, tuple[object, ...]]] = [
+            ("learn", (args.algorithm, number, *given, path)) for number, path in enumerate(shards)
+        ]
+        tasks += [("again", (shards[0],)), ("mixing", (shards, str(Path(folder) / "mixed.npz")))]
+        for function, arguments in tasks:
+            process = spawning.Process(target=_run, args=(args.most, function, arguments))
+            process.start()
+            process.join()
+            failed += process.exitcode != 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
