@@ -128,7 +128,7 @@ def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> Coun
     """How often each thing with a hash was in each class."""
     order = np.argsort(code, kind="stable")
     key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
-    used = gather_counts_kernel(code, label, order, key, count)
+    used = int(gather_counts_kernel(code, label, order, key, count))
     key, count = key[:used].copy(), count[:used].copy()
     bits = max(1, used.bit_length() - 1)
     bucket = (key >> np.uint64(64 - bits)).astype(np.int64)
