@@ -54,8 +54,8 @@ LAYERS = (
         "usage",
         "weightvector",
     },
-    {"reorder", "tune"},
-    {"config", "job", "manifest", "modelstages", "pipeline", "report", "sections", "stages", "teststages"}
+    {"reorder", "report", "tune"},  # pictures know data, not runs, so that stages can draw them
+    {"config", "job", "manifest", "modelstages", "pipeline", "sections", "stages", "teststages"}
     | {"binning", "binstage", "gridstage", "reorderstage", "rundir", "tunedir", "tunestage", "tuning"},
     {"__init__", "__main__", "cli"},
 )

@@ -6,8 +6,8 @@
 for each coordinate, soft(w, b) being sign(w) max(0, |w| - b). A coordinate without a gradient in step t still
 shrinks, by the rate it has; one that never had a gradient has no rate, and keeps its weight. These idle steps
 are made up for when a weight is next needed, and for all weights at the end of an epoch: k steps of r l1 are
-one of k r l1, so this is no approximation. Only the search sees idle weights unshrunk in between; ``settle``
-before decoding, or ``lazy=False``, spares it that, for the price of looking at all weights each time.
+one of k r l1, so this is no approximation. Only the search would see idle weights unshrunk in between: what
+decodes between steps takes ``lazy=False`` (or ``settle``), for the price of looking at all weights each time.
 
 Sums, not means, over pairs and sentences. A larger sum means a smaller threshold, as r falls with it: that
 Phrasal enters each pair twice, the other way round the second time, equals half the ``l1`` here.

@@ -33,6 +33,7 @@ def make_learner(config: TuneConfig, seed: int) -> Learner:
             rate=config.rate or 0.02,
             l1=config.l1 or 0.0,
             epsilon=config.epsilon,
+            lazy=config.stale,  # the search shall see what it would see if nothing waited
         )
     return RankLearner(
         gold=gold,
