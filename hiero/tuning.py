@@ -143,7 +143,7 @@ class Tuning:
         try:  # either may find fault with the settings
             if self.settings.is_online:
                 make_learner(self.settings, self.seed)
-            else:
+            elif self.settings.algorithm != "mert":  # which wants to see features first
                 make_batch_learner(self.settings, FeatureIndex(), 1)
         except ConfigError as error:
             raise ConfigError(f"{self.where}: tune: {error}") from None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hiero.formats.text import open_output
 from hiero.symbols import Symbols, Vocabulary, pack, read_only
 
 RESERVED = 3  # the gap index of codes that no gap has, which carry no label
+NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
+BLOCK = 1 << 20
 Ints = npt.NDArray[np.int32]
 
 
@@ -105,14 +108,22 @@ def _places(used: Ints) -> Ints:
     return to
 
 
+def _blocks(size: int) -> Iterator[slice]:
+    """Pieces to copy one by one: all symbols of rule ids at once would be most of a worker's memory."""
+    return (slice(at, min(at + BLOCK, size)) for at in range(0, size, BLOCK))
+
+
 def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:
     """The keys of some features, and the sequences of the rule ids among them without those of others."""
     key = np.array(table.key[chosen])
     ids = np.flatnonzero(key[:, 0] == RULE_ID)
     length = key[ids, 2].astype(np.int64)
     first = np.concatenate([[0], np.cumsum(length)])
-    place = np.arange(first[-1]) + np.repeat(key[ids, 1] - first[:-1], length)
-    pool = table.pool[place]
+    pool = np.empty(first[-1], table.pool.dtype)
+    for block in _blocks(len(ids)):
+        begin, end = first[block.start], first[block.stop]
+        shift = key[ids[block], 1] - first[block]
+        pool[begin:end] = table.pool[np.arange(begin, end) + np.repeat(shift, length[block])]
     key[ids, 1] = first[:-1]
     return key, pool
 
@@ -125,37 +136,54 @@ class _Local:
         kind = key[:, 0]
         self._named = kind == NAME
         ids = kind == RULE_ID
-        self._lhs = key[ids, 1]  # the first of a sequence is a label
+        self._lhs = np.sort(key[ids, 1])  # the first of a sequence is a label
         # Of shapes, which are bits; what is 0 where there is no second word is a word, and does no harm.
         self._symbols = ~(self._named | ids | (kind == SHAPE))
 
-    def _all_symbols(self) -> Ints:
-        rest = np.delete(self.pool, self._lhs)
-        return np.concatenate([rest, self.key[self._symbols, 1], self.key[self._symbols, 2], self.text])
+    def _parts(self) -> Iterator[Ints]:
+        """All symbols but the labels that sequences begin with."""
+        for block in _blocks(len(self.pool)):
+            part = self.pool[block].copy()
+            low, high = np.searchsorted(self._lhs, [block.start, block.stop])
+            part[self._lhs[low:high] - block.start] = NO_SYMBOL
+            yield part
+        yield from (self.key[self._symbols, 1], self.key[self._symbols, 2], self.text)
 
-    @property
+    @cached_property
     def words(self) -> Ints:
-        symbols = self._all_symbols()
-        return np.unique(symbols[symbols >= 0])
+        return _distinct(part[part >= 0] for part in self._parts())
 
-    @property
+    @cached_property
     def labels(self) -> Ints:
-        symbols = self._all_symbols()
-        code = -symbols[symbols < 0] - 1
-        return np.unique(np.concatenate([self.pool[self._lhs], code[code & 3 != RESERVED] >> 2]))
+        codes = (-part[part < 0] - 1 for part in self._parts())
+        inside = (code[code & 3 != RESERVED] >> 2 for code in codes)
+        return _distinct(itertools.chain(inside, [self.pool[self._lhs]]))
 
-    @property
+    @cached_property
     def names(self) -> Ints:
         return np.unique(self.key[self._named, 1])
 
     def renumbered(self, word: Ints, label: Ints, name: Ints) -> tuple[Ints, Ints]:
         """The same keys with other ids: word i becomes ``word[i]``, and so on."""
-        key, pool = self.key.copy(), _symbols(self.pool, word, label)
+        key, pool = self.key.copy(), np.empty(len(self.pool), self.pool.dtype)
+        for block in _blocks(len(pool)):
+            pool[block] = _symbols(self.pool[block], word, label)
         pool[self._lhs] = label[self.pool[self._lhs]]
         for column in (1, 2):
             key[self._symbols, column] = _symbols(key[self._symbols, column], word, label)
         key[self._named, 1] = name[key[self._named, 1]]
         return key, pool
+
+
+def _distinct(parts: Iterable[Ints]) -> Ints:
+    """Which ids there are, ascending; ids are small enough for a table of them."""
+    there = np.zeros(0, np.bool_)
+    for part in parts:
+        missing = int(part.max(initial=-1)) + 1 - len(there)
+        if missing > 0:
+            there = np.concatenate([there, np.zeros(missing, np.bool_)])
+        there[part] = True
+    return np.flatnonzero(there).astype(np.int32)
 
 
 def _symbols(symbols: Ints, word: Ints, label: Ints) -> Ints:
