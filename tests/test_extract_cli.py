@@ -83,7 +83,16 @@ def test_a_grammar_for_each_sentence(index: Path, tmp_path: Path, capsys: pytest
     assert grammars[2] == {}
 
 
-@pytest.mark.parametrize("options", [(), ("--leave-one-out",), ("--store", "kept"), ("--all",)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--leave-one-out",),
+        ("--leave-one-out", "--leave-out-links"),
+        ("--store", "kept"),
+        ("--all",),
+    ],
+)
 def test_threads_change_nothing(
     options: tuple[str, ...],
     index: Path,
@@ -158,6 +167,7 @@ def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.Capture
         (["-o", "x", "--all", "-i", "y"], "expected either -i IN or --all"),
         (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: expected with -i"),
         (["-o", "x", "--all", "--store", "y"], "argument --store: expected with -i"),
+        (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: expected with --leave-one-out"),
         (["-o", "x", "--all", "-j", "0"], "argument -j: found 0"),
     ],
 )
