@@ -69,7 +69,7 @@ class Agenda(NamedTuple):
 
 
 @kernel
-def _longer(array, size):
+def longer_rows(array, size):
     """The same rows with room for ``size``."""
     larger = np.empty((size, array.shape[1]), array.dtype)
     for i in range(array.shape[0]):
@@ -131,10 +131,10 @@ def room_for_edges(edges, size):
     size *= 2
     return Edges(
         _longer_column(edges.head, size),
-        _longer(edges.tail, size),
+        longer_rows(edges.tail, size),
         _longer_column(edges.rule, size),
         _longer_column(edges.local, size),
-        _longer(edges.lm, size),
+        longer_rows(edges.lm, size),
     )
 
 

@@ -71,6 +71,17 @@ def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted
     return num_sentences
 
 
+@leaf
+def note_losses(pair_key, slot, pair_count, src_total, tgt_total, out_loss):
+    """Write what the count of a pair says of either word given the other."""
+    count = pair_count[slot]
+    if count > 0:
+        out_loss[slot, 0] = -math.log10(count / tgt_total[pair_key[slot] & 0xFFFFFFFF])
+        out_loss[slot, 1] = -math.log10(count / src_total[pair_key[slot] >> 32])
+    else:
+        out_loss[slot, 0] = out_loss[slot, 1] = UNSEEN
+
+
 @kernel
 def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
     """Turn counts of pairs into -log10 p(source | target) and -log10 p(target | source).
@@ -89,19 +100,7 @@ def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
             tgt_total[pair_key[k] & 0xFFFFFFFF] += pair_count[k]
     for k in range(pair_key.shape[0]):
         if pair_key[k] >= 0:
-            out_loss[k, 0] = -math.log10(pair_count[k] / tgt_total[pair_key[k] & 0xFFFFFFFF])
-            out_loss[k, 1] = -math.log10(pair_count[k] / src_total[pair_key[k] >> 32])
-
-
-@leaf
-def note_losses(counts, pair_key, slot, loss):
-    count = counts.pair[slot]
-    src, tgt = pair_key[slot] >> 32, pair_key[slot] & 0xFFFFFFFF
-    if count > 0:
-        loss[slot, 0] = -math.log10(count / counts.tgt[tgt])
-        loss[slot, 1] = -math.log10(count / counts.src[src])
-    else:
-        loss[slot, 0] = loss[slot, 1] = UNSEEN
+            note_losses(pair_key, k, pair_count, src_total, tgt_total, out_loss)
 
 
 @kernel
@@ -137,13 +136,13 @@ def recount_kernel(text, links, pair_key, counts, s, step, loss):
         if counts.stale[src, 0]:
             counts.stale[src, 0] = False
             for k in range(counts.first_of_src[src], counts.first_of_src[src + 1]):
-                note_losses(counts, pair_key, counts.of_src[k], loss)
+                note_losses(pair_key, counts.of_src[k], counts.pair, counts.src, counts.tgt, loss)
     for at in range(first_tgt[s], first_tgt[s + 1]):
         tgt = text.tgt[at]
         if counts.stale[tgt, 1]:
             counts.stale[tgt, 1] = False
             for k in range(counts.first_of_tgt[tgt], counts.first_of_tgt[tgt + 1]):
-                note_losses(counts, pair_key, counts.of_tgt[k], loss)
+                note_losses(pair_key, counts.of_tgt[k], counts.pair, counts.src, counts.tgt, loss)
 
 
 @kernel

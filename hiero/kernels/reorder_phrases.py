@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiero._jit import kernel, leaf
+from hiero.kernels.arena import longer_rows
 from hiero.kernels.reorder_tables import (
     AROUND,
     BETWEEN_SIDES,
@@ -22,15 +23,6 @@ from hiero.kernels.reorder_tables import (
 SRC_START, SRC_END, TGT_START, TGT_END = 0, 1, 2, 3  # columns of a phrase
 COLUMNS = 4
 NOTHING = 1 << 30  # first source word of a target word without links
-
-
-@kernel
-def _more_rows(array, size):
-    larger = np.empty((size, array.shape[1]), array.dtype)
-    for i in range(array.shape[0]):
-        for j in range(array.shape[1]):
-            larger[i, j] = array[i, j]
-    return larger
 
 
 @leaf
@@ -90,7 +82,7 @@ def phrases_kernel(src_first, tgt_first, link_first, link, begin, end, max_lengt
                     src_end = high + 1
                     while True:
                         if used == phrase.shape[0]:
-                            phrase = _more_rows(phrase, 2 * used)
+                            phrase = longer_rows(phrase, 2 * used)
                         phrase[used, SRC_START], phrase[used, SRC_END] = src_start, src_end
                         phrase[used, TGT_START], phrase[used, TGT_END] = tgt_start, tgt_end
                         used += 1

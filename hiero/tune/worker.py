@@ -81,8 +81,9 @@ class _Shard(Decoding):
         if not examples:
             return
         started = time.thread_time()
-        ids = np.unique(np.concatenate([self.pulled, *(example.candidates.id for example in examples)]))
-        before = self.vector.value[ids]
+        if self.average is not None or self.config.freeze is not None:
+            ids = np.unique(np.concatenate([self.pulled, *(example.candidates.id for example in examples)]))
+            before = self.vector.value[ids]
         try:
             self.report.add(self.learner.learn(examples, self.vector.value))
         except NotFinite as error:
