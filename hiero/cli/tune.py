@@ -100,6 +100,7 @@ FLAGS: dict[str, dict[str, str]] = {
         "scale": "of the metric beside the score of the model (default 1)",
     },
     "batch learners": {
+        "history": "learn from the lists of so many last iterations (default 0: of all)",
         "peer": "pro: keys that are not given are as in cdec, in Moses, or in the paper of Hopkins and May",
         "l2": "pro: strength of regularisation (default 0.1)",
         "l2_previous": "pro: pull to the weights of the last iteration (default 0)",

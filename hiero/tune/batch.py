@@ -49,14 +49,25 @@ class BatchLoop(Loop):
         # Before all others, so that their numbers do not depend on where an earlier run was killed.
         self.terms = further_terms(self.config, self.model.features.bins, self.symbols, self.index)
         for epoch in range(done):
-            for path in sorted(self._dir(epoch).glob("shard.*.npz")):
-                self._take_in(str(path))
+            self._take_in(epoch)
 
-    def _take_in(self, path: str) -> int:
-        return sum(map(self.lists.add, read_examples(path, self.symbols, self.index)))
+    def _take_in(self, epoch: int) -> int:
+        """Add an iteration's lists; how many candidates are new."""
+        found = 0
+        for path in sorted(self._dir(epoch).glob("shard.*.npz")):
+            found += sum(map(self.lists.add, read_examples(str(path), self.symbols, self.index)))
+        return found
+
+    def _take_in_again(self, first: int, end: int) -> None:
+        """Begin the lists anew with those of some iterations; features keep their numbers."""
+        self.lists = CandidateLists()
+        for epoch in range(first, end):
+            self._take_in(epoch)
 
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
-        new = sum(self._take_in(f"{task.out}.npz") for task in tasks)
+        if 0 < self.config.history <= epoch:
+            self._take_in_again(epoch + 1 - self.config.history, epoch)
+        new = self._take_in(epoch)
         if not len(self.lists):
             raise ConfigError("tune: found no sentence with a translation and a reference, expected some")
         here = self._dir(epoch)

@@ -83,6 +83,7 @@ class TuneConfig:
     prediction: Literal["model", "cost", "fear"] | None = None  # PB, MC, M+C
     scale: float | None = None  # of the metric beside the model's score
     # Batch learners
+    history: int = 0  # learn from the lists of so many last iterations; 0: of all
     peer: Peer | None = None  # pro: what is left out is as another system has it, see PEERS
     l2: float | None = None
     l2_previous: float | None = None
@@ -110,7 +111,17 @@ class TuneConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name}: found {value}, expected a number above 0")
-        for name in ("sentences", "shards", "select", "seed", "l1", "l2", "l2_previous", "restarts"):
+        for name in (
+            "sentences",
+            "shards",
+            "select",
+            "seed",
+            "l1",
+            "l2",
+            "l2_previous",
+            "restarts",
+            "history",
+        ):
             self._at_least(name, 0)
         if self.peer is not None and self.algorithm != "pro":
             raise ConfigError(f"peer: found {self.peer} with {self.algorithm}, expected pro")
@@ -124,6 +135,9 @@ class TuneConfig:
             raise ConfigError("lm: found jackknife, and shuffle_shards is epoch (once keeps folds apart)")
         if self.forest and self.algorithm != "mert":
             raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
+        if self.history and (self.is_online or self.forest):
+            found = "forest: true" if self.forest else self.algorithm
+            raise ConfigError(f"history: found {self.history} with {found}, which keeps no lists")
 
     def _check_freeze(self) -> None:
         """Where steps of features depend on each other, some cannot stand still."""
