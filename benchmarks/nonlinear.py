@@ -24,18 +24,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.stagedisplay import stage_display
+from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names
 from hiero.evaluation import EvalConfig, Report, System, evaluate
 from hiero.formats.bins import read_bins
-from hiero.formats.settings import read_settings, write_settings
-from hiero.formats.text import open_output, read_lines
+from hiero.formats.text import open_output
 from hiero.gridstage import OF_BINS, trials
 from hiero.manifest import Manifest
-from hiero.pipeline import Run
 from hiero.records import record
 from hiero.sections import GridSection
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 CONDITIONS = {
     "p": "P",
     "log-p": "log P",
@@ -48,67 +45,26 @@ CONDITIONS = {
 BASELINES = ("log-p", "p")
 MARKS = ("*", "†")  # differs from the first baseline, from the second
 LEVEL = 0.01
-SETS = ("dev", "devtest")
-
-Settings = dict[str, Any]
 
 
-def settings_of(condition: str, args: argparse.Namespace) -> Settings:
+def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str) -> Settings:
     """The configuration of a condition for these data, with what the flags say."""
-    content: Settings = dict(read_settings(CONFIGS / f"paper-003-{condition}.yaml"))
-    content["data"] = {name: data_of(args, name) for name in SETS}
+    content = config_named(f"paper-003-{condition}") | experiment.models()
+    content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
     content["tune"] = content["tune"] | ({"epochs": args.epochs} if args.epochs else {})
     given = {key: getattr(args, key) for key in ("bits", "beta", "gamma") if getattr(args, key)}
     if "grid" in content:
         content["grid"] |= {key: value for key, value in given.items() if key in content["grid"]}
-    base = args.out.resolve() / "base.run"
-    content["grammar"] = [{"index": str(args.index.resolve() if args.index else base / "train.index")}]
-    content["lm"] = [{"path": str(args.lm.resolve() if args.lm else base / "LanguageModel.lm")}]
     return content
 
 
-def data_of(args: argparse.Namespace, name: str) -> Settings:
-    """Where a set is: ``DIR/name.src.gz``, or in the manner of the demo, ``DIR.name.de``."""
-    for form in ("{d}/{n}.src.gz {d}/{n}.trg.gz", "{d}.{n}.de {d}.{n}.en", "{d}.{n}.de.gz {d}.{n}.en.gz"):
-        sides = [Path(path).resolve() for path in form.format(d=args.data, n=name).split(" ")]
-        if all(path.exists() for path in sides):
-            return {"source": str(sides[0]), "target": str(sides[1])}
-    sys.exit(f"{args.data}: found no {name}.src.gz and {name}.trg.gz in it, expected a bitext")
-
-
-def make_base(args: argparse.Namespace) -> None:
-    """Alignment, language model and index."""
-    if args.index and args.lm:
-        return
-    train = data_of(args, "train")
-    links = Path(train["source"]).with_name("train.align.gz")
-    if links.exists():
-        train["alignment"] = str(links)
-    lm = {"estimate": "train", "order": args.order, "discount_fallback": True}
-    content: Settings = {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}]}
-    run(args, "base", content)
-
-
-def run(args: argparse.Namespace, name: str, content: Mapping[str, Any]) -> Manifest:
-    """``hiero run`` of a configuration, which is kept beside its directory."""
-    path, folder = args.out / f"{name}.yaml", args.out / f"{name}.run"
-    write_settings(path, dict(content), "made by python -m benchmarks.nonlinear")
-    print(f"== {name}", file=sys.stderr)
-    with stage_display(quiet=args.quiet) as display:
-        Run(path, folder).run(display, args.threads)
-    return Manifest(folder)
-
-
-def run_condition(args: argparse.Namespace, condition: str) -> None:
+def run_condition(experiment: Experiment, args: argparse.Namespace, condition: str) -> None:
     """The search for settings, and all replicas with those that were found."""
-    content = settings_of(condition, args)
-    manifest = run(args, condition, content)
+    content = settings_of(experiment, args, condition)
+    manifest = experiment.run(condition, content)
     for replica in range(2, args.replicas + 1):
-        run(
-            args,
-            f"{condition}.{replica}",
-            final_settings(content, manifest, args.out / f"{condition}.run", replica),
-        )
+        final = final_settings(content, manifest, experiment.out / f"{condition}.run", replica)
+        experiment.run(f"{condition}.{replica}", final)
 
 
 def final_settings(content: Settings, manifest: Manifest, folder: Path, seed: int) -> Settings:
@@ -131,29 +87,24 @@ def chosen(content: Settings, manifest: Manifest) -> Mapping[str, Any]:
 # ---- tables
 
 
-def even_lines(path: str | Path) -> list[str]:
-    return [line.decode() for line in read_lines(path)][1::2]
-
-
-def systems(args: argparse.Namespace) -> Iterator[System]:
+def systems(experiment: Experiment, args: argparse.Namespace) -> Iterator[System]:
     """What was decoded of the even lines, by all replicas that there are of each condition."""
     for condition, name in CONDITIONS.items():
-        found = [args.out / f"{condition}{replica}.run" / "devtest.output" for replica in replicas(args)]
-        runs = [even_lines(path) for path in found if path.exists()]
+        runs = [even(run) for run in experiment.outputs(condition, replica_names(args.replicas))]
         if runs:
             yield System(name, runs)
 
 
-def replicas(args: argparse.Namespace) -> list[str]:
-    return ["", *(f".{number}" for number in range(2, args.replicas + 1))]
+def even(lines: list[str]) -> list[str]:
+    return lines[1::2]
 
 
-def table_3(args: argparse.Namespace) -> str:
+def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
     """BLEU of even lines, the mean over replicas, and what differs from the baselines."""
-    found = list(systems(args))
+    found = list(systems(experiment, args))
     if not found:
-        sys.exit(f"{args.out}: found no translations, expected those of some condition")
-    references = [even_lines(data_of(args, "devtest")["target"])]
+        sys.exit(f"{experiment.out}: found no translations, expected those of some condition")
+    references = [even(lines) for lines in experiment.references("devtest")]
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     names = [system.name for system in found]
     reports: dict[str, Report] = {}
@@ -161,16 +112,18 @@ def table_3(args: argparse.Namespace) -> str:
         if CONDITIONS[key] in names:
             ordered = sorted(found, key=lambda system, first=CONDITIONS[key]: system.name != first)  # type: ignore[misc]
             reports[key] = evaluate(ordered, references, config)
-    lines = ["| condition | BLEU | | over replicas | settings | weights |", "|---|---:|---:|---|---|---:|"]
+    rows = ["| condition | BLEU | | over replicas | settings | weights |", "|---|---:|---:|---|---|---:|"]
     any_report = next(iter(reports.values()), None) or evaluate(found, references, config)
     for condition, name in CONDITIONS.items():
         if name in names:
             spread = any_report.result("bleu", name).spread
             scores = ", ".join(f"{score:.2f}" for score in spread.scores)
             bleu = f"{spread.mean:.2f}{significance(reports, name)} | {difference(reports, name)}"
-            made = f"{settings_shown(args, condition)} | {weights_shown(args, condition)}"
-            lines.append(f"| {name} | {bleu} | {scores} | {made} |")
-    return "\n".join(lines) + "\n"
+            stages = Manifest(experiment.out / f"{condition}.run").stages
+            rows.append(
+                f"| {name} | {bleu} | {scores} | {settings_shown(stages)} | {weights_shown(stages)} |"
+            )
+    return "\n".join(rows) + "\n"
 
 
 def significance(reports: Mapping[str, Report], name: str) -> str:
@@ -190,20 +143,18 @@ def difference(reports: Mapping[str, Report], name: str) -> str:
     return f"{mean - report.result('bleu', CONDITIONS[BASELINES[0]]).spread.mean:+.2f}"
 
 
-def settings_shown(args: argparse.Namespace, condition: str) -> str:
-    stages = Manifest(args.out / f"{condition}.run").stages
+def settings_shown(stages: Mapping[str, Any]) -> str:
     return stages["grid"]["figures"]["chosen"].replace(",", ", ") if "grid" in stages else "-"
 
 
-def weights_shown(args: argparse.Namespace, condition: str) -> str:
-    stages = Manifest(args.out / f"{condition}.run").stages
+def weights_shown(stages: Mapping[str, Any]) -> str:
     figures = stages.get("grid", stages.get("tune", {})).get("figures", {})
     return f"{figures['features']:,}" if "features" in figures else "-"
 
 
-def table_2(args: argparse.Namespace) -> str:
+def table_2(experiment: Experiment) -> str:
     """BLEU by bits, with the number of bins and of weights that are not 0."""
-    folder = args.out / "disc-p.run"
+    folder = experiment.out / "disc-p.run"
     rows = []
     for name, entry in Manifest(folder).stages.items():
         kind, _, label = name.partition(":")
@@ -228,22 +179,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.nonlinear", description=(__doc__ or "").split("\n\n")[0]
     )
+    add_arguments(parser)
     add = parser.add_argument
-    add("out", type=Path, metavar="OUT", help="where everything goes")
-    add("--data", required=True, metavar="DIR", help="a bitext: train, dev and devtest")
-    add("--index", type=Path, help="an index of the training set that there is")
-    add("--lm", type=Path, help="a language model that there is")
-    add("--order", type=int, default=5, help="of the language model that is made (default 5)")
     add("--conditions", type=lambda text: text.split(","), default=list(CONDITIONS), metavar="A,B,...")
-    add("--replicas", type=int, default=3, metavar="N", help="tuning runs of each condition (default 3)")
-    add("--epochs", type=int, metavar="N", help="of each run (default: as in the configurations)")
     add("--bits", type=numbers(int), metavar="A,B", help="to try out where bits are")
     add("--beta", type=numbers(float), metavar="A,B", help="to try out where beta is")
     add("--gamma", type=numbers(float), metavar="A,B", help="to try out where gamma is")
-    add("--trials", type=int, default=10_000, help="of the tests (default 10000)")
-    add("--table", action="store_true", help="run nothing, but make the tables of what there is")
-    add("-j", "--threads", type=int, default=1)
-    add("-q", "--quiet", action="store_true")
     args = parser.parse_args(arguments)
     unknown = [name for name in args.conditions if name not in CONDITIONS]
     if unknown:
@@ -253,14 +194,14 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     args = parsed(arguments)
-    args.out.mkdir(parents=True, exist_ok=True)
+    experiment = Experiment.of(args)
     if not args.table:
-        make_base(args)
+        experiment.make_base()
         for condition in args.conditions:
-            run_condition(args, condition)
-    text = table_3(args)
+            run_condition(experiment, args, condition)
+    text = table_3(experiment, args)
     legend = f"{MARKS[0]} differs from log P, {MARKS[1]} from P: p < {LEVEL}, {args.trials} trials.\n"
-    if by_bits := table_2(args):
+    if by_bits := table_2(experiment):
         legend += f"\nDisc P by bits, one run each:\n\n{by_bits}"
     with open_output(args.out / "table.md") as stream:
         stream.write(f"{text}\n{legend}".encode())

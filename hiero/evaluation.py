@@ -114,7 +114,7 @@ class Report:
         """For people: a row for each metric and system, then how the numbers came about."""
         several = any(len(system.runs) > 1 for system in self.systems)
         head = ["metric", "system", "score", f"{COVERAGE:.0%} interval"]
-        head += ["runs", "std"] * several + ["p"] * self._tested
+        head += ["runs", "std"] * several + ["difference", "p"] * self._tested
         rows = [head]
         for metric in self.metrics:
             for number, system in enumerate(self.systems):
@@ -124,7 +124,11 @@ class Report:
                     deviation = result.spread.deviation
                     row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]
                 if self._tested:
-                    row.append(_p(result.comparison) if number else "baseline")
+                    row += (
+                        [_difference(result.comparison), _p(result.comparison)]
+                        if number
+                        else ["", "baseline"]
+                    )
                 rows.append(row)
         return _aligned(rows) + "\n" + "".join(f"{note}\n" for note in self._notes())
 
@@ -249,6 +253,13 @@ def _interval(found: Interval | None) -> str:
     return "" if found is None else f"{found.low:.2f} – {found.high:.2f}"
 
 
+def _difference(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    found = comparison.interval
+    return f"{comparison.difference:+.2f}" + (f" ({found.low:+.2f} – {found.high:+.2f})" if found else "")
+
+
 def _p(comparison: Comparison | None) -> str:
     return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
 
@@ -278,6 +289,8 @@ def _result_dict(result: Result) -> dict[str, Any]:
         record["p"] = result.comparison.p
         if result.comparison.wins is not None:
             record["wins"] = result.comparison.wins
+        if result.comparison.interval is not None:
+            record["difference_interval"] = [result.comparison.interval.low, result.comparison.interval.high]
     if result.details:
         record["details"] = result.details
     return record

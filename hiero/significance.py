@@ -46,7 +46,9 @@ class Comparison:
 
     difference: float  # of their scores, all runs of each pooled
     p: float
-    wins: float | None = None  # share of samples in which the system scores higher; of the bootstrap only
+    # Of the bootstrap only:
+    wins: float | None = None  # share of samples in which the system scores higher
+    interval: Interval | None = None  # of the difference
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def bootstrap_scores(
 
 
 def interval(samples: Floats) -> Interval:
-    """The middle 95 % of a system's bootstrap scores."""
+    """The middle 95 % of bootstrap scores, or of their differences."""
     low, high = np.quantile(samples, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     deviation = float(np.std(samples, ddof=1)) if len(samples) > 1 else 0.0
     return Interval(float(low), float(high), deviation)
@@ -139,7 +141,7 @@ def bootstrap_test(observed: float, baseline: Floats, system: Floats) -> Compari
     shifted = np.abs(sampled - sampled.mean())
     extreme = int(np.count_nonzero(shifted >= abs(observed) - TIE))
     wins = (np.count_nonzero(sampled > 0) + np.count_nonzero(sampled == 0) / 2) / len(sampled)
-    return Comparison(observed, (extreme + 1) / (len(sampled) + 1), float(wins))
+    return Comparison(observed, (extreme + 1) / (len(sampled) + 1), float(wins), interval(sampled))
 
 
 def pooled_score(metric: Metric, runs: Floats) -> float:

@@ -125,12 +125,14 @@ def test_several_systems_in_one_table(files: dict[str, Path], capfd: pytest.Capt
     out, err = capfd.readouterr()
     assert err == ""
     rows = [row.split() for row in out.split("\n\n")[0].splitlines()]
-    assert rows[0] == ["metric", "system", "score", "95%", "interval", "p"]
+    assert rows[0] == ["metric", "system", "score", "95%", "interval", "difference", "p"]
     assert [row[0] for row in rows[1:]] == ["BLEU"] * 3 + ["chrF2"] * 3 + ["TER"] * 3
     for start in (1, 4, 7):
         assert rows[start][-1] == "baseline"
+        difference = float(rows[start + 1][2]) - float(rows[start][2])
+        assert float(rows[start + 1][-3]) == pytest.approx(difference, abs=0.011)
         assert rows[start + 1][-2:] == ["0.0010", "**"]
-        assert rows[start + 2][-1] == "1.0000"
+        assert rows[start + 2][-2:] == ["+0.00", "1.0000"]
     notes = out.split("\n\n")[1].splitlines()
     assert notes[0].startswith(f"BLEU of {files['good']}: ")
     assert "BLEU|nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:" + sacrebleu.__version__ in notes
@@ -156,7 +158,7 @@ def test_several_runs(files: dict[str, Path], tmp_path: Path, capfd: pytest.Capt
     assert 0 < found["systems"][1]["metrics"]["bleu"]["p"] < 0.05
     evaluated(*arguments, "--trials", 99)
     out = capfd.readouterr().out
-    assert out.splitlines()[0].split()[-3:] == ["runs", "std", "p"]
+    assert out.splitlines()[0].split()[-4:] == ["runs", "std", "difference", "p"]
     assert "|test:ar|strata:run|" in out
     evaluated("--system", specs[0], files["bad"], "-r", files["ref"], "--metrics", "bleu", "--trials", 99)
     assert "|strata:run where equally many|" in capfd.readouterr().out
@@ -169,6 +171,10 @@ def test_the_baseline_is_the_first(files: dict[str, Path], capfd: pytest.Capture
     second = found["systems"][1]["metrics"]["chrf"]
     assert second["difference"] > 0
     assert (second["p"], second["wins"]) == (1 / 201, 1.0)
+    low, high = second["difference_interval"]
+    assert low < second["difference"] < high
+    evaluated(files["bad"], *arguments, "bootstrap", "--trials", 200)
+    assert f"{second['difference']:+.2f} ({low:+.2f} – {high:+.2f})" in capfd.readouterr().out
     none = as_json(capfd, files["bad"], *arguments, "none", "--trials", 200)
     assert "p" not in none["systems"][1]["metrics"]["chrf"]
     nothing = as_json(capfd, files["bad"], *arguments, "ar", "--trials", 0)

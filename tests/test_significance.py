@@ -101,6 +101,21 @@ def test_a_system_that_is_always_better() -> None:
     assert randomization_test(ratio, better, worse, 999).difference == pytest.approx(-0.3)
     by_bootstrap = paired_bootstrap_test(ratio, worse, better, 999)
     assert (by_bootstrap.p, by_bootstrap.wins) == (1 / 1000, 1.0)
+    assert by_bootstrap.interval is not None
+    # Every sample gains 3 of 10: there is nothing to vary.
+    assert (by_bootstrap.interval.low, by_bootstrap.interval.high) == pytest.approx((0.3, 0.3))
+
+
+def test_the_interval_of_a_difference_is_that_of_its_mean() -> None:
+    """A ratio with a constant denominator is a mean, whose standard error is known."""
+    rng = np.random.default_rng(5)
+    first, second = (np.stack([rng.normal(5, 1, 400), np.ones(400)], axis=1)[None] for _ in range(2))
+    found = paired_bootstrap_test(ratio, first, second, 4000).interval
+    gains = second[0, :, 0] - first[0, :, 0]
+    error = gains.std(ddof=1) / np.sqrt(len(gains))
+    assert found is not None
+    assert found.low == pytest.approx(gains.mean() - 1.96 * error, abs=0.1 * error)
+    assert found.high == pytest.approx(gains.mean() + 1.96 * error, abs=0.1 * error)
 
 
 @pytest.mark.parametrize("test", [randomization_test, paired_bootstrap_test])

@@ -1,0 +1,142 @@
+"""What experiments on a bitext share: where its parts are, what is made of them once, and runs of systems."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiero.cli.stagedisplay import stage_display
+from hiero.formats.settings import read_settings, write_settings
+from hiero.formats.text import read_lines
+from hiero.manifest import Manifest
+from hiero.pipeline import Run
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+FORMS = (  # of the names of a set's source and target
+    ("{d}/{n}.src.gz", "{d}/{n}.trg.gz"),
+    ("{d}/{n}.src.gz", "{d}/{n}.ref0.gz"),
+    ("{d}.{n}.de", "{d}.{n}.en"),  # as the demo's
+    ("{d}.{n}.de.gz", "{d}.{n}.en.gz"),
+)
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A directory of runs on one bitext.
+
+        OUT/base.run    alignment, language model and index, for all systems, unless they are given
+        OUT/NAME.yaml   the configuration of a system, and OUT/NAME.run, its run
+
+    ``data`` has a bitext as train.src.gz, train.trg.gz and so on for dev and devtest; several references
+    as devtest.ref0.gz, ...
+    """
+
+    out: Path
+    data: str
+    index: Path | None = None
+    lm: Path | None = None
+    alignment: Path | None = None
+    order: int = 5
+    threads: int = 1
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Experiment:
+        """That of the arguments of ``add_arguments``, whose directory is made."""
+        args.out.mkdir(parents=True, exist_ok=True)
+        return cls(**{field.name: getattr(args, field.name) for field in dataclasses.fields(cls)})
+
+    def part(self, name: str) -> Settings:
+        """Source and target or references of a set."""
+        for source, target in FORMS:
+            sides = [Path(form.format(d=self.data, n=name)).resolve() for form in (source, target)]
+            if all(path.exists() for path in sides):
+                return {"source": str(sides[0])} | _target(sides[1])
+        sys.exit(f"{self.data}: found no {name}.src.gz and {name}.trg.gz in it, expected a bitext")
+
+    def train(self) -> Settings:
+        """The training set with its alignment: the one given, the data's own, or the base's."""
+        part = self.part("train")
+        own = Path(self.data) / "train.align.gz", Path(f"{self.data}.train.align.gz")
+        made = self.out.resolve() / "base.run" / "train.align.gz"
+        found = next((path for path in (self.alignment, *own, made) if path and path.exists()), None)
+        return part | ({"alignment": str(found.resolve())} if found else {})
+
+    def make_base(self) -> None:
+        """What is not there yet of alignment, language model and index."""
+        if self.index and self.lm:
+            return
+        lm = {"estimate": "train", "order": self.order, "discount_fallback": True}
+        train = self.train()
+        if str(self.out.resolve()) in train.get("alignment", ""):
+            del train["alignment"]  # our own: the run knows how it was made
+        self.run("base", {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}]})
+
+    def models(self) -> Settings:
+        """The sections ``grammar`` and ``lm``."""
+        base = self.out.resolve() / "base.run"
+        index, lm = self.index or base / "train.index", self.lm or base / "LanguageModel.lm"
+        return {"grammar": [{"index": str(index.resolve())}], "lm": [{"path": str(lm.resolve())}]}
+
+    def run(self, name: str, content: Mapping[str, Any]) -> Manifest:
+        """``hiero run`` of a configuration, which is kept beside its directory."""
+        path, folder = self.out / f"{name}.yaml", self.out / f"{name}.run"
+        write_settings(path, dict(content), "made by a benchmark")
+        print(f"== {name}", file=sys.stderr)
+        with stage_display(quiet=self.quiet) as display:
+            Run(path, folder).run(display, self.threads)
+        return Manifest(folder)
+
+    def references(self, name: str) -> list[list[str]]:
+        """The references of a set, each a list of lines."""
+        part = self.part(name)
+        return [lines(path) for path in part.get("references", [part.get("target")])]
+
+    def outputs(self, name: str, replicas: Sequence[str]) -> list[list[str]]:
+        """What the runs NAME and NAME.2, ... made of devtest, of those that are done."""
+        found = [self.out / f"{name}{replica}.run" / "devtest.output" for replica in replicas]
+        return [lines(path) for path in found if path.exists()]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What says where an experiment is, and how it is run and tested."""
+    add = parser.add_argument
+    add("out", type=Path, metavar="OUT", help="where everything goes")
+    add("--data", required=True, metavar="DIR", help="a bitext: train, dev and devtest")
+    add("--index", type=Path, help="an index of the training set that there is")
+    add("--lm", type=Path, help="a language model that there is")
+    add("--alignment", type=Path, help="an alignment of the training set that there is")
+    add("--order", type=int, default=5, help="of the language model that is made (default 5)")
+    add("--replicas", type=int, default=3, metavar="N", help="tuning runs of each system (default 3)")
+    add("--epochs", type=int, metavar="N", help="of each run (default: as in the configuration)")
+    add("--trials", type=int, default=10_000, help="of the test (default 10000)")
+    add("--table", action="store_true", help="run nothing, but make the table of what there is")
+    add("-j", "--threads", type=int, default=1)
+    add("-q", "--quiet", action="store_true")
+
+
+def replica_names(number: int) -> list[str]:
+    """What is added to the name of a system: nothing for the first run, .2, .3, ..."""
+    return ["", *(f".{replica}" for replica in range(2, number + 1))]
+
+
+def config_named(name: str) -> Settings:
+    return dict(read_settings(CONFIGS / f"{name}.yaml"))
+
+
+def lines(path: str | Path) -> list[str]:
+    return [line.decode() for line in read_lines(path)]
+
+
+def _target(path: Path) -> Settings:
+    if not path.name.endswith("ref0.gz"):
+        return {"target": str(path)}
+    numbered = (path.with_name(path.name.replace("ref0", f"ref{number}")) for number in range(10))
+    return {"references": [str(one) for one in numbered if one.exists()]}
