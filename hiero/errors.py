@@ -40,6 +40,13 @@ class UsageError(HieroError):
     """The command line is wrong. Exit code 2."""
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether this is ^C: a kernel that is just giving arrays back makes a SystemError of it, or several."""
+    while isinstance(error, SystemError) and error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, KeyboardInterrupt)
+
+
 def show(token: str | bytes, limit: int = 60) -> str:
     """A value from the user's file as it may stand in a message: quoted, printable, not endless."""
     text = token.decode("utf-8", errors="replace") if isinstance(token, bytes) else token

@@ -180,7 +180,20 @@ def test_nothing_is_left_half_written(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", interrupt)
-    assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "out") == 130
-    assert capsys.readouterr().err.endswith("hiero: interrupted\n")
-    assert sorted(tmp_path.iterdir()) == before
+    def interrupt_as_arrays_are_made(*_: object) -> None:
+        inner = SystemError("_numba_unpickle returned a result with an exception set")
+        inner.__cause__ = KeyboardInterrupt()
+        raise SystemError("CPUDispatcher returned a result with an exception set") from inner
+
+    for one in (interrupt, interrupt_as_arrays_are_made):
+        monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", one)
+        assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "out") == 130
+        assert capsys.readouterr().err.endswith("hiero: interrupted\n")
+        assert sorted(tmp_path.iterdir()) == before
+
+    def break_down(*_: object) -> None:
+        raise SystemError("something else")
+
+    monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", break_down)
+    with pytest.raises(SystemError, match="something else"):
+        hiero("-s", src, "-t", tgt, "-o", tmp_path / "out")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import hiero
-from hiero.errors import HieroError, UsageError
+from hiero.errors import HieroError, UsageError, is_interrupt
 
 COMMANDS = (
     "align",
@@ -66,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_missing_streams()
     try:
         code = _run(arguments)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         # The terminal has just written ^C at the beginning of a line.
         print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted", file=sys.stderr)
         code = 130

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiero.cli.progress import CommandWatch
-from hiero.errors import UsageError
+from hiero.errors import UsageError, is_interrupt
 from hiero.tune.settings import TuneConfig
 
 if TYPE_CHECKING:
@@ -205,7 +205,9 @@ def run(args: argparse.Namespace) -> int:
                 resume=args.resume,
                 watch=watch,
             )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted; --resume goes on", file=sys.stderr)
         return 130
     print(_summary(tuned, tuning.settings))
