@@ -167,7 +167,8 @@ def write_classifier(
         "primal": learned.primal,
         "dual": learned.dual,
         **dict(learned.facts or {}),
-        "passes_made": [one.as_dict() for one in learned.history],
+        # Without the time it took: what is learnt again has the same bytes.
+        "passes_made": [{k: v for k, v in one.as_dict().items() if k != "cpu"} for one in learned.history],
     }
     words = word_arrays(examples.features.src, examples.features.tgt)
     CLASSIFIER.write(path, _head(examples, config, seed, found), arrays | words)
