@@ -12,14 +12,13 @@ from hiero.formats.text import open_output
 from hiero.reorder.evaluate import evaluate, evaluate_majority, report
 from hiero.reorder.examples import extract_examples, open_examples
 from hiero.reorder.model import open_model
-from hiero.reorder.settings import ExampleConfig, LearnConfig
+from hiero.reorder.settings import LEARNERS, USED_BY, ExampleConfig, LearnConfig
 from hiero.reorder.train import train_model
 from hiero.sections import ReorderSection, as_list
 from hiero.stages import Figures, Plan, Stage, Task
 
 EXAMPLES, HELD_OUT, MODEL = "reordering.examples", "reordering.held", "reordering.model"
 TABLE, RECORD = "reordering.eval.txt", "reordering.eval.json"
-ONLY_FOR = {"dual": ("shrink", "trials", "start"), "lexicalised": ("smoothing",)}
 
 
 def add_reorder(plan: Plan) -> None:
@@ -47,9 +46,7 @@ def add_reorder(plan: Plan) -> None:
         )
     )
     learning = dataclasses.asdict(_part(section, LearnConfig))
-    for learner, names in ONLY_FOR.items():
-        if section.learner != learner:
-            learning = {key: value for key, value in learning.items() if key not in names}
+    learning = {k: value for k, value in learning.items() if section.learner in USED_BY.get(k, LEARNERS)}
     plan.add(
         Stage(
             name="reorder:train",

@@ -132,6 +132,21 @@ def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture
             2,
             "--shrink: expected --learner dual",
         ),
+        (
+            ["train", "ex", "-o", "out", "--learner", "lexicalised", "--passes", "3"],
+            2,
+            "argument --passes: expected --learner dual or primal with it",
+        ),
+        (
+            ["train", "ex", "-o", "out", "--learner", "lexicalised", "--held-out", "held"],
+            2,
+            "argument --held-out: expected no --learner lexicalised, which makes no passes",
+        ),
+        (
+            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "out", "--held-out-every", "4"],
+            2,
+            "argument --held-out-every: expected --held-out with it",
+        ),
         (["extract", "-s", "src", "-t", "tgt", "-a", "src", "-o", "out"], 1, "src:1: found '"),
         (
             ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "o", "--window", "-1"],

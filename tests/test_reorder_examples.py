@@ -192,6 +192,8 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
         extract_examples(src, tgt, align, out, held_out=tmp_path / "held", every=1)
     with pytest.raises(ConfigError, match="window: found 9, expected 0 to 8"):
         ExampleConfig(window=9)
+    with pytest.raises(ConfigError, match="orientation: found 'words', expected one of phrase, word"):
+        ExampleConfig(orientation="words")  # type: ignore[arg-type]
 
 
 def test_examples_of_other_features_are_told_apart(tmp_path: Path) -> None:

@@ -271,3 +271,5 @@ def test_settings_that_make_no_sense() -> None:
         LearnConfig(variance=0)
     with pytest.raises(ConfigError, match=r"start: found 0\.7, expected"):
         LearnConfig(start=0.7)
+    with pytest.raises(ConfigError, match="learner: found 'duel', expected one of dual, primal, lexic"):
+        LearnConfig(learner="duel")  # type: ignore[arg-type]

@@ -11,8 +11,9 @@ from typing import Any
 from hiero.cli.progress import CommandWatch
 from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output
-from hiero.reorder.settings import LEARNERS, ExampleConfig, LearnConfig
+from hiero.reorder.settings import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
 
+EVERY = 20  # one sentence pair in so many is held out
 DESCRIPTION = """\
 Models of the orientation of phrases: does a phrase of the translation come, in the source sentence, right
 after the phrase before it (monotone), right before it (swap), or neither (other)? hiero decode has one as
@@ -69,11 +70,11 @@ def _add_extract(commands: Any, style: Any) -> None:
     add("-a", "--alignment", metavar="ALIGN", required=True, help="word links i-j of each pair, from 0")
     add("-o", "--output", metavar="EXAMPLES", required=True, help="the directory to make")
     add("--held-out", metavar="EXAMPLES", help="write the examples of some sentence pairs here instead")
-    add("--held-out-every", metavar="N", type=int, default=20, help="one pair in N (default 20)")
+    add("--held-out-every", metavar="N", type=int, help=f"one pair in N (default {EVERY})")
     add("--max-length", metavar="N", type=int, help="words of a phrase, on either side (default 7)")
     add(
         "--orientation",
-        choices=["phrase", "word"],
+        choices=ORIENTATIONS,
         help="what is the previous target phrase: any phrase that ends there (default), or a single link, as "
         "Moses' wbe has it",
     )
@@ -159,8 +160,11 @@ def _announce_compiling(args: argparse.Namespace) -> None:
 
 def _extract(args: argparse.Namespace) -> int:
     config = _settings(ExampleConfig, args)
-    if args.held_out is not None and args.held_out_every < 2:
-        raise UsageError(f"argument --held-out-every: found {args.held_out_every}, expected 2 or more")
+    every = EVERY if args.held_out_every is None else args.held_out_every
+    if every < 2:
+        raise UsageError(f"argument --held-out-every: found {every}, expected 2 or more")
+    if args.held_out is None and args.held_out_every is not None:
+        raise UsageError("argument --held-out-every: expected --held-out with it")
     if args.held_out == args.output:
         raise UsageError(f"argument --held-out: found {args.held_out}, which -o is as well")
     _announce_compiling(args)
@@ -174,7 +178,7 @@ def _extract(args: argparse.Namespace) -> int:
             args.output,
             config,
             held_out=args.held_out,
-            every=args.held_out_every,
+            every=every,
             watch=watch,
         )
     watch.say(str(summary))
@@ -185,16 +189,13 @@ def _train(args: argparse.Namespace) -> int:
     config: LearnConfig = _settings(LearnConfig, args)
     if args.seed < 0:
         raise UsageError(f"argument --seed: found {args.seed}, expected 0 or more")
-    if args.history and config.learner == "lexicalised":
-        raise UsageError("argument --history: expected no --learner lexicalised, which makes no passes")
-    for flag, learner in (
-        ("shrink", "dual"),
-        ("trials", "dual"),
-        ("start", "dual"),
-        ("smoothing", "lexicalised"),
-    ):
-        if getattr(args, flag) is not None and config.learner != learner:
-            raise UsageError(f"argument --{flag}: expected --learner {learner} with it")
+    for flag in ("history", "held_out"):
+        if getattr(args, flag) is not None and config.learner == "lexicalised":
+            name = flag.replace("_", "-")
+            raise UsageError(f"argument --{name}: expected no --learner lexicalised, which makes no passes")
+    for flag, learners in USED_BY.items():
+        if getattr(args, flag) is not None and config.learner not in learners:
+            raise UsageError(f"argument --{flag}: expected --learner {' or '.join(learners)} with it")
     _announce_compiling(args)
     from hiero.reorder.train import train_model
 

@@ -9,12 +9,21 @@ from hiero.errors import ConfigError
 
 MAX_LENGTH, MAX_WINDOW = 100, 8
 CLASSES = ("monotone", "swap", "other")
+ORIENTATIONS = ("phrase", "word")
 LEARNERS = ("dual", "primal", "lexicalised")
+# Settings that not all learners have: to the others they are no settings.
+USED_BY = dict.fromkeys(("passes", "variance", "rate"), ("dual", "primal"))
+USED_BY |= dict.fromkeys(("shrink", "trials", "start"), ("dual",)) | {"smoothing": ("lexicalised",)}
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ConfigError(f"{name}: found {value}, expected {low} to {high}")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name}: found {value!r}, expected one of {', '.join(choices)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +39,7 @@ class ExampleConfig:
     min_count: int = 10  # features of fewer examples are left out
 
     def __post_init__(self) -> None:
+        check_choice("orientation", self.orientation, ORIENTATIONS)
         check_range("max_length", self.max_length, 1, MAX_LENGTH)
         check_range("window", self.window, 0, MAX_WINDOW)
         check_range("min_count", self.min_count, 1, 1_000_000_000)
@@ -49,6 +59,7 @@ class LearnConfig:
     smoothing: float = 0.5  # lexicalised: weight of what a source phrase does, and of what all of them do
 
     def __post_init__(self) -> None:
+        check_choice("learner", self.learner, LEARNERS)
         check_range("passes", self.passes, 1, 1_000_000)
         check_range("variance", self.variance, 1e-9, 1e9)
         check_range("shrink", self.shrink, 0, 100)
