@@ -30,7 +30,7 @@ from hiero.formats.weights import read_weights
 from hiero.grammar import GrammarSource
 from hiero.language import load_language_models
 from hiero.records import record
-from hiero.reorder.feature import open_reordering
+from hiero.reorder.feature import open_reorderings
 from hiero.rulesource import PerSentence, RuleList, open_grammar
 from hiero.searchconfig import SearchConfig
 from hiero.sections import (
@@ -266,7 +266,7 @@ def make_model(
     if config.reorder is not None and not config.features.reordering:
         expected = f"expected the path of a model ({MADE_BY_RUN})"
         raise ConfigError(f"reorder: found without features: reordering, {expected}")
-    reordering = [open_reordering(path, symbols, sources) for path in as_list(config.features.reordering)]
+    reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
     wanted = config.features.templates if features is None else features
     chosen = feature_set([*wanted, *reordering], symbols)
     bins = transforms(config.features)

@@ -11,7 +11,8 @@ from typing import Any
 from hiero.formats.text import open_output
 from hiero.reorder.evaluate import evaluate, evaluate_majority, report
 from hiero.reorder.examples import extract_examples, open_examples
-from hiero.reorder.model import open_model
+from hiero.reorder.feature import check_kinds
+from hiero.reorder.model import Classifier, open_model
 from hiero.reorder.settings import LEARNERS, USED_BY, ExampleConfig, LearnConfig
 from hiero.reorder.train import train_model
 from hiero.sections import ReorderSection, as_list
@@ -30,6 +31,9 @@ def add_reorder(plan: Plan) -> None:
     if len(alignments) != 1:
         problem = f"found {len(alignments)} alignments of data: train, expected one to learn from"
         raise plan.error("reorder", problem)
+    given = as_list(plan.config.features.reordering)
+    kinds = [(path, isinstance(open_model(path), Classifier)) for path in given]
+    check_kinds([*kinds, ("the one of reorder", section.learner != "lexicalised")])
     examples, model = plan.out / EXAMPLES, plan.out / MODEL
     held_out = plan.out / HELD_OUT if section.held_out_every else None
     made = (examples,) if held_out is None else (examples, held_out)
@@ -65,9 +69,8 @@ def add_reorder(plan: Plan) -> None:
                 outputs=(plan.out / TABLE, plan.out / RECORD),
             )
         )
-    features = plan.config.features
-    models = [*as_list(features.reordering), str(model)]
-    plan.replace(features=dataclasses.replace(features, reordering=models), reorder=None)
+    models = [*given, str(model)]
+    plan.replace(features=dataclasses.replace(plan.config.features, reordering=models), reorder=None)
 
 
 def _part(section: ReorderSection, kind: Any) -> Any:

@@ -225,10 +225,24 @@ def test_decoding_with_a_model(made: Path, learner: str) -> None:
     assert "ReorderingSwap=" in lines[0]
 
 
-def test_two_models_of_a_kind_are_one_too_many(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_models_of_a_kind_are_one_too_many(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["decode", "--reordering", str(made / "dual"), "--reordering", str(made / "primal")]
     assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
-    assert "features: two features are called 'reordering'" in capsys.readouterr().err
+    error = f"found {made / 'dual'} and {made / 'primal'}, which are both classifiers, expected one of each"
+    assert f"features: reordering: {error} kind\n" == capsys.readouterr().err
+    # In a run before anything is learnt.
+    files = {"source": str(made / "src"), "target": str(made / "tgt"), "alignment": str(made / "align")}
+    config = {
+        "data": {"train": files},
+        "features": {"reordering": str(made / "lexicalised")},
+        "reorder": {"learner": "lexicalised"},
+    }
+    write_settings(tmp_path / "run.yaml", config, "a run")
+    assert main(["run", str(tmp_path / "run.yaml"), "-o", str(tmp_path / "out")]) == 1
+    assert "lexicalised and the one of reorder, which are both lexicalised mod" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "reordering.examples").exists()
 
 
 def test_run_learns_a_model_and_decodes_with_it(

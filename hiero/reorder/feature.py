@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bitext.extract import IndexSource
+from hiero.errors import ConfigError
 from hiero.features import EdgeBatch, FeatureRows
 from hiero.grammar import GrammarSource, Rules
 from hiero.kernels.reorder_blocks import cut_rules_kernel
@@ -105,8 +106,27 @@ class Reordering:
 SAMPLE = 100_000  # symbols of a grammar that are looked at
 
 
-def open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[GrammarSource]) -> Reordering:
-    """The feature of a model, which must be of the languages of the grammars."""
+def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
+    """Refuse two models of a kind, whose features have the same names; of each whether it is a classifier."""
+    for kind, is_classifier in (("classifiers", True), ("lexicalised models", False)):
+        alike = [str(path) for path, this in models if this == is_classifier]
+        if len(alike) > 1:
+            raise ConfigError(
+                f"features: reordering: found {alike[0]} and {alike[1]}, which are both {kind}, "
+                f"expected one of each kind"
+            )
+
+
+def open_reorderings(
+    paths: Sequence[str | Path], symbols: Symbols, sources: Sequence[GrammarSource]
+) -> list[Reordering]:
+    """The features of models, which must be of the languages of the grammars and of different kinds."""
+    features = [_open_reordering(path, symbols, sources) for path in paths]
+    check_kinds([(one.model.path, isinstance(one.model, Classifier)) for one in features])
+    return features
+
+
+def _open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[GrammarSource]) -> Reordering:
     feature = Reordering.load(path, symbols)
     for side, is_target in (("source", False), ("target", True)):
         known: set[bytes] = set()

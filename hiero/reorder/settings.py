@@ -12,8 +12,11 @@ CLASSES = ("monotone", "swap", "other")
 ORIENTATIONS = ("phrase", "word")
 LEARNERS = ("dual", "primal", "lexicalised")
 # Settings that not all learners have: to the others they are no settings.
-USED_BY = dict.fromkeys(("passes", "variance", "rate"), ("dual", "primal"))
-USED_BY |= dict.fromkeys(("shrink", "trials", "start"), ("dual",)) | {"smoothing": ("lexicalised",)}
+USED_BY: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("passes", "variance", "rate"), ("dual", "primal")),
+    **dict.fromkeys(("shrink", "trials", "start"), ("dual",)),
+    "smoothing": ("lexicalised",),
+}
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
