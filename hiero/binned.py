@@ -73,7 +73,8 @@ class Binned:
         num_rules = table.num_rules
         bins = self._table
         value = read_only(np.stack([raw[k] for k in chosen]))
-        room = len(rules.sparse_name) + num_rules * int((2 * bins.overlap + 1).sum())
+        fired = np.minimum(2 * bins.overlap + 1, np.diff(bins.first))  # by a rule, at most
+        room = len(rules.sparse_name) + num_rules * int(fired.sum())
         first, name = np.empty(num_rules + 1, np.int64), np.empty(room, np.int32)
         weight = np.empty(room, np.float32)
         sparse = (read_only(array) for array in (rules.first_sparse, rules.sparse_name, rules.sparse_value))

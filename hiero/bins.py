@@ -32,7 +32,7 @@ class BinTable(NamedTuple):
 
     first    int64 [K + 1]  bins of feature k: first[k] ... first[k + 1] - 1, at least one
     begin    float32        smallest value of each bin, ascending within a feature, the first one -inf
-    overlap  int64 [K]      neighbours on either side that a value fires beside its own bin
+    overlap  int64 [K]      neighbours on either side that a value fires beside its own bin, fewer than bins
     name     int32          id in Symbols.names of each bin's indicator
     """
 
@@ -94,26 +94,16 @@ class FeatureBins:
         """Whether rules no longer have the feature under its own name."""
         return self.feature != WORDS and not (self.keep and self.of == "given")
 
-    def validate(self) -> tuple[str, str] | None:
-        """What is wrong with it, and what is expected; None if nothing is."""
-        if self.of not in OF:
-            return f"of={self.of}", ", ".join(OF)
-        if self.overlap < 0:
-            return f"overlap={self.overlap}", "0 or more"
-        if not len(self):
+    def misplaced(self) -> tuple[int, str, str] | None:
+        """The first bin that does not begin where it may, what is found there, and what is expected."""
+        if len(self) and self.begin[0] != -np.inf:
+            return 0, f"a first bin that begins at {short(self.begin[0])}", "-inf"
+        rising = self.begin[1:] > self.begin[:-1]
+        if rising.all():
             return None
-        if self.begin[0] != -np.inf:
-            return f"a first bin that begins at {short(self.begin[0])}", "-inf"
-        rest = self.begin[1:]
-        if not np.isfinite(rest).all():
-            return "a bin that begins nowhere", "a number"
-        if not (np.diff(rest) > 0).all():
-            at = int(np.argmin(np.diff(rest) > 0))
-            return f"a bin at {short(rest[at + 1])} after one at {short(rest[at])}", "bins in ascending order"
-        for name in ("low", "high", "values", "rules"):
-            if len(getattr(self, name)) not in (0, len(self)):
-                return f"{len(getattr(self, name))} numbers {name}", f"{len(self)}, one for each bin"
-        return None
+        j = int(np.argmin(rising)) + 1
+        found = f"a bin at {short(self.begin[j])} after one at {short(self.begin[j - 1])}"
+        return j, found, "bins in ascending order"
 
 
 def short(value: float | np.floating[npt.NBitBase]) -> str:
@@ -140,6 +130,6 @@ def bin_table(bins: Sequence[FeatureBins], names: Sequence[npt.NDArray[np.int32]
     return BinTable(
         read_only(first),
         read_only(np.concatenate([np.zeros(0, np.float32), *(one.begin for one in bins)])),
-        read_only(np.array([one.overlap for one in bins], np.int64)),
+        read_only(np.array([min(one.overlap, len(one) - 1) for one in bins], np.int64)),
         read_only(np.concatenate([np.zeros(0, np.int32), *names])),
     )

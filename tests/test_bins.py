@@ -30,7 +30,7 @@ numbers = st.floats(-8, 8, width=32) | st.sampled_from([0.0, 1.0, -math.inf, mat
 
 def begins(most: int = 6) -> st.SearchStrategy[list[float]]:
     finite = st.lists(st.floats(-8, 8, width=32), max_size=most, unique=True)
-    return finite.map(lambda rest: [-math.inf, *sorted(rest)])
+    return finite.map(lambda rest: [-math.inf, *sorted(x + 0.0 for x in rest)])  # no -0
 
 
 @st.composite
@@ -80,13 +80,19 @@ def test_kernel_fires_what_the_twin_fires(world: Any) -> None:
 
 @given(begins(), numbers)
 def test_bins_partition_the_line(begin: list[float], value: float) -> None:
+    """A value fires one bin, and is between where this one begins and where the next one does."""
+    table = bin_table(
+        [FeatureBins(feature="F", begin=np.array(begin, np.float32))], [np.arange(len(begin), dtype=np.int32)]
+    )
+    out = np.empty(2, np.int64), np.empty(1, np.int32), np.empty(1, np.float32)
+    rules = read_only(np.array([[value]], np.float32))
+    no_sparse = (np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    assert bins_kernel(rules, table, *map(read_only, no_sparse), *out) == -1
+    assert out[0].tolist() == [0, 1]
+    (fired,) = out[1].tolist()
     ends = [*begin[1:], math.inf]
-    holding = [
-        j
-        for j, (a, b) in enumerate(zip(begin, ends, strict=True))
-        if a <= value and (value < b or b == math.inf)
-    ]
-    assert holding == [naive.bin_of(begin, value)]
+    assert begin[fired] <= value
+    assert value < ends[fired] or fired == len(begin) - 1
 
 
 # ---- what values are
@@ -177,6 +183,12 @@ def test_a_feature_that_few_rules_have_is_0_on_the_others() -> None:
             *[["Own_bin1x3_-inf", "Own_bin2x3_0", "Own_bin3x3_1"]] * 3,
         ]
     )
+
+
+def test_overlap_beyond_all_bins_fires_all_of_them() -> None:
+    """And asks for no more memory than that."""
+    rows = applied(bins("P", 0.1, 0.5, overlap=10**17))
+    assert [len(names) for names in names_of(rows, "P_bin")] == [3] * 5
 
 
 def test_left_out_or_turned_back_without_bins() -> None:
@@ -274,7 +286,9 @@ def test_config_transforms(files: Path) -> None:
 @st.composite
 def written(draw: st.DrawFn) -> list[FeatureBins]:
     made = []
-    for name in draw(st.lists(st.sampled_from(["A", "b=c", "ü|", "feature"]), unique=True, max_size=3)):
+    for name in draw(
+        st.lists(st.sampled_from(["A", "b=c", "ü|", "feature"]), unique=True, min_size=1, max_size=3)
+    ):
         begin = np.array(draw(begins()), np.float32)
         size = draw(st.sampled_from([0, len(begin)]))
         count = st.lists(st.integers(1, 10**12), min_size=size, max_size=size)
@@ -293,6 +307,12 @@ def written(draw: st.DrawFn) -> list[FeatureBins]:
             )
         )
     return made
+
+
+def test_minus_0_is_0(tmp_path: Path) -> None:
+    (tmp_path / "my.bins").write_text("feature A\nbin -inf low=-1 high=-1\nbin -0 low=-0.0 high=2\n")
+    (found,) = read_bins(tmp_path / "my.bins")
+    assert found.names == ["A_bin1_-inf", "A_bin2_0"]
 
 
 @settings(max_examples=30)
@@ -320,11 +340,16 @@ def vars_of(one: FeatureBins) -> dict[str, Any]:
         ("feature A keep=maybe\n", ":1: found keep=maybe, expected yes or no"),
         ("feature A kep=yes\n", ":1: found 'kep=yes', expected of, overlap, keep (did you mean 'keep'?)"),
         ("feature A\nfeature A\n", ":2: found feature 'A' a second time, expected it once (first in line 1)"),
-        ("feature A\nbin 1\n", ":1: found 'A' with a first bin that begins at 1, expected -inf"),
+        ("feature A overlap=" + 5000 * "9" + "\n", ":1: found overlap=99"),
+        ("", ": found no feature, expected feature NAME ..., and its bins"),
+        ("# nothing but this\n", ": found no feature, expected feature NAME ..., and its bins"),
+        ("feature A\nbin 1\n", ":2: found a first bin that begins at 1, expected -inf"),
         (
-            "feature A\nbin -inf\nbin 2\nbin 1\n",
-            ":1: found 'A' with a bin at 1 after one at 2, expected bins in",
+            "feature B\nbin -inf\n# here\nfeature A\nbin -inf\nbin 2\nbin 1\n",
+            ":7: found a bin at 1 after one at 2, expected bins in ascending order",
         ),
+        ("feature A\nbin -inf\nbin 2\nbin 2\n", ":4: found a bin at 2 after one at 2, expected bins in asc"),
+        ("feature A\nbin -inf\nbin -inf\n", ":3: found a bin at -inf after one at -inf, expected bins in"),
         ("feature A\nbin nan\n", ":2: found 'nan', expected a number"),
         ("feature A\nbin -inf\nbin 1e999\n", ":3: found '1e999', expected a number"),
         ("feature A\nbin -inf low=1\nbin 2\n", ":3: found begin, expected begin, low, as of the first bin"),

@@ -48,6 +48,10 @@ def _text(number: Any) -> str:
     return str(int(number)) if isinstance(number, np.integer) else short(number)
 
 
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < MOST_DIGITS
+
+
 def read_bins(path: str | Path) -> list[FeatureBins]:
     """Read bins, in the order of the file."""
     reader = _Reader(path)
@@ -69,6 +73,7 @@ class _Reader:
         self.place: dict[str, int] = {}  # the line that names each feature
         self.head: dict[str, Any] = {}
         self.rows: list[dict[str, float]] = []
+        self.lines: list[int] = []  # of these rows
 
     def line(self, fields: list[str], number: int) -> None:
         kind, *rest = fields
@@ -88,6 +93,7 @@ class _Reader:
             if self.rows and set(row) != set(self.rows[0]):
                 raise self._error(number, ", ".join(row), f"{', '.join(self.rows[0])}, as of the first bin")
             self.rows.append(row)
+            self.lines.append(number)
 
     def _open(self, name: str, rest: list[str], number: int) -> None:
         if name in self.place:
@@ -101,7 +107,7 @@ class _Reader:
             raise self._error(number, f"of={head['of']}", f"one of {', '.join(OF)}")
         if head["keep"] not in YES_NO:
             raise self._error(number, f"keep={head['keep']}", "yes or no")
-        if not (head["overlap"].isascii() and head["overlap"].isdigit()):
+        if not _is_count(head["overlap"]):
             raise self._error(number, f"overlap={head['overlap']}", "a whole number, 0 or more")
         self.head = {"feature": name, **head}
 
@@ -115,7 +121,7 @@ class _Reader:
         return pairs
 
     def _count(self, text: str, number: int) -> int:
-        if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS:
+        if _is_count(text):
             return int(text)
         raise self._error(number, show(text), "a whole number")
 
@@ -125,7 +131,7 @@ class _Reader:
         except ValueError:
             value = math.nan
         if math.isfinite(value) or (infinite and value == -math.inf):
-            return value
+            return value + 0.0  # -0 is 0: a bin that begins there has one name
         raise self._error(number, show(text), "a number")
 
     def _close(self) -> None:
@@ -141,13 +147,16 @@ class _Reader:
             begin=np.array(columns.get("begin", []), np.float32),
             **{key: np.array(columns.get(key, []), kind) for key, kind in NUMBERS.items()},
         )
-        if problem := one.validate():
-            raise self._error(self.place[one.feature], f"{show(one.feature)} with {problem[0]}", problem[1])
+        if wrong := one.misplaced():
+            j, found, expected = wrong
+            raise self._error(self.lines[j], found, expected)
         self.done.append(one)
-        self.rows = []
+        self.rows, self.lines = [], []
 
     def finish(self) -> list[FeatureBins]:
         self._close()
+        if not self.done:
+            raise self._error(0, "no feature", "feature NAME ..., and its bins")
         return self.done
 
     def _error(self, number: int, found: str, expected: str, hint: str = "") -> FormatError:

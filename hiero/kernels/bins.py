@@ -29,7 +29,7 @@ def bins_kernel(value, bins, first_sparse, sparse_name, sparse_value, out_first,
     sparse_value  float32
     out_first     int64 [R + 1]   written
     out_name      int32           written; has room for what the rules have, and for each rule and feature
-                                  2 * overlap + 1 bins more
+                                  2 * overlap + 1 bins more, or as many as there are
     out_value     float32         written; as long
 
     Returns where a value that is no number was found, k * R + r, after which nothing more is written; or -1.
