@@ -165,8 +165,6 @@ def _extract(args: argparse.Namespace) -> int:
         raise UsageError(f"argument --held-out-every: found {every}, expected 2 or more")
     if args.held_out is None and args.held_out_every is not None:
         raise UsageError("argument --held-out-every: expected --held-out with it")
-    if args.held_out == args.output:
-        raise UsageError(f"argument --held-out: found {args.held_out}, which -o is as well")
     _announce_compiling(args)
     from hiero.reorder.examples import extract_examples
 

@@ -26,10 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.errors import show
 from hiero.formats.growing import GrowingArray
 from hiero.formats.mapped import META, Kind
 from hiero.symbols import WordTable
 
+NUM_CLASSES = 3
 Shape = tuple[type[np.generic], int]
 _TABLE: dict[str, Shape] = {"pool": (np.uint8, 1), "first": (np.int64, 1), "slot": (np.int32, 1)}
 _WORDS: dict[str, Shape] = {
@@ -107,7 +109,7 @@ class ExampleWriter:
 
     def __init__(self, files: Mapping[str, GrowingArray]) -> None:
         self._files = files
-        self.classes = np.zeros(3, np.int64)
+        self.classes = np.zeros(NUM_CLASSES, np.int64)
         self._num_features = 0
         files["first"].append(np.zeros(1, np.int64))
 
@@ -125,7 +127,7 @@ class ExampleWriter:
         values: tuple[npt.NDArray[Any], ...] = (first, feature, label, pair, source)
         for name, each in zip(_ROWS, values, strict=True):
             self._files[name].append(each)
-        self.classes += np.bincount(label, minlength=3)
+        self.classes += np.bincount(label, minlength=NUM_CLASSES)
 
 
 @contextlib.contextmanager
@@ -167,3 +169,10 @@ def check_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None:
     for name, shape in wanted.items():
         if not isinstance(meta.get(name), shape):
             raise kind.broken(path / META, f"no {name}", f"a {kind.name}")
+    counts = meta["classes"]
+    if len(counts) != NUM_CLASSES or any(type(count) is not int or count < 0 for count in counts):
+        raise kind.broken(path / META, f"classes {show(str(counts))}", "how many examples are in each of 3")
+    for side in ("source", "target"):
+        words = meta["frequent"].get(side)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise kind.broken(path / META, f"no frequent words of the {side} side", f"a {kind.name}")

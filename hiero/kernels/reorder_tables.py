@@ -13,7 +13,6 @@ from hiero._jit import kernel, leaf
 from hiero.symbols import hash_bytes
 
 MONOTONE, SWAP, OTHER = 0, 1, 2
-NUM_CLASSES = 3
 
 # Kinds. From AROUND on: the word before a block, the word after it, the one before that, and so on.
 BIAS, PAIR, FIRST_WORD, LAST_WORD, AROUND = 0, 1, 2, 3, 4

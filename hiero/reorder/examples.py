@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bitext.corpus import Bitext, Text, read_bitext
-from hiero.errors import ConfigError, HieroError
+from hiero.errors import ConfigError, FormatError, HieroError
 from hiero.formats.orientations import (
     EXAMPLES,
     ExampleWriter,
@@ -143,9 +143,16 @@ def extract_examples(
     config, watch = config or ExampleConfig(), watch or Nobody()
     if held_out is not None and every < 2:
         raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
-    if held_out is not None and Path(held_out) == Path(output):
-        raise ConfigError(f"held_out: found {held_out}, which the other examples are written to")
+    if held_out is not None:
+        one, other = Path(held_out).resolve(), Path(output).resolve()
+        if one == other or one in other.parents or other in one.parents:
+            raise ConfigError(f"held_out: found {held_out}, expected a place apart from {output}")
     bitext = read_bitext(source, target)
+    if held_out is not None and bitext.num_pairs < every:
+        hint = f"one in {every} is to be held out: hold out more, or none"
+        raise FormatError(
+            source, 0, found=f"{bitext.num_pairs} lines", expected=f"{every} or more", hint=hint
+        )
     links = read_alignment(alignment)
     check_alignment(links, bitext.src.length, bitext.tgt.length, alignment)
     most = max(bitext.src.num_words, bitext.tgt.num_words)
@@ -155,6 +162,12 @@ def extract_examples(
     watch.begin(2 * bitext.num_pairs, "reorder extract")
     counted = maker.count(watch)
     features, num_rare = _chosen(counted, config.min_count, bitext)
+    if num_rare and not len(features.key):
+        most = int(counted.times.max())
+        hint = f"the most frequent one has {most}: with fewer for min_count, there are some"
+        raise HieroError(
+            f"{source}: found no feature of {config.min_count} examples, expected some ({hint})"
+        )
     settings = asdict(config)
     meta = {
         "settings": settings,
@@ -172,6 +185,8 @@ def extract_examples(
         num_train = int(writers[0].classes.sum())
         if not num_train:
             raise HieroError(f"{alignment}: found no phrase pair, expected links between words")
+        if held_out is not None and not writers[1].classes.any():
+            raise HieroError(f"{alignment}: found no phrase pair to hold out, expected links between words")
     num_held_out = int(writers[1].classes.sum()) if held_out is not None else 0
     mono, swap, other = writers[0].classes.tolist()
     return Summary(

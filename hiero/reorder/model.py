@@ -27,7 +27,7 @@ from hiero.kernels.reorder_learn import gather_counts_kernel, log_probs_kernel
 from hiero.kernels.reorder_tables import Counts
 from hiero.reorder.examples import Examples, check_features, slots_of
 from hiero.reorder.learning import Learned
-from hiero.reorder.settings import CLASSES, ExampleConfig, LearnConfig
+from hiero.reorder.settings import ExampleConfig, LearnConfig
 from hiero.symbols import WordTable, read_only
 
 Floats = npt.NDArray[np.float64]
@@ -199,8 +199,6 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
         smoothing = float(learning["smoothing"])
     except (TypeError, KeyError, ValueError, ConfigError):
         raise kind.broken(path / META, "settings that make no sense", f"a {kind.name}") from None
-    if len(classes) != len(CLASSES):
-        raise kind.broken(path / META, f"{len(classes)} classes", f"{len(CLASSES)}")
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
         pair, source = (
