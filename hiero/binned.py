@@ -90,10 +90,12 @@ class Binned:
         )
 
 
-def not_a_number(feature: str, value: float, table: RuleTable, rule: int, symbols: Symbols) -> HieroError:
+def not_a_number(
+    feature: str, value: float, table: RuleTable, rule: int, symbols: Symbols, expected: str = "a number"
+) -> HieroError:
     """What is said of a value that belongs in no bin."""
     text = repr(Rule(RuleBatch(table.rules, table.columns, symbols), rule))
-    return HieroError(f"{feature}: found {value} in the rule {text}, expected a number")
+    return HieroError(f"{feature}: found {value} in the rule {text}, expected {expected}")
 
 
 def features_of(source: GrammarSource) -> frozenset[int] | None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from hiero.bins import FeatureBins
 from hiero.config import Config, open_sources, with_bundled
-from hiero.errors import ConfigError, did_you_mean
+from hiero.errors import ConfigError, FormatError, did_you_mean
 from hiero.formats.bins import write_bins
 from hiero.sections import TRAIN
 from hiero.symbols import Symbols
@@ -36,6 +36,17 @@ class Binning:
         if self.settings.on not in config.data:
             near = did_you_mean(self.settings.on, config.data) if config.data else "there is none in data"
             raise self._error("on", f"unknown set {self.settings.on!r}; {near}")
+        for feature in self.settings.features:
+            if feature in config.features.transform:
+                expected = f"{feature} in one of them"
+                raise self._error(
+                    f"features: {feature}", f"found it in features: transform, too, expected {expected}"
+                )
+        if self.settings.leave_one_out and len(config.indexes) != 1:
+            found = f"found true with {len(config.indexes) or 'no'} indexes"
+            raise self._error(
+                "leave_one_out", f"{found}, expected one index of a bitext that has the sentences"
+            )
         source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
         # Grammars that sentences name are beside the text, unless the configuration says where they are.
         own = any(entry.per_sentence is not None for entry in config.grammar)
@@ -51,6 +62,8 @@ class Binning:
         symbols = Symbols()
         sources = open_sources(self.config, symbols)
         segments = read_segments(self.files)
+        if not segments:
+            raise FormatError(self.files.source, 0, found="no sentences", expected="some")
         watch.begin(len(segments), "bins")
         return learn_bins(
             self.settings, sources, symbols, segments, threads=threads, advance=watch.advance, say=watch.say

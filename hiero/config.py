@@ -78,6 +78,12 @@ class Config:
         return not self.grammar and not self.lm and self.weights is None
 
     @property
+    def indexes(self) -> list[str]:
+        """The indexes of a bitext among the grammars."""
+        named = ((section.index, section.path) for section in self.grammar)
+        return [str(index or path) for index, path in named if index is not None or (path and is_index(path))]
+
+    @property
     def model_files(self) -> list[str]:
         """The files and directories that the model is loaded from."""
         named = [section.path or section.index for section in self.grammar]

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hiero.bins import WORDS
 from hiero.bitext.discounts import FALLBACK
 from hiero.bitext.limits import ExtractConfig
 from hiero.errors import ConfigError, show
@@ -17,6 +18,7 @@ from hiero.evaluation import EvalConfig
 from hiero.grammarformat import GrammarFormat
 from hiero.prep import PrepConfig
 from hiero.reorder.settings import ExampleConfig, LearnConfig
+from hiero.tune.settings import Pull
 
 TRAIN = "train"
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -108,6 +110,11 @@ class FeaturesSection:
     reordering: Paths | None = None  # orientation models of hiero reorder train: one, or one of each kind
     cdec_names: bool = False  # write names as cdec spells them, also where two features then share one
 
+    def __post_init__(self) -> None:
+        if WORDS in self.transform:
+            found = f"transform: found {WORDS}, which is of no grammar"
+            raise ConfigError(f"{found}, expected columns of grammars (it can be put into bins)")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GridSection:
@@ -117,7 +124,7 @@ class GridSection:
     bits: list[int] = field(default_factory=list)
     overlap: list[int] = field(default_factory=list)
     # of tune
-    neighbours: list[str] = field(default_factory=list)
+    neighbours: list[Pull] = field(default_factory=list)
     beta: list[float] = field(default_factory=list)
     gamma: list[float] = field(default_factory=list)
     l1: list[float] = field(default_factory=list)

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hiero.bitext.extract import Extractor
-from hiero.bitext.index import is_index, open_index
+from hiero.bitext.index import open_index
 from hiero.bitext.limits import ExtractConfig
 from hiero.config import MADE_BY_RUN, Config, config_of, make_model, with_bundled
 from hiero.errors import ConfigError, FormatError, HieroError, did_you_mean
@@ -130,9 +130,9 @@ class Tuning:
             self._check_made()
         self.files = self._set("on", self.settings.on)
         self.held_out = self._held_out()
-        if self.settings.leave_one_out and not self._indexes():
+        if self.settings.leave_one_out and not self.config.indexes:
             raise self._error("leave_one_out", "found true, expected a grammar that is an index with it")
-        if len(self._indexes()) > 1 and self.settings.leave_one_out:
+        if len(self.config.indexes) > 1 and self.settings.leave_one_out:
             raise self._error("leave_one_out", "found several indexes, expected one that has the sentences")
         if self.settings.start not in STARTS and not Path(self.settings.start).is_file():
             expected = f"expected {', '.join(STARTS)} or a file of weights"
@@ -199,13 +199,6 @@ class Tuning:
         if name == self.settings.on:
             raise self._error("held_out", f"found {name}, which is learnt from, expected another set")
         return self._set("held_out", name)
-
-    def _indexes(self) -> list[str]:
-        """The bitext indexes among the grammars."""
-        entries = self.config.grammar
-        return [
-            str(e.index or e.path) for e in entries if e.index is not None or (e.path and is_index(e.path))
-        ]
 
     # ---- what the answer depends on
 
@@ -340,8 +333,8 @@ class Tuning:
 
     def _check_index(self, loop: Loop, say: Callable[[str], None]) -> None:
         """A sentence that rules are extracted from must be left out when it is learnt from."""
-        indexes, segments = self._indexes(), loop.set.segments
-        for path in indexes:
+        segments = loop.set.segments
+        for path in self.config.indexes:
             extractor = Extractor(open_index(path), ExtractConfig())
             some = [number for number in range(min(SOME, len(segments))) if segments[number].words]
             same = [extractor.is_sentence(number, segments[number].words) for number in some]

@@ -147,6 +147,10 @@ def test_other_bins_are_another_run(world: Tuning, capfd: Capture) -> None:
             "bins: found without features: bins, expected the path of a file",
         ),
         (
+            {"features": {"transform": {"WordPenalty": "drop"}}},
+            "features: transform: found WordPenalty, which",
+        ),
+        (
             {"bins": {"features": {"H": {"of": "log"}}}},
             "bins: features: H: of: found 'log', expected one of given",
         ),
@@ -176,6 +180,14 @@ def test_settings_that_make_no_sense(
             1,
             "bins: features: WordPenalty: found the value 1 in all of 8 rules",
         ),
+        (["--features", "H,H=count"], 2, "argument --features: found H twice, expected it once"),
+        (["--features", "=count"], 2, "argument --features: found '=count', expected NAME or NAME=given|"),
+        (["--features", "H="], 2, "argument --features: found 'H=', expected NAME or NAME=given|"),
+        (
+            ["--features", "H", "--leave-one-out"],
+            1,
+            "bins: leave_one_out: found true with no indexes, expected one index of a bitext that has the",
+        ),
         (["--features", "H", "-j", "0"], 2, "argument -j: found 0, expected at least 1"),
         (
             ["--features", "H", "-i", "x", "--on", "dev"],
@@ -195,6 +207,19 @@ def test_mistakes_on_the_command_line(
     assert captured.err.count("\n") == 1
     assert message in captured.err
     assert not path.exists()
+
+
+def test_a_feature_is_put_into_bins_or_transformed(world: Tuning, capfd: Capture) -> None:
+    world.set(features={"transform": {"H": "drop"}})
+    assert main(["bins", "learn", "-c", str(world.path), "--features", "H", "-o", "-"]) == 1
+    expected = f"{world.path}: bins: features: H: found it in features: transform, too, expected H in one"
+    assert expected in capfd.readouterr().err
+
+
+def test_no_sentences(world: Tuning, capfd: Capture) -> None:
+    empty = world.file("empty", [])
+    assert main(["bins", "learn", "-c", str(world.path), "--features", "H", "-i", str(empty), "-o", "-"]) == 1
+    assert capfd.readouterr().err == f"{empty}: found no sentences, expected some\n"
 
 
 def test_without_a_configuration(world: Tuning, capfd: Capture) -> None:

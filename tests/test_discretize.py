@@ -219,6 +219,34 @@ def test_infinite_values_are_named_with_their_rule() -> None:
     assert str(error.value) == "C: found inf in the rule [X] ||| a ||| b, expected a number"
 
 
+def test_values_that_are_no_counts_are_named_with_their_rule() -> None:
+    """Below 0 they would come to be one value."""
+    rules = ["[X] ||| a ||| b ||| C=1", "[X] ||| a ||| c ||| C=-2", "[X] ||| a ||| d ||| C=-3"]
+    with pytest.raises(HieroError) as error:
+        learn({"features": {"C": {"of": "count"}}}, "a", rules=rules)
+    assert str(error.value).startswith(
+        "C: found -2.0 in the rule [X] ||| a ||| c, expected log10(1 + c) of a"
+    )
+    assert len(learn({"features": {"C": {}}}, "a", rules=rules)[0]) == 3
+
+
+@pytest.mark.parametrize("zeros", [("0", "-0"), ("-0", "0"), ("-0", "-0")])
+def test_minus_0_is_0(zeros: tuple[str, str]) -> None:
+    rules = [f"[X] ||| a ||| b{k} ||| F={zero}" for k, zero in enumerate(zeros)]
+    (found,) = learn({"features": {"F": {}}}, "a", rules=[*rules, "[X] ||| a ||| c ||| F=-1"])
+    assert found.names == ["F_bin1_-inf", "F_bin2_0"]
+    assert found.rules.tolist() == [1, 2]
+
+
+def test_a_feature_whose_rules_no_sentence_has() -> None:
+    """Though a grammar of which no rule is used knows it."""
+    symbols = Symbols()
+    sources = [RuleList(symbols, RULES), RuleList(symbols, ["[X] ||| z ||| Z ||| Far=1"])]
+    config = BinsConfig(features={"Far": FeatureConfig()})
+    with pytest.raises(HieroError, match=r"^bins: features: 'Far': no rule has it; one of C, One, P, Two"):
+        learn_bins(config, sources, symbols, [parse_segment("a")])
+
+
 def test_no_rules_at_all() -> None:
     with pytest.raises(HieroError, match="bins: found no rules for 2 sentences, expected some"):
         learn({"features": {"P": {}}}, "x", "y")
@@ -234,10 +262,16 @@ def test_settings_of_one_feature_win() -> None:
     ("keys", "message"),
     [
         ({"bits": 0}, "bits: found 0, expected 1 to 16"),
-        ({"overlap": -1}, "overlap: found -1, expected 0 or more"),
+        ({"overlap": -1}, "overlap: found -1, expected 0 to 1000"),
+        ({"overlap": 1001}, "overlap: found 1001, expected 0 to 1000"),
     ],
 )
 def test_settings_that_make_no_sense(keys: dict[str, Any], message: str) -> None:
     for kind in (BinsConfig, FeatureConfig):
         with pytest.raises(ConfigError, match=message):
             kind(**keys)
+
+
+def test_the_number_of_words_is_no_logarithm() -> None:
+    with pytest.raises(ConfigError, match=r"^features: WordPenalty: of: found count, expected given: it is a"):
+        BinsConfig(features={WORDS: FeatureConfig(of="count")})

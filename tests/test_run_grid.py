@@ -118,6 +118,10 @@ def test_labels_and_tables() -> None:
         ({"grid": {"bits": [0]}}, "grid: bits=0: bits: found 0, expected 1 to 16"),
         ({"grid": {"beta": [1, -1]}}, "grid: beta=-1: beta: found -1, expected 0 or more"),
         ({"grid": {"beta": [1, 1.0]}}, "grid: found beta=1 twice, expected different values"),
+        (
+            {"grid": {"neighbours": ["none", "line"]}},
+            "grid: neighbours: entry 2: found 'line', expected one of",
+        ),
         ({"grid": {"beat": [1]}}, "grid: unknown key 'beat'; did you mean 'beta'?"),
         (
             {"weights": {"path": "weights"}},

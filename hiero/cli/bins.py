@@ -159,7 +159,7 @@ def _config(args: argparse.Namespace) -> Config:
         key: getattr(args, key) for key in ("on", "bits", "overlap", "keep", "leave_one_out")
     }
     if args.features is not None:
-        given["features"] = dict(_feature(text) for text in args.features.split(",") if text.strip())
+        given["features"] = _features(args.features)
     bins = dataclasses.replace(bins, **{key: value for key, value in given.items() if value is not None})
     if args.grammar:
         config = dataclasses.replace(config, grammar=[GrammarSection(path=path) for path in args.grammar])
@@ -171,8 +171,19 @@ def _config(args: argparse.Namespace) -> Config:
     return dataclasses.replace(config, bins=bins, features=features)
 
 
+def _features(text: str) -> dict[str, FeatureConfig]:
+    found: dict[str, FeatureConfig] = {}
+    for name, settings in map(_feature, filter(str.strip, text.split(","))):
+        if name in found:
+            raise UsageError(f"argument --features: found {name} twice, expected it once")
+        found[name] = settings
+    return found
+
+
 def _feature(text: str) -> tuple[str, FeatureConfig]:
-    name, _, of = text.strip().partition("=")
-    if of and of not in OF:
+    name, equals, of = text.strip().partition("=")
+    if name and not equals:
+        return name, FeatureConfig()
+    if not name or of not in OF:
         raise UsageError(f"argument --features: found {text.strip()!r}, expected NAME or NAME={'|'.join(OF)}")
-    return name, FeatureConfig(of=of) if of else FeatureConfig()
+    return name, FeatureConfig(of=of)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hiero.bins import Of
+from hiero.bins import WORDS, Of
 from hiero.errors import ConfigError
 
 MOST_BITS = 16
+MOST_OVERLAP = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,11 @@ class BinsConfig:
 
     def __post_init__(self) -> None:
         _check(self.bits, self.overlap)
+        if "" in self.features:
+            raise ConfigError("features: found no name, expected one of a column of a grammar")
+        if WORDS in self.features and self.features[WORDS].of != "given":
+            found = f"found {self.features[WORDS].of}"
+            raise ConfigError(f"features: {WORDS}: of: {found}, expected given: it is a number of words")
 
     def settings_of(self, feature: str) -> FeatureConfig:
         """Those of one feature, with nothing left out."""
@@ -51,5 +57,5 @@ class BinsConfig:
 def _check(bits: int | None, overlap: int | None) -> None:
     if bits is not None and not 1 <= bits <= MOST_BITS:
         raise ConfigError(f"bits: found {bits}, expected 1 to {MOST_BITS}")
-    if overlap is not None and overlap < 0:
-        raise ConfigError(f"overlap: found {overlap}, expected 0 or more")
+    if overlap is not None and not 0 <= overlap <= MOST_OVERLAP:
+        raise ConfigError(f"overlap: found {overlap}, expected 0 to {MOST_OVERLAP}")

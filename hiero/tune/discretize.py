@@ -150,7 +150,8 @@ def learn_bins(
             histograms[feature].add(value, count)
         advance(1)
     if not num_rules:
-        raise HieroError(f"bins: found no rules for {len(segments)} sentences, expected some")
+        hint = "are grammar and text of the same language, and prepared alike?"
+        raise HieroError(f"bins: found no rules for {len(segments)} sentences, expected some ({hint})")
     learnt = []
     for feature, histogram in histograms.items():
         histogram.settle()
@@ -179,20 +180,27 @@ class _Counter:
         num_rules, parts = 0, {feature: [np.zeros(0, np.float32)] for feature in self.config.features}
         for source, known in self.sources:
             table = source.rules_for(src, segment.attributes)
+            if not table.num_rules:
+                continue
             num_rules += table.num_rules
             self.seen.update(table.columns, np.unique(table.rules.sparse_name).tolist())
             for feature, values in parts.items():
-                if table.num_rules and (feature == WORDS or known is None or self.id[feature] in known):
+                if feature == WORDS or known is None or self.id[feature] in known:
                     values.append(self._values(feature, table))
         counted = {f: np.unique(np.concatenate(v), return_counts=True) for f, v in parts.items()}
         return num_rules, {f: (value, count.astype(np.int64)) for f, (value, count) in counted.items()}
 
     def _values(self, feature: str, table: RuleTable) -> Floats:
-        values = raw_values(self.config.features[feature].of, column_of(table, feature, self.id[feature]))
+        of, column = self.config.features[feature].of, column_of(table, feature, self.id[feature])
+        values = raw_values(of, column)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             raise not_a_number(feature, float(values[wrong[0]]), table, int(wrong[0]), self.symbols)
-        return values
+        if of == "count" and len(values) and values.min() < 0:
+            # All that is below 0 would come to be the same.
+            r, expected = int(values.argmin()), "log10(1 + c) of a count c (of: given takes all numbers)"
+            raise not_a_number(feature, float(column[r]), table, r, self.symbols, expected)
+        return values + np.float32(0)  # -0 is 0
 
     def names(self) -> Iterable[str]:
         """All features that the rules had."""

@@ -12,6 +12,7 @@ from hiero.errors import ConfigError
 Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
 Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
+Pull = Literal["none", "linear", "monotone"]  # of neighbouring bins towards a line, towards rising or falling
 
 STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
 REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # those that take further terms
@@ -73,7 +74,7 @@ class TuneConfig:
     l1: float | None = None
     epsilon: float = 0.0  # of adagrad, added to the root of the summed squares; Phrasal: 1e-3
     # Bins of discretised features (features: bins): neighbours pull at each other
-    neighbours: Literal["none", "linear", "monotone"] = "none"  # towards a line, or towards rising or falling
+    neighbours: Pull = "none"
     beta: float = 1.0  # how much
     gamma: float = 2.0  # monotone: how sudden the pull is where order is lost
     variant: Literal["paper", "released"] = "paper"  # released: as the program of the paper's authors has it
