@@ -25,6 +25,7 @@ from hiero.kernels.reorder_tables import (
 
 UNKNOWN = -1  # of a word: the model does not know it
 LN_10 = math.log(10.0)
+NUM_CLASSES = 3
 FAR = 50.0  # units of score beyond which a class no longer counts beside another
 
 
@@ -226,17 +227,12 @@ def weigh_places_kernel(model, src, out_start, out_end):
 
 
 @leaf
-def put_classes(names, x, y, z, out_id, out_value, n):
-    """Write those of three values that are not 0; returns the next row."""
-    if x != 0.0:
-        out_id[n], out_value[n] = names[0], x
-        n += 1
-    if y != 0.0:
-        out_id[n], out_value[n] = names[1], y
-        n += 1
-    if z != 0.0:
-        out_id[n], out_value[n] = names[2], z
-        n += 1
+def put_totals(names, total, out_id, out_value, n):
+    """Write those that are not 0; returns the next row."""
+    for k in range(total.shape[0]):
+        if total[k] != 0.0:
+            out_id[n], out_value[n] = names[k], total[k]
+            n += 1
     return n
 
 
@@ -267,29 +263,31 @@ def source_shares(model, src, low, high):
 
 @kernel
 def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
-    """The features of rule applications: log10 of the probability of each class that their blocks have.
+    """The features of rule applications: log10 of the probability of each class that their blocks have, and how
+    many blocks have it.
 
     batch                  EdgeBatch
     blocks, base           Blocks, and of ``weigh_blocks_kernel``
     at_start, at_end       of ``weigh_places_kernel``
-    names                  int32 [3]      ids of the features
+    names                  int32 [6]      ids of the features: log10, and numbers
     out_first              int64 [P + 1]  written
-    out_id, out_value      int32, float64 [3 * P]  written; the length of the rows together is returned
+    out_id, out_value      int32, float64 [6 * P]  written; the length of the rows together is returned
 
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block = batch.start, batch.split, blocks.block
-    total = np.zeros(3)
+    total = np.zeros(2 * NUM_CLASSES)
     # What was said last of each gap: rules with one source side are applied to one place one after the other.
     last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
     out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
-        total[0], total[1], total[2] = 0.0, 0.0, 0.0
+        total[:] = 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
             low, high = span_of_block(start, split, p, block, n)
             label, gap = block[n, CLASS], block[n, LOW_RUN]
+            total[NUM_CLASSES + label] += 1.0
             is_gap = block[n, GAP] == 1
             if is_gap and last[gap, 0] == low and last[gap, 1] == high and last[gap, 2] == label:
                 total[label] += said[gap]
@@ -303,7 +301,7 @@ def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_firs
             total[label] += value
             if is_gap:
                 last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
-        used = put_classes(names, total[0], total[1], total[2], out_id, out_value, used)
+        used = put_totals(names, total, out_id, out_value, used)
         out_first[p + 1] = used
     return used
 
@@ -319,15 +317,16 @@ def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, o
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block, src = batch.start, batch.split, blocks.block, batch.src
-    total = np.zeros(3)
+    total = np.zeros(2 * NUM_CLASSES)
     last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
     out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
-        total[0], total[1], total[2] = 0.0, 0.0, 0.0
+        total[:] = 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
             label, gap = block[n, CLASS], block[n, LOW_RUN]
+            total[NUM_CLASSES + label] += 1.0
             if block[n, GAP] == 0:
                 total[label] += base[n, label]
                 continue
@@ -337,6 +336,6 @@ def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, o
                 share = a if label == MONOTONE else (b if label == SWAP else c)
                 last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, math.log10(share)
             total[label] += said[gap]
-        used = put_classes(names, total[0], total[1], total[2], out_id, out_value, used)
+        used = put_totals(names, total, out_id, out_value, used)
         out_first[p + 1] = used
     return used

@@ -34,14 +34,19 @@ Ints = npt.NDArray[np.int32]
 
 
 class Reordering:
-    """The ``EdgeFeature`` of an orientation model: log10 of the probability of each class that is used."""
+    """The ``EdgeFeature`` of an orientation model.
+
+    For each class log10 of its probability, summed over the blocks that have it, and the number of these: so
+    that a liking for swaps need not be said by the weight of what the model knows of them.
+    """
 
     def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
         self.model, self.symbols = model, symbols
         is_classifier = isinstance(model, Classifier)
         self.name = "reordering" if is_classifier else "lexical_reordering"
         stem = "Reordering" if is_classifier else "LexicalReordering"
-        self._names = [f"{stem}Monotone", f"{stem}Swap", f"{stem}Other"]
+        classes = [f"{stem}{name}" for name in ("Monotone", "Swap", "Other")]
+        self._names = [*classes, *(f"{name}Blocks" for name in classes)]
         self._ids = read_only(symbols.names.intern_all(name.encode() for name in self._names))
         self._src, self._tgt = read_only(np.empty(0, np.int32)), read_only(np.empty(0, np.int32))
         self._code = read_only(np.empty(0, np.uint64))
@@ -60,7 +65,8 @@ class Reordering:
         rules = Rules._make(read_only(array) for array in rules)
         num_edges = len(batch.rule)
         first = np.empty(num_edges + 1, np.int64)
-        ids, value = np.empty(3 * num_edges, np.int32), np.empty(3 * num_edges)
+        most = len(self._names) * num_edges
+        ids, value = np.empty(most, np.int32), np.empty(most)
         blocks = cut_rules_kernel(batch.rule, rules)
         base = np.zeros((len(blocks.rule), 3))
         if isinstance(self.model, Classifier):

@@ -385,8 +385,12 @@ def block_shares(
 
 
 def edge_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judge) -> list[float]:  # type: ignore[no-untyped-def]
-    """log10 of the probabilities of the classes used; ``judge`` says those of a block and its span."""
-    total = [0.0] * 3
+    """log10 of the probabilities of the classes used, and the numbers of their blocks.
+
+    ``judge`` says the probabilities of a block and its span.
+    """
+    total, count = [0.0] * 3, [0.0] * 3
     for block, label in blocks(rule):
         total[label] += math.log10(judge(block, source_span(rule, block, start, gaps))[label])
-    return total
+        count[label] += 1
+    return [*total, *count]
