@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hiero.cli.main import main
-from hiero.errors import FormatError
+from hiero.errors import FormatError, HieroError
 from hiero.formats.settings import write_settings
-from hiero.reorder.examples import open_examples
+from hiero.reorder.evaluate import evaluate
+from hiero.reorder.examples import Rows, open_examples
 from hiero.reorder.model import Classifier, Lexicalised, check_language, open_model
 from tests.reorder_worlds import write_bitext
 
@@ -185,10 +187,6 @@ def test_an_alignment_that_does_not_fit(
 
 
 def test_a_model_of_another_language(made: Path) -> None:
-    from dataclasses import replace
-
-    from hiero.errors import HieroError
-
     model = open_model(made / "dual")
     assert isinstance(model, Classifier)
     frequent = [f"wort{n}" for n in range(40)]
@@ -201,6 +199,13 @@ def test_a_model_of_another_language(made: Path) -> None:
     check_language(model, "source", words | {word.encode() for word in frequent[:8]})
     check_language(model, "source", set(list(words)[:100]))  # too small to tell
     check_language(model, "target", words)
+
+
+def test_no_examples_are_no_test(made: Path) -> None:
+    held = open_examples(made / "held")
+    nothing = Rows(*(array[: k == 0] for k, array in enumerate(held.rows)))
+    with pytest.raises(HieroError, match="held: found no examples, expected some"):
+        evaluate(open_model(made / "dual"), replace(held, rows=nothing))
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,6 @@ def _eval(args: argparse.Namespace) -> int:
     from hiero.reorder.model import Classifier, open_model
 
     examples, model = open_examples(args.examples), open_model(args.model)
-    if not examples.rows.size:
-        raise ConfigError(f"{args.examples}: found no examples, expected some")
     evaluations = [evaluate(model, examples)]
     evaluations += [evaluate(open_model(path), examples) for path in args.against]
     evaluations.append(evaluate_majority(model, examples))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.errors import HieroError
 from hiero.reorder.examples import Examples
 from hiero.reorder.learning import AT_ONCE
 from hiero.reorder.model import Classifier, Lexicalised, Model
@@ -79,6 +80,8 @@ class Evaluation:
 def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     """Classify examples by a model."""
     model.check(examples)
+    if not examples.rows.size:
+        raise HieroError(f"{examples.path}: found no examples, expected some")
 
     def parts() -> Iterator[tuple[int, Floats]]:
         for begin in range(0, examples.rows.size, AT_ONCE):
