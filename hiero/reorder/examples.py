@@ -144,8 +144,8 @@ def extract_examples(
     if held_out is not None and every < 2:
         raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
     if held_out is not None:
-        one, other = Path(held_out).resolve(), Path(output).resolve()
-        if one == other or one in other.parents or other in one.parents:
+        there, here = Path(held_out).resolve(), Path(output).resolve()
+        if there == here or there in here.parents or here in there.parents:
             raise ConfigError(f"held_out: found {held_out}, expected a place apart from {output}")
     bitext = read_bitext(source, target)
     if held_out is not None and bitext.num_pairs < every:
@@ -165,9 +165,7 @@ def extract_examples(
     if num_rare and not len(features.key):
         most = int(counted.times.max())
         hint = f"the most frequent one has {most}: with fewer for min_count, there are some"
-        raise HieroError(
-            f"{source}: found no feature of {config.min_count} examples, expected some ({hint})"
-        )
+        raise HieroError(f"{source}: found no feature of {config.min_count} examples, expected some ({hint})")
     settings = asdict(config)
     meta = {
         "settings": settings,
