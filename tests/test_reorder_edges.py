@@ -270,7 +270,7 @@ def test_a_model_scores_what_its_features_add_up_to(models: tuple[Classifier, Le
         assert total == pytest.approx(one.score, rel=1e-6)
     # The verb comes between its noun phrases, as in the examples.
     assert found[0].text == "that dog sees cat ."
-    # The noun phrases after "dass", and the full stop by glue, are monotone; the verb is far from the first noun
+    # What comes after "dass", and the full stop by glue, is monotone; the verb is far from the first noun
     # phrase, and changes places with the second.
     blocks = {c: found[0].features[f"Reordering{c}Blocks"] for c in ("Monotone", "Swap", "Other")}
     assert blocks == {"Monotone": 2, "Swap": 1, "Other": 1}

@@ -263,8 +263,8 @@ def source_shares(model, src, low, high):
 
 @kernel
 def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
-    """The features of rule applications: log10 of the probability of each class that their blocks have, and how
-    many blocks have it.
+    """The features of rule applications: log10 of the probability of each class that their blocks have, and
+    how many have it.
 
     batch                  EdgeBatch
     blocks, base           Blocks, and of ``weigh_blocks_kernel``
