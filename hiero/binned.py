@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,8 @@ from hiero.rulecache import row_of_entry
 from hiero.symbols import Symbols, read_only
 
 Column = npt.NDArray[np.float32]
+
+_INDICATOR = re.compile(r"(.+)_bin\d+(?:x\d+)?_(?:-inf|-?\d[-+.e\d]*)")  # FeatureBins.names
 
 
 class Binned:
@@ -144,3 +147,36 @@ def check_features(bins: Sequence[FeatureBins], sources: Sequence[GrammarSource]
         if one.feature != WORDS and one.feature not in names:
             near = did_you_mean(one.feature, [*names, WORDS])
             raise ConfigError(f"features: bins of {one.feature!r}, which no grammar has; {near}")
+
+
+def check_weights(
+    bins: Sequence[FeatureBins],
+    sources: Sequence[GrammarSource],
+    symbols: Symbols,
+    weights: Mapping[str, float],
+    path: str,
+) -> None:
+    """Refuse weights of which those of a feature's bins, though there are some, fit none of the bins in use.
+
+    They would do nothing, and the feature, which they were learnt to take the place of, something or nothing.
+    """
+    found: dict[str, str] = {}  # to each feature that they have bins of, the name of a weight
+    for entry in symbols.names.entries():
+        if b"_bin" in entry and (match := _INDICATOR.fullmatch(entry.decode("utf-8", "replace"))):
+            if weights.get(match[0], 0.0):
+                found.setdefault(match[1], match[0])
+    if not found:
+        return
+    known = [features_of(source) for source in sources]
+    columns = {symbols.names.text(name) for some in known if some is not None for name in some}
+    chosen = {one.feature: one for one in bins if len(one)}
+    for feature, name in found.items():
+        if name in columns or feature not in {*columns, *chosen, WORDS}:
+            continue  # a feature of somebody's own, of such a name
+        one = chosen.get(feature)
+        if one is None:
+            expected = f"bins of {feature} (features: bins, or --bins)"
+            raise ConfigError(f"{path}: found a weight of {name}, expected {expected}")
+        if not any(weights.get(indicator, 0.0) for indicator in one.names):
+            expected = f"some of the bins in use, such as {one.names[-1]}"
+            raise ConfigError(f"{path}: found a weight of {name}, expected {expected}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero import bundled
-from hiero.binned import check_features
+from hiero.binned import check_features, check_weights
 from hiero.bins import FeatureBins
 from hiero.bitext.alignconfig import AlignConfig
 from hiero.bitext.extract import IndexSource
@@ -279,6 +279,7 @@ def make_model(
     # Where no grammars of sentences are asked for, there may be some, but need not be.
     asked_for = any(section.per_sentence is not None for section in config.grammar)
     check_features(bins, sources if asked_for else sources[:-1], symbols)
+    check_weights(bins, sources, symbols, given, "weights" if config.weights is None else config.weights.path)
     chosen = dataclasses.replace(chosen, bins=bins)
     return Model(symbols, sources, models, given, chosen, config.search)
 

@@ -369,6 +369,43 @@ def test_bins_of_a_feature_that_nobody_has(files: Path) -> None:
         hiero.load(rules=RULES, weights=WEIGHTS, bins=files / "my.bins")
 
 
+@pytest.mark.parametrize("name", ["P_bin2_0.25", "P_bin1x3_-inf", "P_bin4_1e-07", "WordPenalty_bin1_-inf"])
+def test_weights_of_bins_that_are_not_in_use(files: Path, name: str) -> None:
+    feature = name.split("_")[0]
+    found = rf"found a weight of {name}, expected"
+    with pytest.raises(
+        HieroError, match=rf"^weights: {found} bins of {feature} \(features: bins, or --bins\)$"
+    ):
+        hiero.load(rules=RULES, weights={name: 1.0, "C": 1.0})
+    if feature == "P":
+        with pytest.raises(
+            HieroError, match=rf"^weights: {found} some of the bins in use, such as P_bin3_0.5$"
+        ):
+            hiero.load(rules=RULES, weights={name: 1.0}, bins=files / "my.bins")
+    (files / "weights").write_text(f"{name} 1\n")
+    with pytest.raises(HieroError, match=rf"^{files}/weights: {found} bins of"):
+        hiero.load(rules=RULES, weights=files / "weights")
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"P_bin2_0.1": 1.0, "P_bin9_0.7": 1.0},  # of bins there were before, carried along
+        {"P_bin2_0.1": 0.0, "P_bin9_0.7": 0.0},
+        {"P_bin2_0.1": 1.0, "Mine_bin1_4": 1.0, "Q_bin_3": 1.0},
+    ],
+)
+def test_weights_that_are_fine(files: Path, weights: dict[str, float]) -> None:
+    hiero.load(rules=RULES, weights=weights, bins=files / "my.bins")
+
+
+def test_a_column_may_be_called_like_a_bin() -> None:
+    rule = "[X] ||| a ||| A ||| P=1 P_bin1_4=1"
+    best = hiero.load(rules=[rule], weights={"P_bin1_4": 1.0}).translate("a")
+    assert best is not None
+    assert best.score == 1.0
+
+
 def test_a_feature_is_transformed_once(files: Path) -> None:
     config: dict[str, Any] = {"features": {"transform": {"P": "drop"}, "bins": str(files / "my.bins")}}
     with pytest.raises(

@@ -273,5 +273,7 @@ def test_settings_that_make_no_sense(keys: dict[str, Any], message: str) -> None
 
 
 def test_the_number_of_words_is_no_logarithm() -> None:
-    with pytest.raises(ConfigError, match=r"^features: WordPenalty: of: found count, expected given: it is a"):
+    with pytest.raises(
+        ConfigError, match=r"^features: WordPenalty: of: found count, expected given: it is a"
+    ):
         BinsConfig(features={WORDS: FeatureConfig(of="count")})

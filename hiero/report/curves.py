@@ -173,7 +173,10 @@ def _bar(weight: float, weights: Floats) -> str:
 
 def write_pictures(curves: Sequence[Curve], folder: str | Path) -> list[Path]:
     """An SVG for each feature."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FormatError(folder, 0, found="a file", expected="a directory for pictures") from None
     paths = []
     for curve in curves:
         name = "".join(f"%{ord(c):02x}" if c in UNSAFE else c for c in curve.bins.feature)
