@@ -277,3 +277,33 @@ def test_a_model_scores_what_its_features_add_up_to(models: tuple[Classifier, Le
     none = hiero.load(rules=lines, weights={"a": 0.1, "PassThrough": -5.0, "Glue": -0.3})
     texts = {one.text: one.score for one in none.parse("dass hund katze sieht .").kbest(20)}
     assert texts["that dog sees cat ."] == pytest.approx(texts["that dog cat sees ."])
+
+
+def test_each_application_is_scored_once(
+    models: tuple[Classifier, Lexicalised, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them at once, before the search, whatever it pops."""
+    import hiero
+
+    asked: list[EdgeBatch] = []
+    rows = Reordering.rows
+
+    def counted(feature: Reordering, batch: EdgeBatch, rules: Rules) -> object:
+        asked.append(batch)
+        return rows(feature, batch, rules)
+
+    monkeypatch.setattr(Reordering, "rows", counted)
+    lines = [
+        "[X] ||| [X,1] [X,2] ||| [2] [1] ||| a=1",
+        "[X] ||| hund ||| dog ||| a=1 ||| 0-0",
+        "[X] ||| hund ||| hound ||| a=1 ||| 0-0",
+    ]
+    config = {"features": {"reordering": str(models[2] / "dual")}, "search": {"pop_limit": 0}}
+    model = hiero.load(config, rules=lines, weights={"a": 0.1, "ReorderingSwap": 0.5, "Glue": -0.2})
+    forest = model.parse(" ".join(["hund"] * 7))
+    (batch,) = asked
+    applied = [tuple(row) for row in np.column_stack([*batch[:3], batch.split]).tolist()]
+    assert len(applied) == len(set(applied)) > 20
+    assert forest.kbest(3)[0].features["ReorderingSwapBlocks"] > 0
+    # Those whose features are asked for are asked about again.
+    assert sum(len(again.rule) for again in asked[1:]) < len(batch.rule)
