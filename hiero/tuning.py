@@ -319,8 +319,11 @@ class Tuning:
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
         names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
-        replaced = {one.feature for one in loop.model.features.bins if one.replaces}
-        overseer.health.expect(name for name in names if name not in replaced)
+        bins = loop.model.features.bins
+        silent = {one.feature for one in bins if one.replaces}
+        if settings.neighbours != "none":  # teach bins that no translation has
+            silent.update(*(one.names for one in bins))
+        overseer.health.expect(name for name in names if name not in silent)
         self._check_index(loop, say)
         if self.held_out is None:
             say("nothing is held out: the last epoch is the answer (held_out names a set of data)")

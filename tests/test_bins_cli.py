@@ -107,6 +107,19 @@ def test_neighbours_pull_in_every_learner_that_takes_terms(
     assert bent["linear"] < 0.8 * bent["none"]
 
 
+def test_bins_that_no_translation_has_are_learnt_from_neighbours(world: Tuning, capfd: Capture) -> None:
+    (world.folder / "my.bins").write_text("feature H\nbin -inf\nbin 2\nbin 3\nbin 9\n")
+    world.set(features={"bins": "my.bins"})
+    for neighbours, learnt in (("none", False), ("linear", True)):
+        world.out = world.folder / neighbours
+        world.set(tune={"neighbours": neighbours})
+        capfd.readouterr()
+        assert world.run() == 0
+        assert ("H_bin4_9" in read_weights(world.out / "weights.gz", Symbols())) == learnt
+        said = "a feature that no translation has: H_bin4_9; nothing is learnt for it (is a column"
+        assert (said in capfd.readouterr().err) != learnt
+
+
 def test_killed_between_epochs_it_comes_to_the_same(world: Tuning) -> None:
     world.set(features={"bins": learn(world).name}, tune={"neighbours": "monotone"})
     assert world.run("-q") == 0

@@ -83,7 +83,7 @@ def test_features_that_never_fire() -> None:
     health.expect(["Right", "Never", "LanguageModel_OOV", "PassThrough", "Glue"])
     notes = health.look(record(1, fired=["Right"]), np.ones(1), "Right")
     assert len(notes) == 1
-    assert notes[0].startswith("a feature that no translation has: Never; nothing is learnt for them")
+    assert notes[0].startswith("a feature that no translation has: Never; nothing is learnt for it (is a")
     assert health.look(record(2, fired=["Right"]), np.ones(1), "Right") == []
 
 

@@ -101,14 +101,10 @@ class Health:
         if fired is not None:
             silent = sorted(self._expected - set(fired))
             if silent:
-                what = (
-                    "a feature that no translation has"
-                    if len(silent) == 1
-                    else "features that no translation has"
-                )
-                notes.append(
-                    f"{what}: {', '.join(silent)}; nothing is learnt for them (is a column of the grammar 0?)"
-                )
+                one = len(silent) == 1
+                what = f"{'a feature' if one else 'features'} that no translation has: {', '.join(silent)}"
+                hint = "is a column of the grammar 0?"
+                notes.append(f"{what}; nothing is learnt for {'it' if one else 'them'} ({hint})")
         return notes
 
     # ---- from epoch to epoch
