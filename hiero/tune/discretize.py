@@ -89,8 +89,8 @@ def populate(counts: Sequence[int], number: int) -> list[int]:
     value that straddles it if less than half of that is beyond. Where there are fewer values than ``number``,
     each has its own bin.
 
-    For 85 % of random inputs of up to ten values this is the best of all partitions; in the mean, what is left
-    of equation 7 is 1.07 times what the best one leaves (tests/test_discretize.py).
+    For 85 % of random inputs of up to ten values this is the best of all partitions; in the mean, equation 7
+    is 1.07 times that of the best one (tests/test_discretize.py).
     """
     number = min(number, len(counts))
     ideal = ideal_population(counts, number)
