@@ -72,6 +72,15 @@ def test_the_fit_is_the_best_by_rules() -> None:
     assert fit.left == pytest.approx(best / np.average((curve.weight - mean) ** 2, weights=curve.rules))
 
 
+def test_bins_without_a_rule_count_alike() -> None:
+    one = bins([1.0, 2.0, 5.0, 9.0])
+    none = FeatureBins(feature="F", begin=one.begin, low=one.low, high=one.high, rules=np.zeros(4, np.int64))
+    alike = FeatureBins(feature="F", begin=one.begin, low=one.low, high=one.high)
+    (curve,), (other,) = (curves_of([some], weights(one, [0.3, -0.2, 0.9, 0.5])) for some in (none, alike))
+    assert curve.fit == other.fit is not None
+    assert len(ElementTree.fromstring(draw(curve)).findall(f"{SVG}circle")) == 4
+
+
 def test_where_there_is_no_logarithm() -> None:
     for one in (bins([-3.0, 1.0, 2.0, 4.0]), bins([1.0, 2.0])):
         (curve,) = curves_of([one], weights(one, [1.0] * len(one)))

@@ -104,7 +104,8 @@ def _ranges(bins: FeatureBins) -> tuple[Floats, Floats]:
 
 def best_log(curve: Curve) -> LogFit | None:
     """The logarithm next to the weights; None if there is none, or fewer than three bins to fit it to."""
-    value, weight, mass = curve.middle, curve.weight, curve.rules
+    value, weight = curve.middle, curve.weight
+    mass = curve.rules if curve.rules.any() else np.ones(len(value))
     shift = 1.0 if curve.bins.of == "count" else 0.0
     fine = value + shift > 0
     if np.count_nonzero(fine) < 3 or (~fine).any():
