@@ -257,7 +257,7 @@ class StaticGrammar:
     def some_words(self, symbols: Symbols, *, target: bool, most: int) -> set[bytes]:
         """Words of one side of the rules, taken evenly from all over the grammar, ``most`` places at most."""
         side = self.grammar.rules.tgt if target else self.grammar.rules.src
-        places = np.unique(np.linspace(0, max(len(side) - 1, 0), most).astype(np.int64)[: len(side)])
+        places = np.linspace(0, len(side) - 1, min(most, len(side))).astype(np.int64)
         words = np.unique(side[places])
         words = words[words >= 0].tolist()
         if self._bridges is None:

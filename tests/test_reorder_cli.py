@@ -261,6 +261,53 @@ def test_models_are_mapped(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(base, np.memmap)  # nobody copied it
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_model_of_another_language_does_not_decode(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str
+) -> None:
+    words = {"source": [f"wort{n}" for n in range(250)], "target": [f"word{n}" for n in range(250)]}
+    pairs = zip(words["source"], words["target"], strict=True)
+    (tmp_path / "grammar").write_text("".join(f"[X] ||| {s} ||| {t} ||| a=1 ||| 0-0\n" for s, t in pairs))
+    (tmp_path / "input").write_text("wort1 wort2\n")
+    shutil.copytree(made / "dual", tmp_path / "model")
+    meta = tmp_path / "model" / "meta.json"
+    files = ["-g", str(tmp_path / "grammar"), "-i", str(tmp_path / "input"), "-o", str(tmp_path / "out")]
+    for other, code in ((side, 1), ("", 0)):
+        frequent = {s: [f"parola{n}" if s == other else words[s][n] for n in range(40)] for s in words}
+        meta.write_text(json.dumps(json.loads(meta.read_text()) | {"frequent": frequent}))
+        assert main(["decode", "-q", *files, "--reordering", str(tmp_path / "model")]) == code
+        error = capsys.readouterr().err
+        assert (f"model: found an orientation model of another {side} language (parola0, " in error) == code
+        assert (tmp_path / "out").exists() == (not code)
+
+
+@pytest.mark.parametrize("place", ["examples.phrase_codes_kernel", "dual.dual_kernel"])
+def test_nothing_is_left_half_written(
+    made: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+) -> None:
+    for name in ("ex", "held", "dual"):
+        shutil.copytree(made / name, tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"hiero.reorder.{place}", interrupt)
+    if place.startswith("dual"):
+        command = ["train", str(tmp_path / "ex"), "-o", str(tmp_path / "dual")]
+    else:
+        command = ["extract", "-s", str(made / "src"), "-t", str(made / "tgt"), "-a", str(made / "align")]
+        command += ["-o", str(tmp_path / "ex"), "--held-out", str(tmp_path / "held"), "--min-count", "2"]
+    assert main(["reorder", *command, "-q"]) == 130
+    assert capsys.readouterr().err.endswith("hiero: interrupted\n")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert not list(tmp_path.glob("*.part"))
+
+
 def decode(made: Path, *arguments: str, text: str = "dass hund katze sieht .\n") -> list[str]:
     (made / "input").write_text(text)
     output = made / "output"
