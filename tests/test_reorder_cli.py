@@ -281,6 +281,35 @@ def test_a_model_of_another_language_does_not_decode(
         assert (tmp_path / "out").exists() == (not code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["train", "ex", "-o", "lexicalised"],
+            "lexicalised: found something that is no compiled hiero orient",
+        ),
+        (["train", "ex", "-o", "dual", "--learner", "lexicalised"], "dual: found something that is no comp"),
+        (["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "dual"], "dual: found something that"),
+        (
+            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "new", "--held-out", "align"],
+            "align: found something that is no compiled hiero orientation examples, expected a free place",
+        ),
+    ],
+)
+def test_a_place_that_is_taken_is_refused_before_the_work(
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    line: str,
+) -> None:
+    monkeypatch.chdir(made)
+    for name in ("train.learn_dual", "train.write_lexicalised", "examples.read_bitext"):
+        monkeypatch.setattr(f"hiero.reorder.{name}", None)
+    assert main(["reorder", *arguments, "-q"]) == 1
+    assert capsys.readouterr().err.startswith(line)
+
+
 @pytest.mark.parametrize("place", ["examples.phrase_codes_kernel", "dual.dual_kernel"])
 def test_nothing_is_left_half_written(
     made: Path,

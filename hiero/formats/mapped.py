@@ -47,10 +47,7 @@ class Kind:
 
         What it puts into the mapping it is given goes into ``meta.json``.
         """
-        if path.exists() and not self.recognises(path):
-            raise HieroError(
-                f"{path}: found something that is no compiled {self.name}, expected a free place"
-            )
+        self.check_place(path)
         part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
         meta: dict[str, Any] = {}
         try:
@@ -69,6 +66,13 @@ class Kind:
             raise HieroError(f"{path}: cannot be written: {reason}") from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
+
+    def check_place(self, path: Path) -> None:
+        """Refuse a place where something else stands: also of use before the work of hours."""
+        if path.exists() and not self.recognises(path):
+            raise HieroError(
+                f"{path}: found something that is no compiled {self.name}, expected a free place"
+            )
 
     def recognises(self, path: Path) -> bool:
         """Whether a path is a directory of this kind, of whatever version."""

@@ -147,6 +147,9 @@ def extract_examples(
         there, here = Path(held_out).resolve(), Path(output).resolve()
         if there == here or there in here.parents or here in there.parents:
             raise ConfigError(f"held_out: found {held_out}, expected a place apart from {output}")
+    for path in (output, held_out):
+        if path is not None:
+            EXAMPLES.check_place(Path(path))
     bitext = read_bitext(source, target)
     if held_out is not None and bitext.num_pairs < every:
         hint = f"one in {every} is to be held out: hold out more, or none"

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from hiero.formats.orientations import CLASSIFIER, LEXICALISED
 from hiero.reorder.dual import learn_dual
 from hiero.reorder.examples import Examples, check_features, open_examples
 from hiero.reorder.learning import Learned
@@ -47,6 +48,7 @@ def train_model(
 ) -> Trained:
     """Learn a model of examples and write it; held-out examples are classified after each pass."""
     config, watch = config or LearnConfig(), watch or Nobody()
+    (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
     train = open_examples(examples)
     held = _held_out(held_out, train)
     if config.learner == "lexicalised":
