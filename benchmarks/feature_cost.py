@@ -1,0 +1,80 @@
+"""What features cost: ``python -m benchmarks.feature_cost CONFIG TEXT --bins FILE`` (or ``--reordering MODEL``).
+
+Translates TEXT with the model of a configuration, with its features as they are, and with bins in place of
+some dense ones or with an orientation model beside them, in turns. The search is as wide in both: what is
+compared is CPU time. An orientation model whose features have no weights changes no translation. The exit
+code is 1, after a line that begins with ``NOT MET``, if bins make decoding more than 1.3 times as slow, or an
+orientation model more than 1.25 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from hiero.config import make_model, read_config
+from hiero.decode import Model
+from hiero.formats.bins import read_bins
+from hiero.formats.text import read_lines
+from hiero.statistics import Statistics
+from hiero.teststages import model_config
+
+MOST = {"bins": 1.3, "reordering": 1.25}
+
+
+def seconds(model: Model, lines: Sequence[str]) -> tuple[float, int]:
+    """CPU, and rules that were looked at."""
+    statistics, began = Statistics(), time.process_time()
+    for line in lines:
+        model.parse(line, statistics)
+    return time.process_time() - began, statistics.rules
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.feature_cost", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument("config")
+    parser.add_argument("text")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--bins", metavar="FILE")
+    which.add_argument("--reordering", metavar="MODEL")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    plain = model_config(read_config(args.config))
+    name, given = ("bins", args.bins) if args.bins else ("reordering", [args.reordering])
+    change: dict[str, Any] = {name: given}
+    other = dataclasses.replace(plain, features=dataclasses.replace(plain.features, **change))
+    models = {"plain": make_model(plain), name: make_model(other)}
+    lines = [line.decode() for line in read_lines(args.text)]
+    for model in models.values():
+        seconds(model, lines)  # compiles, and extracts what an index then remembers
+    best = dict.fromkeys(models, float("inf"))
+    for _ in range(args.rounds):
+        for key, model in models.items():
+            took, rules = seconds(model, lines)
+            best[key] = min(best[key], took)
+    ratio = best[name] / best["plain"]
+    print(f"{len(lines)} sentences, {rules:,} rules{_described(args.bins)}")
+    print(f"plain {best['plain']:.3f} s, {name} {best[name]:.3f} s: {ratio:.2f} times")
+    if ratio > MOST[name]:
+        print(f"NOT MET: {ratio:.2f} is more than {MOST[name]}")
+        return 1
+    return 0
+
+
+def _described(path: str | None) -> str:
+    if path is None:
+        return ""
+    used = [one for one in read_bins(path) if len(one)]
+    return f"; {sum(map(len, used)):,} bins of {len(used)} features"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
