@@ -1,4 +1,4 @@
-"""What features cost: ``python -m benchmarks.feature_cost CONFIG TEXT --bins FILE`` (or ``--reordering MODEL``).
+"""What features cost: ``python -m benchmarks.feature_cost CONFIG TEXT --bins FILE``, or ``--reordering DIR``.
 
 Translates TEXT with the model of a configuration, with its features as they are, and with bins in place of
 some dense ones or with an orientation model beside them, in turns. The search is as wide in both: what is
