@@ -27,7 +27,9 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hiero.formats.text import read_lines
@@ -222,18 +224,37 @@ def _one(args: argparse.Namespace) -> int:
     train = dataclasses.replace(train, rows=rows)
     _warm_up(train)
     learn = learn_primal if learner == "primal" else learn_dual
-    history = learn(train, LearnConfig(passes=3, variance=variance)).history
+    with _memory() as peak:
+        history = learn(train, LearnConfig(passes=3, variance=variance)).history
     seconds = (history[3].cpu - history[1].cpu) / 2
     mapped = sum(array.nbytes for array in rows[:1]) + int(rows.first[-1]) * 4 + size
     print(
         f"{rows.size / 1e6:9.1f}{learner:>10}{seconds:14.2f}{rows.size / seconds:12,.0f}"
-        f"{_own_megabytes():9.0f}{mapped / 1e6:11.0f}"
+        f"{max(peak):9.0f}{mapped / 1e6:11.0f}"
     )
     return 0
 
 
+@contextmanager
+def _memory() -> Iterator[list[float]]:
+    """What ``_own_megabytes`` says again and again while something runs: kernels let other threads in."""
+    seen, done = [_own_megabytes()], threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.02):
+            seen.append(_own_megabytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
 def _own_megabytes() -> float:
-    """Peak memory of the process; on Linux what is resident now without mapped files, if that is known."""
+    """What is resident without mapped files, on Linux; elsewhere the peak of the process."""
     status = Path("/proc/self/status")
     if status.exists():
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
