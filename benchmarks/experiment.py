@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hiero.cli.stagedisplay import stage_display
 from hiero.formats.settings import read_settings, write_settings
-from hiero.formats.text import read_lines
+from hiero.formats.text import open_output, read_lines
 from hiero.manifest import Manifest
 from hiero.pipeline import Run
 
@@ -99,6 +99,12 @@ class Experiment:
         part = self.part(name)
         return [lines(path) for path in part.get("references", [part.get("target")])]
 
+    def write_table(self, text: str) -> None:
+        """Keep the tables as OUT/table.md, and show them."""
+        with open_output(self.out / "table.md") as stream:
+            stream.write(text.encode())
+        print(text, end="")
+
     def outputs(self, name: str, replicas: Sequence[str]) -> list[list[str]]:
         """What the runs NAME and NAME.2, ... made of devtest, of those that are done."""
         found = [self.out / f"{name}{replica}.run" / "devtest.output" for replica in replicas]
@@ -120,6 +126,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--table", action="store_true", help="run nothing, but make the table of what there is")
     add("-j", "--threads", type=int, default=1)
     add("-q", "--quiet", action="store_true")
+
+
+def some_of(names: Collection[str]) -> Callable[[str], list[str]]:
+    """The type of an argument that lists some of the names."""
+
+    def parsed(text: str) -> list[str]:
+        found = text.split(",")
+        if unknown := [name for name in found if name not in names]:
+            raise argparse.ArgumentTypeError(f"found {unknown[0]}, expected some of {', '.join(names)}")
+        return found
+
+    return parsed
 
 
 def replica_names(number: int) -> list[str]:

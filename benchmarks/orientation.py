@@ -21,9 +21,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names
+from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names, some_of
 from hiero.evaluation import EvalConfig, Report, System, evaluate
-from hiero.formats.text import open_output
 
 SYSTEMS: dict[str, tuple[str, Settings | None]] = {
     "none": ("no model", None),
@@ -83,13 +82,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add_arguments(parser)
     add = parser.add_argument
-    add("--systems", type=lambda text: text.split(","), default=list(SYSTEMS), metavar="A,B,...")
+    add("--systems", type=some_of(SYSTEMS), default=list(SYSTEMS), metavar="A,B,...")
     add("--sentences", type=int, metavar="N", help="tune on so many of dev (default: all)")
-    args = parser.parse_args(arguments)
-    unknown = [name for name in args.systems if name not in SYSTEMS]
-    if unknown:
-        parser.error(f"--systems: found {unknown[0]}, expected some of {', '.join(SYSTEMS)}")
-    return args
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,10 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
                 experiment.run(f"{system}{suffix}", settings_of(experiment, args, system, replica))
-    text = table(experiment, args)
-    with open_output(args.out / "table.md") as stream:
-        stream.write(text.encode())
-    print(text, end="")
+    experiment.write_table(table(experiment, args))
     return 0
 
 
