@@ -11,9 +11,10 @@ from hiero.features import FeatureIndex
 from hiero.metrics import sentence_bleu
 from hiero.tune.batch import make_batch_learner
 from hiero.tune.lists import CandidateLists
+from hiero.tune.newton import Curvature
 from hiero.tune.pairs import Pro as PairSampler
-from hiero.tune.pro import PRO, Ranking, differences
-from hiero.tune.regularize import Ridge
+from hiero.tune.pro import PRO, Differences, Ranking, differences
+from hiero.tune.regularize import Neighbours, Ridge
 from hiero.tune.settings import PEERS, TuneConfig
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
@@ -70,6 +71,29 @@ def test_gradient_is_what_the_value_does(world, before, weight):
     assert gradient == pytest.approx(numeric, abs=1e-4)
 
 
+@given(paired(), weights, weights)
+def test_second_derivatives(world, before, weight):
+    """Of all but the l1 term: of what is known entry by entry, and of the whole matrix times a vector."""
+    lists, pairs, expected = world
+    chain = np.array([4, 0, 2, 3])
+    terms = [Ridge(0.3), Ridge(0.7, before), Neighbours(groups=[chain], strength=5.0)]
+    ranking = Ranking(differences(lists, pairs), before, terms)
+    assert ranking.active[: len(chain)].tolist() == chain.tolist()
+    matrix = np.array(naive.logistic_curvature(expected, weight.tolist())) + np.eye(NUM_FEATURES) * 2.0
+    diagonal = np.diag(matrix).copy()
+    for triple in (chain[:3], chain[1:]):
+        bend = np.zeros(NUM_FEATURES)
+        bend[triple] = 0.5, -1.0, 0.5
+        matrix += 10.0 * np.outer(bend, bend)
+        diagonal += 10.0 * bend * bend
+    at = weight[ranking.active]
+    model = ranking.model(at)
+    here = matrix[np.ix_(ranking.active, ranking.active)]
+    for vector in np.eye(len(at)):
+        assert model.times(vector) == pytest.approx(here @ vector)
+        assert vector @ model.known.times(vector) == pytest.approx(vector @ diagonal[ranking.active])
+
+
 def test_large_margins_do_not_overflow():
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     lists = candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])
@@ -101,6 +125,52 @@ def test_minimum_is_that_of_another_method(world, before, pull):
 
 
 @settings(max_examples=30)
+@given(paired(), weights, st.sampled_from([1.0, 1000.0]), st.sampled_from([None, 2.0]))
+def test_minimum_with_neighbours_is_that_of_another_method(world, before, beta, gamma):
+    lists, pairs, _ = world
+    term = Neighbours(groups=[np.array([1, 0, 3, 2])], strength=beta, gamma=gamma)
+    ranking = Ranking(differences(lists, pairs), before, [Ridge(0.1), term])
+    learnt, happened = ranking.minimum(200, 10)
+    assert happened["converged"]
+    at = learnt[ranking.active]
+    value, _ = ranking.value_and_gradient(at)
+    assert value == happened["objective"]
+    oracle = scipy.optimize.minimize(ranking.value_and_gradient, at, jac=True, method="BFGS")
+    assert value <= oracle.fun + 1e-6
+    if gamma is None:  # there is one minimum
+        far = scipy.optimize.minimize(ranking.value_and_gradient, at + 1, jac=True, method="BFGS")
+        assert value <= far.fun + 1e-6
+
+
+def curve(number, beta):
+    """Pairs that want the weights of many bins to lie on a curve, most of them by noise."""
+    random = np.random.default_rng(3)
+    bins = random.integers(0, number, (4000, 2))
+    better = random.random(4000) < 1 / (1 + np.exp(-(np.log1p(bins[:, 0]) - np.log1p(bins[:, 1]))))
+    bins[~better] = bins[~better, ::-1]
+    bins = bins[bins[:, 0] != bins[:, 1]]
+    ids = bins.ravel().astype(np.int32)
+    value = np.tile([1.0, -1.0], len(bins))
+    rows = Differences(np.arange(len(bins) + 1) * 2, ids, value)
+    return Ranking(
+        rows, np.zeros(number), [Ridge(0.1), Neighbours(groups=[np.arange(number)], strength=beta)]
+    )
+
+
+@pytest.mark.parametrize("beta", [1e3, 1e6, 1e9])
+def test_many_neighbours_are_no_hindrance(beta):
+    """A line costs nothing, so that the minimum is no worse than the best line."""
+    ranking = curve(100, beta)
+    learnt, happened = ranking.minimum(30, 10)
+    assert happened["converged"]
+    line = scipy.optimize.minimize(
+        lambda x: ranking.value_and_gradient(x[0] + x[1] * np.arange(100))[0], np.zeros(2)
+    )
+    assert happened["objective"] <= line.fun + 1e-6
+    assert np.ptp(learnt) > 1.0
+
+
+@settings(max_examples=30)
 @given(paired(), weights, st.sampled_from([0.05, 0.5, 5.0]))
 def test_l1_meets_the_conditions_of_its_minimum(world, before, l1):
     lists, pairs, _ = world
@@ -112,6 +182,20 @@ def test_l1_meets_the_conditions_of_its_minimum(world, before, l1):
     zero = at == 0
     assert (np.abs(gradient[zero]) <= l1 + 1e-3).all()
     assert gradient[~zero] == pytest.approx(-l1 * np.sign(at[~zero]), abs=1e-3)
+
+
+def test_l1_does_not_stop_early():
+    """Here L-BFGS-B takes a step that gains nothing for the end, and one weight is not yet 0."""
+    long = [-1.5, -1.5, -1.0, -2.25, -0.75]
+    rows = [([0, 3], [-0.5, 1.0]), ([0, 3], [0.5, -1.0]), (range(5), long), (range(5), long)]
+    ids = np.concatenate([np.array(ids, np.int32) for ids, _ in rows])
+    value = np.concatenate([values for _, values in rows])
+    before = np.array([0.75, 1.75, 1.25, 0.75, 0.5])
+    ranking = Ranking(Differences(np.array([0, 2, 4, 9, 14]), ids, value), before, [Ridge(0.05)], 0.5)
+    learnt, happened = ranking.minimum(1000, 10)
+    assert happened["converged"]
+    assert np.flatnonzero(learnt).tolist() == [0, 3]
+    assert ranking.value_and_gradient(learnt)[1][[0, 3]] == pytest.approx(0.5, abs=1e-5)
 
 
 @given(lists_of(), st.integers(1, 3), st.integers(0, 5))
@@ -214,6 +298,13 @@ class Tie:
         gradient = np.zeros(len(weight))
         gradient[0], gradient[8] = 2e3 * (weight[0] - weight[8]), 2e3 * (weight[8] - weight[0])
         return 1e3 * (weight[0] - weight[8]) ** 2, gradient
+
+    def curvature(self, weight):
+        block = np.array([[2e3, -2e3, 0], [-2e3, 2e3, 0], [0, 0, 0]])
+        return Curvature(np.zeros(len(weight)), np.array([[0, 8, 3]]), block[None])
+
+    def relaxed(self):
+        return self
 
 
 def test_nothing_to_compare():

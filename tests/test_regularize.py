@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from hiero.errors import ConfigError
-from hiero.tune.regularize import Neighbours, Ridge
+from hiero.tune.regularize import OFF_AND_RADIUS, Neighbours, Ridge
 from tests.naive import bins as naive
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def test_value_is_that_of_the_book(values: list[list[float]], gamma: float | Non
     term, weight = world(values, strength=beta, gamma=gamma)
     by_book = naive.linear(values, beta) if gamma is None else naive.monotone(values, beta, gamma)
     assert term.value_and_gradient(weight)[0] == pytest.approx(by_book, abs=1e-12)
-    assert term.features().tolist() == sorted(np.concatenate(term.groups).tolist())
+    assert term.features().tolist() == np.concatenate(term.groups).tolist()
 
 
 @given(groups, gammas)
@@ -96,6 +96,75 @@ def test_too_few_bins_have_no_neighbours_on_both_sides() -> None:
     value, gradient = term.value_and_gradient(weight)
     assert value == 0
     assert not gradient.any()
+
+
+# ---- second derivatives
+
+
+def dense(curvature: Any) -> Floats:
+    """The matrix of a curvature."""
+    size = len(curvature.diagonal)
+    matrix = np.diag(curvature.diagonal)
+    for triple, block in zip(curvature.triple, curvature.block, strict=True):
+        for a, b in itertools.product(range(3), repeat=2):
+            matrix[triple[a], triple[b]] += block[a, b]
+    assert matrix.shape == (size, size)
+    return matrix
+
+
+def bends(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
+    """The second derivatives, by finite differences of the gradient."""
+    rows = []
+    for f in range(len(weight)):
+        up, down = weight.copy(), weight.copy()
+        up[f] += step
+        down[f] -= step
+        rows.append((term.value_and_gradient(up)[1] - term.value_and_gradient(down)[1]) / (2 * step))
+    return np.array(rows)
+
+
+@given(groups)
+def test_curvature_of_convex_terms_is_that_of_finite_differences(values: list[list[float]]) -> None:
+    term, weight = world(values, strength=2.0)
+    for one in (term, Ridge(3.0), Ridge(3.0, weight[:2])):
+        curvature = one.curvature(weight)
+        assert curvature is not None
+        assert dense(curvature) == pytest.approx(bends(one, weight), abs=1e-4)
+        assert one.relaxed() is one or one is term
+
+
+@given(st.lists(weights, min_size=3, max_size=3), st.sampled_from([1.0, 1.5, 2.0, 4.0]))
+def test_curvature_of_monotone_is_flat_where_it_bends_down(values: list[float], gamma: float) -> None:
+    """For three bins: what finite differences say, without the negative eigenvalues by off and radius."""
+    term, weight = world([values], strength=2.0, gamma=gamma)
+    left, here, right = term.groups[0].tolist()
+    radius = 0.5 * (weight[left] - weight[right])
+    off = 0.5 * (weight[left] + weight[right]) - weight[here]
+    # Not next to equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
+    if abs(radius) > 0.05 and abs(off) > 0.01:
+        back = np.linalg.pinv(OFF_AND_RADIUS)
+        matrix = bends(term, weight)[np.ix_(term.groups[0], term.groups[0])]
+        value, vector = np.linalg.eigh(back.T @ matrix @ back)
+        expected = OFF_AND_RADIUS.T @ (vector * np.maximum(value, 0) @ vector.T) @ OFF_AND_RADIUS
+        curvature = term.curvature(weight)
+        assert curvature is not None
+        assert curvature.block[0] == pytest.approx(expected, rel=1e-3, abs=1e-3)
+
+
+def test_curvature_with_equal_neighbours() -> None:
+    term, weight = world([[0.5, -1.0, 0.5]], strength=1.0, gamma=2.0)
+    straight, _ = world([[0.5, -1.0, 0.5]], strength=1.0)
+    damped, full = term.curvature(weight), straight.curvature(weight)
+    assert damped is not None
+    assert full is not None
+    assert damped.block == pytest.approx(full.block)
+    assert term.relaxed().value_and_gradient(weight)[0] == straight.value_and_gradient(weight)[0]
+
+
+def test_released_has_no_curvature() -> None:
+    for gamma in (None, 2.0):
+        term, weight = world([[1.0, 4.0, 2.0]], strength=3.0, gamma=gamma, variant="released")
+        assert term.curvature(weight) is None
 
 
 # ---- limits

@@ -78,6 +78,13 @@ def test_nothing_is_learnt() -> None:
     assert "try a smaller l1 than 0.1" in seen(record(1), norms=[0.0], algorithm="adagrad")[0][0]
 
 
+def test_a_minimum_is_not_reached() -> None:
+    early = {"fit_converged": 0.0, "fit_iterations": 200.0}
+    notes = seen(record(1, fit_converged=1.0), record(2, **early), record(3, **early), algorithm="pro")
+    said = "the weights had not settled after 200 steps within the epoch: try more iterations"
+    assert notes == [[], [said], []]
+
+
 def test_features_that_never_fire() -> None:
     health = Health(TuneConfig().resolved())
     health.expect(["Right", "Never", "LanguageModel_OOV", "PassThrough", "Glue"])

@@ -78,3 +78,51 @@ def logistic_kernel(first, ids, values, weight, out_gradient):
         for i in range(first[p], first[p + 1]):
             out_gradient[ids[i]] += slope * values[i]
     return loss, errors
+
+
+@kernel
+def curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
+    """How the slope of the logistic loss of each pair changes with its margin: the matrix of second
+    derivatives is differences' * diag(out_pair) * differences.
+
+    first         int64 [P + 1]  as for ``logistic_kernel``
+    ids           int32
+    values        float64
+    weight        float64 [A]
+    out_pair      float64 [P]    written
+    out_diagonal  float64 [A]    written: the diagonal of the matrix
+
+    O(features of the pairs).  Twin: tests/naive/batch.py::logistic_curvature.
+    """
+    for a in range(out_diagonal.shape[0]):
+        out_diagonal[a] = 0.0
+    for p in range(first.shape[0] - 1):
+        margin = 0.0
+        for i in range(first[p], first[p + 1]):
+            margin += values[i] * weight[ids[i]]
+        small = np.exp(-abs(margin))
+        bend = small / ((1.0 + small) * (1.0 + small))
+        out_pair[p] = bend
+        for i in range(first[p], first[p + 1]):
+            out_diagonal[ids[i]] += bend * values[i] * values[i]
+
+
+@kernel
+def curved_kernel(first, ids, values, pair, vector, out):
+    """The matrix of ``curvature_kernel`` times a vector.
+
+    pair    float64 [P]  its out_pair
+    vector  float64 [A]
+    out     float64 [A]  written
+
+    O(features of the pairs).  Twin: tests/naive/batch.py::logistic_curvature.
+    """
+    for a in range(out.shape[0]):
+        out[a] = 0.0
+    for p in range(first.shape[0] - 1):
+        product = 0.0
+        for i in range(first[p], first[p + 1]):
+            product += values[i] * vector[ids[i]]
+        product *= pair[p]
+        for i in range(first[p], first[p + 1]):
+            out[ids[i]] += product * values[i]

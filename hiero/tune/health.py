@@ -67,6 +67,7 @@ class Health:
             "length": self._length(),
             "explodes": self._explodes(),
             "nothing": self._learns_nothing(),
+            "unfinished": self._stopped_early(),
         }
         for name, note in checks.items():
             if note and name not in self._ill:
@@ -164,6 +165,13 @@ class Health:
         return (
             "all weights are 0: no two translations of a sentence differ in the metric, or in their features"
         )
+
+    def _stopped_early(self) -> str:
+        record = self.log[-1]
+        if self.config.algorithm != "pro" or record.get("fit_converged", 1.0):
+            return ""
+        steps = int(record["fit_iterations"])
+        return f"the weights had not settled after {steps} steps within the epoch: try more iterations"
 
 
 def _have(number: int) -> str:

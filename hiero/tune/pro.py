@@ -11,13 +11,18 @@ Each pair counts once. cdec and Moses count it twice, as better and worse and as
 the same function with the pairs' part doubled; so their settings (``settings.PEERS``) have the other terms
 halved.
 
-All is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
+It is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
 (L-BFGS-B), whose sum is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
+
+Terms between neighbours are too much for it: with them, and without l1, Newton's method does it
+(``tune.newton``). It begins with their convex relatives, which have one minimum, so that it matters little
+which weights there were before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -26,15 +31,19 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from hiero.errors import ConfigError
-from hiero.kernels.learn_pro import differences_kernel, logistic_kernel
+from hiero.kernels.learn_pro import curvature_kernel, curved_kernel, differences_kernel, logistic_kernel
 from hiero.metrics import sentence_bleu
 from hiero.symbols import read_only
+from hiero.tune import newton
 from hiero.tune.lists import CandidateLists
+from hiero.tune.newton import Curvature
 from hiero.tune.pairs import Pro as PairSampler
 from hiero.tune.regularize import Regulariser, Ridge
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+SMALLEST_GAIN = 1e-10  # of the value, by a step of L-BFGS
 
 
 class Differences(NamedTuple):
@@ -58,7 +67,7 @@ class PRO:
     pairs          how they are drawn; its seed is replaced
     l2, pull, l1   see above
     interpolation  how much of the result is new; the rest is the weights before
-    iterations     of L-BFGS, at most
+    iterations     of L-BFGS, or of Newton's method, at most
     buffers        what L-BFGS remembers: steps
     others         further terms
     """
@@ -127,6 +136,24 @@ def differences(lists: CandidateLists, pair: Ints) -> Differences:
     return Differences(read_only(first), read_only(ids), read_only(value))
 
 
+class Model(NamedTuple):
+    """The objective's second derivatives: those of the pairs, and of the terms."""
+
+    rows: Differences
+    pair: Floats
+    diagonal: Floats
+    terms: Curvature
+
+    @property
+    def known(self) -> Curvature:
+        return self.terms._replace(diagonal=self.terms.diagonal + self.diagonal)
+
+    def times(self, vector: Floats) -> Floats:
+        found = np.empty(len(vector))
+        curved_kernel(*self.rows, self.pair, read_only(vector), found)
+        return found + self.terms.times(vector)
+
+
 class Ranking:
     """The objective, over those features alone that can move: the pairs', and the terms'."""
 
@@ -134,12 +161,15 @@ class Ranking:
         self, rows: Differences, weight: Floats, terms: Sequence[Regulariser], l1: float = 0.0
     ) -> None:
         self.terms, self.l1 = terms, l1
-        self.active = np.unique(
-            np.concatenate([rows.id, np.flatnonzero(weight), *(term.features() for term in terms)])
-        ).astype(np.int64)
-        self.rows = rows._replace(id=read_only(np.searchsorted(self.active, rows.id).astype(np.int32)))
+        self.active = _in_order(
+            [term.features() for term in terms if not isinstance(term, Ridge)],
+            [rows.id.astype(np.int64), np.flatnonzero(weight), *(term.features() for term in terms)],
+        )
+        place = np.zeros(len(weight), np.int32)
+        place[self.active] = np.arange(len(self.active))
+        self.rows = rows._replace(id=read_only(place[rows.id]))
         self.start = weight
-        self._weight, self._errors = weight.copy(), 0
+        self._weight, self._place, self._errors = weight.copy(), place, 0
 
     def value_and_gradient(self, active: Floats) -> tuple[float, Floats]:
         """All but the l1 term, at the weights of the active features."""
@@ -152,40 +182,79 @@ class Ranking:
             gradient += slope[self.active]
         return float(value), gradient
 
+    def model(self, active: Floats) -> Model:
+        """The same for Newton's method."""
+        pair, diagonal = np.empty(len(self.rows.first) - 1), np.empty(len(active))
+        curvature_kernel(*self.rows, read_only(active), pair, diagonal)
+        self._weight[self.active] = active
+        terms = Curvature.of_diagonal(np.zeros(len(active)))
+        for term in self.terms:
+            one = term.curvature(self._weight)
+            assert one is not None
+            terms = Curvature(
+                terms.diagonal + one.diagonal[self.active],
+                np.concatenate([terms.triple, self._place[one.triple].astype(np.int64)]),
+                np.concatenate([terms.block, one.block]),
+            )
+        return Model(self.rows, read_only(pair), diagonal, terms)
+
     def minimum(self, iterations: int, buffers: int) -> tuple[Floats, dict[str, float]]:
         """The weights of all features, and how they were found."""
-        start = self.start[self.active]
-        if not len(start):
+        if not len(self.active):
             return self._as_it_was()
-        if self.l1:
-            start = np.concatenate([np.maximum(start, 0), np.maximum(-start, 0)])
-        found = minimize(
-            self._split if self.l1 else self.value_and_gradient,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * len(start) if self.l1 else None,
-            options={
-                "maxiter": iterations,
-                "maxfun": 20 * iterations,
-                "maxcor": buffers,
-                "ftol": 1e-10,
-                "gtol": 1e-6,
-            },
-        )
-        x = found.x[: len(self.active)] - found.x[len(self.active) :] if self.l1 else found.x
+        found = self._by_newton(iterations) if self._has_neighbours() else self._by_lbfgs(iterations, buffers)
         weight = self.start.copy()
-        weight[self.active] = x
+        weight[self.active] = found.x
         pairs = len(self.rows.first) - 1
         return weight, {
             "pairs": float(pairs),
             "errors": float(self.errors(self.start)),
             "errors_after": float(self.errors(weight)),
             "features": float(len(self.active)),
-            "objective": float(found.fun),
-            "iterations": float(found.nit),
-            "converged": float(found.success),
+            "objective": found.value,
+            "iterations": float(found.steps),
+            "converged": float(found.converged),
         }
+
+    def _has_neighbours(self) -> bool:
+        """Whether some term ties features to each other, in a way that Newton's method can make use of."""
+        bends = [term.curvature(self.start) for term in self.terms]
+        return not self.l1 and None not in bends and any(bend and len(bend.triple) for bend in bends)
+
+    def _by_newton(self, iterations: int) -> newton.Found:
+        convex = copy(self)
+        convex.terms = [term.relaxed() for term in self.terms]
+        start = newton.minimum(convex, self.start[self.active], iterations)
+        found = newton.minimum(self, start.x, iterations)
+        return found._replace(steps=start.steps + found.steps)
+
+    def _by_lbfgs(self, iterations: int, buffers: int) -> newton.Found:
+        """L-BFGS may stop where a single step gains nothing; then it is begun anew from there."""
+        x, before, steps = self.start[self.active], np.inf, 0
+        if self.l1:
+            x = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)])
+        while True:
+            found = minimize(
+                self._split if self.l1 else self.value_and_gradient,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * len(x) if self.l1 else None,
+                options={
+                    "maxiter": iterations - steps,
+                    "maxfun": 20 * iterations,
+                    "maxcor": buffers,
+                    "ftol": SMALLEST_GAIN,
+                    "gtol": 1e-6,
+                },
+            )
+            x, value, steps = found.x, float(found.fun), steps + int(found.nit)
+            if before - value <= SMALLEST_GAIN * max(1.0, abs(value)) or steps >= iterations:
+                break
+            before = value
+        if self.l1:
+            x = x[: len(self.active)] - x[len(self.active) :]
+        return newton.Found(x, value, steps, bool(found.success))
 
     def _as_it_was(self) -> tuple[Floats, dict[str, float]]:
         """Nothing can be learnt: no two translations of a pair differ in a feature. SciPy would say 0."""
@@ -208,6 +277,14 @@ class Ranking:
         """Pairs that the weights do not rank as the metric does."""
         self.value_and_gradient(weight[self.active])
         return int(self._errors)
+
+
+def _in_order(chains: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+    """All features, each once: chains as they are, so that neighbours stay side by side, then the others."""
+    chained = np.concatenate([np.zeros(0, np.int64), *chains])
+    _, first = np.unique(chained, return_index=True)
+    chained = chained[np.sort(first)]
+    return np.concatenate([chained, np.setdiff1d(np.concatenate(others), chained)]).astype(np.int64)
 
 
 def _is_nothing(term: Regulariser) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from hiero.bins import FeatureBins
 from hiero.errors import ConfigError
 from hiero.features import NAME, FeatureIndex
 from hiero.symbols import Symbols
+from hiero.tune.newton import Curvature
 from hiero.tune.settings import TuneConfig
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +22,10 @@ Variant = Literal["paper", "released"]
 
 STEEP = 20.0  # where tanh is 1, and its slope 0, as far as a float can tell
 RELEASED_STEEP = 10.0  # the same in the program of the paper's authors
+
+# What the weights of a left neighbour, a bin and a right neighbour are in: the distance of the bin from the
+# midpoint of its neighbours, and the neighbours' radius.
+OFF_AND_RADIUS = np.array([[0.5, -1.0, 0.5], [0.5, 0.0, -0.5]])
 
 
 class Regulariser(Protocol):
@@ -32,6 +37,17 @@ class Regulariser(Protocol):
 
     def value_and_gradient(self, weight: Floats) -> tuple[float, Floats]:
         """The term and its gradient, which is as long as ``weight``: of all features, by number."""
+        ...
+
+    def curvature(self, weight: Floats) -> Curvature | None:
+        """Its second derivatives, flat where the term bends down.
+
+        None: the gradient is not that of the value, so that there is no minimum to go to.
+        """
+        ...
+
+    def relaxed(self) -> Regulariser:
+        """A convex term to begin with, or the term itself."""
         ...
 
 
@@ -50,6 +66,12 @@ class Ridge:
         if self.centre is not None:
             difference[: len(self.centre)] -= self.centre
         return self.strength * float(difference @ difference), 2 * self.strength * difference
+
+    def curvature(self, weight: Floats) -> Curvature | None:
+        return Curvature.of_diagonal(np.full(len(weight), 2 * self.strength))
+
+    def relaxed(self) -> Regulariser:
+        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,16 +111,16 @@ class Neighbours:
         object.__setattr__(self, "_triples", triples)
 
     def features(self) -> Ints:
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *self.groups]))
+        """Neighbours side by side."""
+        return np.concatenate([np.zeros(0, np.int64), *self.groups])
 
     def value_and_gradient(self, weight: Floats) -> tuple[float, Floats]:
         if self.gamma is None and self.variant == "released":
             return self._released_linear(weight)
         left, here, right = self._triples.T
-        off = 0.5 * (weight[left] + weight[right]) - weight[here]
+        off, radius = OFF_AND_RADIUS @ weight[self._triples].T
         value, by_off, by_radius = off * off, 2 * off, np.zeros(len(off))
         if self.gamma is not None:
-            radius = 0.5 * (weight[left] - weight[right])
             value, by_off, by_radius = self._damped(off, radius)
         gradient = np.zeros(len(weight))
         np.add.at(gradient, here, -by_off)
@@ -121,6 +143,40 @@ class Neighbours:
         by_off = 2 * damping * off + slope * quotient**2 * radius
         return damping * off * off, by_off, -slope * quotient**3 * radius
 
+    def curvature(self, weight: Floats) -> Curvature | None:
+        if self.variant == "released":
+            return None
+        by_off_off = np.full(len(self._triples), 2.0)
+        by_off_radius, by_radius_radius = np.zeros((2, len(self._triples)))
+        if self.gamma is not None:
+            off, radius = OFF_AND_RADIUS @ weight[self._triples].T
+            by_off_off, by_off_radius, by_radius_radius = _without_downward_bends(*self._bends(off, radius))
+        bends = np.stack([by_off_off, by_off_radius, by_off_radius, by_radius_radius], axis=-1)
+        block = OFF_AND_RADIUS.T @ bends.reshape(-1, 2, 2) @ OFF_AND_RADIUS
+        return Curvature(np.zeros(len(weight)), self._triples, self.strength * block)
+
+    def _bends(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
+        """The second derivatives of D off²: by off twice, by off and radius, by radius twice.
+
+        D off² = radius² f(q) with q = off / radius and f(q) = tanh(q)^(2 gamma) q².
+        """
+        assert self.gamma is not None
+        inside = np.abs(off) < STEEP * np.abs(radius)
+        q = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
+        bent, power = np.abs(np.tanh(q)), 2 * self.gamma
+        rest = 1 - bent * bent
+        damping = bent**power
+        slope = power * bent ** (power - 1) * np.sign(q) * rest
+        bend = power * ((power - 1) * bent ** (power - 2) * rest - 2 * damping) * rest
+        f, f1, f2 = damping * q * q, (slope * q + 2 * damping) * q, (bend * q + 4 * slope) * q + 2 * damping
+        by_off_off = np.where(inside, f2, 2.0)
+        by_off_radius = np.where(inside, f1 - q * f2, 0.0)
+        by_radius_radius = np.where(inside, 2 * f - 2 * q * f1 + q * q * f2, 0.0)
+        return by_off_off, by_off_radius, by_radius_radius
+
+    def relaxed(self) -> Regulariser:
+        return replace(self, gamma=None)
+
     def _released_linear(self, weight: Floats) -> tuple[float, Floats]:
         """Every feature against the sum of half of each neighbour; only its own weight has a gradient."""
         off = weight.copy()
@@ -128,6 +184,16 @@ class Neighbours:
             off[group[1:]] -= 0.5 * weight[group[:-1]]
             off[group[:-1]] -= 0.5 * weight[group[1:]]
         return self.strength * float(off @ off), 2 * self.strength * off
+
+
+def _without_downward_bends(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
+    """Symmetric matrices [[a, b], [b, c]] with their negative eigenvalues made 0."""
+    middle, half = 0.5 * (a + c), 0.5 * (a - c)
+    apart = np.hypot(half, b)
+    large, small = np.maximum(middle + apart, 0), np.maximum(middle - apart, 0)
+    angle = 0.5 * np.arctan2(b, half)  # of the eigenvector of the large one
+    cos, sin = np.cos(angle), np.sin(angle)
+    return large * cos**2 + small * sin**2, (large - small) * cos * sin, large * sin**2 + small * cos**2
 
 
 def pulled(

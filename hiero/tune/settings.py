@@ -89,7 +89,7 @@ class TuneConfig:
     l2: float | None = None
     l2_previous: float | None = None
     interpolation: float | None = None  # of pro: how much of the result is new, the rest is as it was before
-    iterations: int | None = None  # of pro: steps of L-BFGS in each iteration, at most
+    iterations: int | None = None  # of pro: steps of L-BFGS or Newton's method in each iteration, at most
     buffers: int | None = None  # of pro: steps that L-BFGS remembers
     restarts: int | None = None  # of mert: 20, and over hypergraphs none
     directions: int | None = None

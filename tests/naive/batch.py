@@ -63,6 +63,17 @@ def logistic_loss(differences, weight):
     return loss, gradient, errors
 
 
+def logistic_curvature(differences, weight):
+    """The matrix of second derivatives of the loss, as a list of rows."""
+    matrix = [[0.0] * len(weight) for _ in weight]
+    for row in differences:
+        chance = 1 / (1 + math.exp(-sum(value * weight[feature] for feature, value in row.items())))
+        for a, x in row.items():
+            for b, y in row.items():
+                matrix[a][b] += chance * (1 - chance) * x * y
+    return matrix
+
+
 def dense(candidates, features):
     return [[candidate[1].get(feature, 0.0) for feature in features] for candidate in candidates]
 

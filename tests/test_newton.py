@@ -1,0 +1,117 @@
+"""Newton's method: its matrices against dense ones, its minima against known ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.tune import newton
+from hiero.tune.newton import Banded, Curvature, minimum
+
+Floats = npt.NDArray[np.float64]
+
+SIZE = 7
+
+
+@st.composite
+def curvatures(draw: Any) -> Curvature:
+    """With a positive diagonal, and blocks of any three features."""
+    random = np.random.default_rng(draw(st.integers(0, 10**6)))
+    number = draw(st.integers(0, 6))
+    triple = np.array([random.permutation(SIZE)[:3] for _ in range(number)], np.int64).reshape(-1, 3)
+    root = random.normal(size=(number, 3, 2))
+    return Curvature(random.uniform(0.1, 2.0, SIZE), triple, root @ root.swapaxes(1, 2))
+
+
+def dense(curvature: Curvature) -> Floats:
+    matrix = np.diag(curvature.diagonal)
+    for triple, block in zip(curvature.triple, curvature.block, strict=True):
+        matrix[np.ix_(triple, triple)] += block
+    return matrix
+
+
+vectors = st.integers(0, 10**6).map(lambda seed: np.random.default_rng(seed).normal(size=SIZE))
+
+
+@given(curvatures(), vectors)
+def test_curvature_is_a_matrix(curvature: Curvature, vector: Floats) -> None:
+    matrix = dense(curvature)
+    assert curvature.times(vector) == pytest.approx(matrix @ vector)
+    assert Banded(curvature).solve(vector) == pytest.approx(np.linalg.solve(matrix, vector), rel=1e-6)
+
+
+class Quadratic:
+    """½ x A x - b x; only part of A is known entry by entry."""
+
+    def __init__(self, known: Curvature, root: Floats, b: Floats) -> None:
+        self.known, self.b, self.root = known, b, root
+        self.matrix = dense(known) + root @ root.T
+
+    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        return float(0.5 * x @ self.matrix @ x - self.b @ x), self.matrix @ x - self.b
+
+    def model(self, x: Floats) -> Quadratic:
+        return self
+
+    def times(self, vector: Floats) -> Floats:
+        found: Floats = self.matrix @ vector
+        return found
+
+
+@given(curvatures(), vectors, vectors, vectors)
+def test_minimum_of_a_quadratic(known: Curvature, root: Floats, b: Floats, start: Floats) -> None:
+    quadratic = Quadratic(known, root[:, None], b)
+    found = minimum(quadratic, start, 100)
+    assert found.converged
+    assert found.x == pytest.approx(np.linalg.solve(quadratic.matrix, b), abs=1e-4)
+    assert found.value == quadratic.value_and_gradient(found.x)[0]
+
+
+@given(curvatures(), vectors, vectors, st.floats(0.01, 3.0))
+def test_steps_stay_within_the_radius(known: Curvature, root: Floats, b: Floats, radius: float) -> None:
+    quadratic = Quadratic(known, root[:, None], b)
+    measure = Banded(known)
+    move, length, promised = newton._best_within(radius, quadratic, measure, -b, 1e-6)
+    assert length <= radius + 1e-9
+    assert length == pytest.approx(np.sqrt(move @ dense(known) @ move), rel=1e-5)
+    assert promised == pytest.approx(-quadratic.value_and_gradient(move)[0], rel=1e-9)
+
+
+class Valley:
+    """Rosenbrock's function, whose matrix is that of Gauss and Newton."""
+
+    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        a, b = x
+        off = b - a * a
+        return 100 * off * off + (1 - a) ** 2, np.array([-400 * a * off - 2 * (1 - a), 200 * off])
+
+    def model(self, x: Floats) -> Quadratic:
+        slopes = np.array([[-2 * x[0], 1.0]]) * np.sqrt(200.0)
+        return Quadratic(Curvature.of_diagonal(np.array([2.0, 1e-9])), slopes.T, np.zeros(2))
+
+
+def test_what_is_not_quadratic() -> None:
+    found = minimum(Valley(), np.array([-1.2, 1.0]), 200)
+    assert found.converged
+    assert found.x == pytest.approx([1.0, 1.0], abs=1e-4)
+    few = minimum(Valley(), np.array([-1.2, 1.0]), 3)
+    assert (few.steps, few.converged) == (3, False)
+    assert few.value < Valley().value_and_gradient(np.array([-1.2, 1.0]))[0]
+
+
+def test_at_the_minimum_there_is_nothing_to_do() -> None:
+    found = minimum(Valley(), np.array([1.0, 1.0]), 10)
+    assert (found.steps, found.converged, found.value) == (0, True, 0.0)
+
+
+def test_weights_that_nothing_holds_stay() -> None:
+    """Neither a pair nor a term: no entry of the matrix but jitter."""
+    known = Curvature.of_diagonal(np.array([2.0, 0.0]))
+    found = minimum(Quadratic(known, np.zeros((2, 1)), np.array([4.0, 0.0])), np.array([0.0, 5.0]), 10)
+    assert found.converged
+    assert found.x == pytest.approx([2.0, 5.0])
