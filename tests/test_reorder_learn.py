@@ -273,3 +273,11 @@ def test_settings_that_make_no_sense() -> None:
         LearnConfig(start=0.7)
     with pytest.raises(ConfigError, match="learner: found 'duel', expected one of dual, primal, lexic"):
         LearnConfig(learner="duel")  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match=r"shrink: found 1\.0 with learner primal, expected learner dual with"
+    ):
+        LearnConfig(learner="primal", shrink=1.0)
+    with pytest.raises(
+        ConfigError, match="smoothing: found 2 with learner dual, expected learner lexicalised"
+    ):
+        LearnConfig(smoothing=2)

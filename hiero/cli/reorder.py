@@ -184,6 +184,10 @@ def _extract(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> int:
+    learner = args.learner or LearnConfig.learner
+    for flag, learners in USED_BY.items():
+        if getattr(args, flag) is not None and learner not in learners:
+            raise UsageError(f"argument --{flag}: expected --learner {' or '.join(learners)} with it")
     config: LearnConfig = _settings(LearnConfig, args)
     if args.seed < 0:
         raise UsageError(f"argument --seed: found {args.seed}, expected 0 or more")
@@ -191,9 +195,6 @@ def _train(args: argparse.Namespace) -> int:
         if getattr(args, flag) is not None and config.learner == "lexicalised":
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: expected no --learner lexicalised, which makes no passes")
-    for flag, learners in USED_BY.items():
-        if getattr(args, flag) is not None and config.learner not in learners:
-            raise UsageError(f"argument --{flag}: expected --learner {' or '.join(learners)} with it")
     _announce_compiling(args)
     from hiero.reorder.train import train_model
 

@@ -70,3 +70,8 @@ class LearnConfig:
         check_range("trials", self.trials, 1, 60)
         check_range("start", self.start, 1e-30, 0.5)
         check_range("smoothing", self.smoothing, 1e-6, 1e6)
+        for name, learners in USED_BY.items():
+            value = getattr(self, name)
+            if self.learner not in learners and value != getattr(LearnConfig, name):
+                expected = f"learner {' or '.join(learners)} with it"
+                raise ConfigError(f"{name}: found {value} with learner {self.learner}, expected {expected}")
