@@ -14,7 +14,7 @@ from hiero.errors import ConfigError
 from hiero.features import NAME, FeatureIndex
 from hiero.symbols import Symbols
 from hiero.tune.newton import Curvature
-from hiero.tune.settings import TuneConfig
+from hiero.tune.settings import LARGEST_BETA, TuneConfig
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -102,8 +102,8 @@ class Neighbours:
     _triples: Ints = field(init=False, repr=False)  # [T, 3] left neighbour, bin, right neighbour
 
     def __post_init__(self) -> None:
-        if not 0 <= self.strength < np.inf:
-            raise ConfigError(f"beta: found {self.strength}, expected 0 or more")
+        if not 0 <= self.strength <= LARGEST_BETA:
+            raise ConfigError(f"beta: found {self.strength:g}, expected 0 to {LARGEST_BETA:g}")
         if self.gamma is not None and not 1 <= self.gamma < np.inf:
             raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
         rows = [np.stack([g[:-2], g[1:-1], g[2:]], axis=1) for g in self.groups if len(g) > 2]
