@@ -105,7 +105,7 @@ FLAGS: dict[str, dict[str, str]] = {
         "l2": "pro: strength of regularisation (default 0.1)",
         "l2_previous": "pro: pull to the weights of the last iteration (default 0)",
         "interpolation": "pro: how much of an iteration's weights is new (default 1: all)",
-        "iterations": "pro: steps in an iteration, at most, of L-BFGS, or Newton's method with neighbours (default 200)",
+        "iterations": "pro: steps of L-BFGS, or of Newton's method, at most (default 200)",
         "buffers": "pro: steps that L-BFGS remembers (default 20)",
         "restarts": "mert: random points to start from (default 20; over hypergraphs 0)",
         "directions": "mert: random directions (default 15)",

@@ -67,7 +67,7 @@ class PRO:
     pairs          how they are drawn; its seed is replaced
     l2, pull, l1   see above
     interpolation  how much of the result is new; the rest is the weights before
-    iterations     of L-BFGS, at most, or of Newton's method, on the convex relative and on the objective itself
+    iterations     of L-BFGS, at most, or of Newton's method, for the convex relative and again for the rest
     buffers        what L-BFGS remembers: steps
     others         further terms
     """
