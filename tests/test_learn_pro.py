@@ -142,7 +142,7 @@ def test_minimum_with_neighbours_is_that_of_another_method(world, before, beta, 
         assert value <= far.fun + 1e-6
 
 
-def curve(number, beta):
+def curve(number, beta, gamma=None):
     """Pairs that want the weights of many bins to lie on a curve, most of them by noise."""
     random = np.random.default_rng(3)
     bins = random.integers(0, number, (4000, 2))
@@ -152,9 +152,8 @@ def curve(number, beta):
     ids = bins.ravel().astype(np.int32)
     value = np.tile([1.0, -1.0], len(bins))
     rows = Differences(np.arange(len(bins) + 1) * 2, ids, value)
-    return Ranking(
-        rows, np.zeros(number), [Ridge(0.1), Neighbours(groups=[np.arange(number)], strength=beta)]
-    )
+    term = Neighbours(groups=[np.arange(number)], strength=beta, gamma=gamma)
+    return Ranking(rows, np.zeros(number), [Ridge(0.1), term])
 
 
 @pytest.mark.parametrize("beta", [1e3, 1e6, 1e9])
@@ -168,6 +167,13 @@ def test_many_neighbours_are_no_hindrance(beta):
     )
     assert happened["objective"] <= line.fun + 1e-6
     assert np.ptp(learnt) > 1.0
+
+
+@pytest.mark.parametrize("steps", [1, 4, 10])
+def test_the_steps_are_those_of_both_terms_together(steps):
+    """Of the convex relative that is begun with, and of the term itself; together they are more than ten."""
+    _, happened = curve(100, 1e9, 2.0).minimum(steps, 10)
+    assert (happened["iterations"], happened["converged"]) == (steps, False)
 
 
 @settings(max_examples=30)

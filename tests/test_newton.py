@@ -115,3 +115,30 @@ def test_weights_that_nothing_holds_stay() -> None:
     found = minimum(Quadratic(known, np.zeros((2, 1)), np.array([4.0, 0.0])), np.array([0.0, 5.0]), 10)
     assert found.converged
     assert found.x == pytest.approx([2.0, 5.0])
+
+
+class Barrier(Quadratic):
+    """x - log x: no number left of 0."""
+
+    def __init__(self, x: Floats) -> None:
+        super().__init__(Curvature.of_diagonal(1 / (x * x)), np.zeros((1, 1)), np.zeros(1))
+
+    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        with np.errstate(all="ignore"):
+            return float(x[0] - np.log(x[0])), 1 - 1 / x
+
+    def model(self, x: Floats) -> Quadratic:
+        return Barrier(x)
+
+
+def test_where_there_is_no_number_no_step_leads() -> None:
+    for start in (0.3, 5.0, 100.0):
+        found = minimum(Barrier(np.ones(1)), np.array([start]), 100)
+        assert found.converged
+        assert found.x == pytest.approx([1.0], abs=1e-4)
+    with np.errstate(all="ignore"):
+        lost = minimum(Barrier(np.ones(1)), np.array([-1.0]), 100)
+        assert (lost.x.tolist(), lost.steps, lost.converged) == ([-1.0], 0, False)
+        known = Curvature.of_diagonal(np.array([1e-300]))
+        steep = minimum(Quadratic(known, np.zeros((1, 1)), np.array([1e300])), np.zeros(1), 100)
+        assert (steep.x.tolist(), steep.converged) == ([0.0], False)

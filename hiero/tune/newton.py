@@ -3,7 +3,7 @@
 
 Penalties on neighbouring weights (``regularize.Neighbours``) make an objective steep wherever a curve gets a
 bend and leave it flat where the whole curve moves. With 256 bins the one is some 10^8 times the other, and
-L-BFGS is still far from the minimum after thousands of steps. Newton's method takes five to a hundred.
+L-BFGS is still far from the minimum after thousands of steps. Newton's method takes five to two hundred.
 
 A step minimises a quadratic model of the objective within a trust region, by conjugate gradients (Steihaug
 1983). They are preconditioned with the matrix that makes the trouble, which is banded: the penalties' own
@@ -85,6 +85,8 @@ def minimum(objective: Objective, start: Floats, steps: int) -> Found:
     """A minimum of an objective that is bounded from below; the only one, if it is convex."""
     x, radius, first_length = start, 0.0, 0.0
     value, gradient = objective.value_and_gradient(x)
+    if not np.isfinite(value):
+        return Found(x, value, 0, False)
     for step in range(steps):
         model = objective.model(x)
         measure = Banded(model.known)
@@ -97,11 +99,11 @@ def minimum(objective: Objective, start: Floats, steps: int) -> Found:
         goal = min(FORCING, np.sqrt(length / first_length))
         while True:
             move, moved, promised = _best_within(radius, model, measure, gradient, goal)
-            if promised <= 0.01 * smallest:
-                return Found(x, value, step, True)
+            if not 0.01 * smallest < promised < np.inf:
+                return Found(x, value, step, promised < np.inf)
             new_value, new_gradient = objective.value_and_gradient(x + move)
             kept = (value - new_value) / promised
-            if kept < POOR:
+            if not kept >= POOR:  # or there is no number, far away
                 radius = SHRINK * moved
             elif kept > GOOD:
                 radius = max(radius, GROW * moved)

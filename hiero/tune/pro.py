@@ -225,7 +225,7 @@ class Ranking:
         convex = copy(self)
         convex.terms = [term.relaxed() for term in self.terms]
         start = newton.minimum(convex, self.start[self.active], iterations)
-        found = newton.minimum(self, start.x, iterations)
+        found = newton.minimum(self, start.x, iterations - start.steps)
         return found._replace(steps=start.steps + found.steps)
 
     def _by_lbfgs(self, iterations: int, buffers: int) -> newton.Found:
