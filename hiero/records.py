@@ -77,8 +77,19 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     # A flag is an int to Python, and nobody means that.
     wanted = (int, float) if kind is float else kind
     if not isinstance(value, wanted) or (isinstance(value, bool) and kind is not bool):
-        raise _error(where, value, NAMES[kind])
+        raise _error(where, value, NAMES[kind] + _hint(kind, value))
     return value
+
+
+def _hint(kind: Any, value: Any) -> str:
+    """Of what looks like a number and is text: in YAML a power of ten has a point and a sign."""
+    if kind is not float or not isinstance(value, str):
+        return ""
+    try:
+        float(value)
+    except ValueError:
+        return ""
+    return " (1.0e+5 is one; 1e5 and '5' are text)"
 
 
 def _error(where: str, value: Any, expected: str) -> ConfigError:

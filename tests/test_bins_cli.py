@@ -148,7 +148,7 @@ def test_other_bins_are_another_run(world: Tuning, capfd: Capture) -> None:
             {"tune": {"neighbours": "linear", "algorithm": "mert"}},
             "neighbours: found linear with mert, expected one of sgd, mixsgd,",
         ),
-        ({"tune": {"beta": -1.0}}, "tune: beta: found -1, expected 0 to 1e+15"),
+        ({"tune": {"beta": -1.0}}, "tune: beta: found -1.0, expected 0 to 1e+15"),
         ({"tune": {"gamma": 0.0}}, "tune: gamma: found 0.0, expected 1 or more"),
         (
             {"tune": {"neighbours": "linear", "algorithm": "adagrad", "stale": True}},

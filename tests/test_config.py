@@ -117,6 +117,10 @@ def test_what_is_resolved_means_the_same() -> None:
         ({"prep": {"source_language": "de"}}, "prep: found no target_language, expected one, such as de"),
         ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected 0 or more"),
         ({"seed": "one"}, "seed: found 'one', expected a whole number"),
+        (
+            {"tune": {"beta": "1e5"}},
+            "beta: found '1e5', expected a number (1.0e+5 is one; 1e5 and '5' are text)",
+        ),
     ],
 )
 def test_mistakes(content: dict[str, Any], message: str) -> None:

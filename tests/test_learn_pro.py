@@ -219,6 +219,15 @@ def test_pairs_are_of_one_sentence_and_ranked_by_the_metric(found, iteration, se
     assert learner.draw(lists, iteration, seed).tolist() == pairs.tolist()
 
 
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+def test_where_there_is_no_number_it_ends(l1):
+    ranking = Ranking(
+        Differences(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1)), np.full(1, np.nan), [], l1
+    )
+    _, happened = ranking.minimum(10, 5)
+    assert (happened["iterations"], happened["converged"]) == (0, False)
+
+
 def separable():
     """Feature 0 is good, 1 is bad, 2 says nothing; 9 is met nowhere."""
     rows = []

@@ -27,7 +27,7 @@ from hiero.tune.pairs import Pro
 from hiero.tune.presets import make_pairing
 from hiero.tune.pro import PRO
 from hiero.tune.regularize import Regulariser, further_terms
-from hiero.tune.settings import TuneConfig
+from hiero.tune.settings import ITERATIONS, TuneConfig
 
 RESTARTS = 20  # of MERT over lists
 Floats = npt.NDArray[np.float64]
@@ -142,7 +142,7 @@ def make_batch_learner(
             pull=config.l2_previous or 0.0,
             l1=config.l1 or 0.0,
             interpolation=config.interpolation or 1.0,
-            iterations=config.iterations or 200,
+            iterations=config.iterations or ITERATIONS,
             buffers=config.buffers or 20,
             others=terms,
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hiero.errors import HieroError
 from hiero.tune.data import TuningSet
 from hiero.tune.decoding import MANY
-from hiero.tune.settings import TuneConfig
+from hiero.tune.settings import ITERATIONS, TuneConfig
 
 SHORT, LONG = 0.85, 1.15  # translations by the length of the references
 FALLING = 3  # epochs in a row
@@ -171,7 +171,13 @@ class Health:
         if self.config.algorithm != "pro" or record.get("fit_converged", 1.0):
             return ""
         steps = int(record["fit_iterations"])
-        return f"the weights had not settled after {steps} steps within the epoch: try more iterations"
+        # L-BFGS also gives up where no step leads further down, and that more of them would not change.
+        if steps < (self.config.iterations or ITERATIONS):
+            return ""
+        many = "1 step" if steps == 1 else f"{steps} steps"
+        with_l1 = self.config.neighbours != "none" and self.config.l1
+        cure = "neighbours without l1" if with_l1 else "more iterations"
+        return f"the weights had not settled after {many} within the epoch: try {cure}"
 
 
 def _have(number: int) -> str:

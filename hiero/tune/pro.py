@@ -249,7 +249,7 @@ class Ranking:
                 },
             )
             x, value, steps = found.x, float(found.fun), steps + int(found.nit)
-            if before - value <= SMALLEST_GAIN * max(1.0, abs(value)) or steps >= iterations:
+            if not before - value > SMALLEST_GAIN * max(1.0, abs(value)) or steps >= iterations:
                 break
             before = value
         if self.l1:

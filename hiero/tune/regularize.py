@@ -103,7 +103,7 @@ class Neighbours:
 
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= LARGEST_BETA:
-            raise ConfigError(f"beta: found {self.strength:g}, expected 0 to {LARGEST_BETA:g}")
+            raise ConfigError(f"beta: found {self.strength}, expected 0 to {LARGEST_BETA:g}")
         if self.gamma is not None and not 1 <= self.gamma < np.inf:
             raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
         rows = [np.stack([g[:-2], g[1:-1], g[2:]], axis=1) for g in self.groups if len(g) > 2]

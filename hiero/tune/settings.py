@@ -14,6 +14,7 @@ Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
 Pull = Literal["none", "linear", "monotone"]  # of neighbouring bins towards a line, towards rising or falling
 
+ITERATIONS = 200  # of pro, if none are given
 LARGEST_BETA = 1e15  # of more, doubles cannot tell what the pairs say
 STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
 REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # those that take further terms
@@ -150,7 +151,7 @@ class TuneConfig:
 
     def _check_neighbours(self) -> None:
         if not 0 <= self.beta <= LARGEST_BETA:
-            raise ConfigError(f"beta: found {self.beta:g}, expected 0 to {LARGEST_BETA:g}")
+            raise ConfigError(f"beta: found {self.beta}, expected 0 to {LARGEST_BETA:g}")
         if not 1 <= self.gamma < math.inf:
             raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
         if self.neighbours == "none":
