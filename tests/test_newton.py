@@ -68,6 +68,7 @@ def test_minimum_of_a_quadratic(known: Curvature, root: Floats, b: Floats, start
     quadratic = Quadratic(known, root[:, None], b)
     found = minimum(quadratic, start, 100)
     assert found.converged
+    assert found.steps <= 8
     assert found.x == pytest.approx(np.linalg.solve(quadratic.matrix, b), abs=1e-4)
     assert found.value == quadratic.value_and_gradient(found.x)[0]
 
@@ -82,10 +83,42 @@ def test_steps_stay_within_the_radius(known: Curvature, root: Floats, b: Floats,
     assert promised == pytest.approx(-quadratic.value_and_gradient(move)[0], rel=1e-9)
 
 
+@given(curvatures(), vectors, vectors, st.sampled_from([0.5, 0.1, 0.01]))
+def test_steps_leave_no_more_of_the_gradient_than_asked(
+    known: Curvature, root: Floats, b: Floats, goal: float
+) -> None:
+    quadratic = Quadratic(known, root[:, None], b)
+    measure = Banded(known)
+    move, _, _ = newton._best_within(1e6, quadratic, measure, -b, goal)
+    rest = b - quadratic.matrix @ move
+    assert np.sqrt(rest @ measure.solve(rest)) <= goal * np.sqrt(b @ measure.solve(b)) * (1 + 1e-9)
+
+
+def test_where_nothing_bends_a_step_goes_as_far_as_it_may() -> None:
+    flat = Quadratic(Curvature.of_diagonal(np.zeros(2)), np.zeros((2, 1)), np.array([3.0, 4.0]))
+    measure = Banded(Curvature.of_diagonal(np.ones(2)))
+    move, length, promised = newton._best_within(10.0, flat, measure, -flat.b, 0.1)
+    assert move == pytest.approx([6.0, 8.0])
+    assert (length, promised) == pytest.approx((10.0, 50.0))
+
+
+def test_singular_matrices_have_a_factor() -> None:
+    second = np.array([0.5, -1.0, 0.5])
+    triple = np.arange(98)[:, None] + np.arange(3)
+    chain = Curvature(np.zeros(100), triple, 1e15 * np.ones((98, 1, 1)) * np.outer(second, second))
+    for singular in (chain, Curvature.of_diagonal(np.zeros(100))):
+        assert np.isfinite(Banded(singular).solve(np.zeros(100))).all()
+    assert np.isfinite(Banded(chain).solve(np.ones(100))).all()
+
+
 class Valley:
     """Rosenbrock's function, whose matrix is that of Gauss and Newton."""
 
+    def __init__(self) -> None:
+        self.looked = 0
+
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        self.looked += 1
         a, b = x
         off = b - a * a
         return 100 * off * off + (1 - a) ** 2, np.array([-400 * a * off - 2 * (1 - a), 200 * off])
@@ -96,8 +129,10 @@ class Valley:
 
 
 def test_what_is_not_quadratic() -> None:
-    found = minimum(Valley(), np.array([-1.2, 1.0]), 200)
+    valley = Valley()
+    found = minimum(valley, np.array([-1.2, 1.0]), 200)
     assert found.converged
+    assert valley.looked < 1.5 * found.steps  # it remembers how far it may go
     assert found.x == pytest.approx([1.0, 1.0], abs=1e-4)
     few = minimum(Valley(), np.array([-1.2, 1.0]), 3)
     assert (few.steps, few.converged) == (3, False)
