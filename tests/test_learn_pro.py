@@ -94,6 +94,17 @@ def test_second_derivatives(world, before, weight):
         assert vector @ model.known.times(vector) == pytest.approx(vector @ diagonal[ranking.active])
 
 
+def test_second_derivatives_are_those_of_the_weights_asked_for():
+    """And not of those that were looked at last."""
+    made, random = curve(5, 10.0, 2.0), np.random.default_rng(0)
+    first, second = random.normal(size=(2, 5))
+    vector = random.normal(size=5)
+    expected = made.model(first).times(vector)
+    made.value_and_gradient(second)
+    assert made.model(first).times(vector).tolist() == expected.tolist()
+    assert made.model(second).times(vector).tolist() != expected.tolist()
+
+
 def test_large_margins_do_not_overflow():
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     lists = candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])

@@ -105,7 +105,7 @@ def test_where_nothing_bends_a_step_goes_as_far_as_it_may() -> None:
 def test_singular_matrices_have_a_factor() -> None:
     second = np.array([0.5, -1.0, 0.5])
     triple = np.arange(98)[:, None] + np.arange(3)
-    chain = Curvature(np.zeros(100), triple, 1e15 * np.ones((98, 1, 1)) * np.outer(second, second))
+    chain = Curvature(np.zeros(100), triple, np.ones((98, 1, 1)) * np.outer(second, second))
     for singular in (chain, Curvature.of_diagonal(np.zeros(100))):
         assert np.isfinite(Banded(singular).solve(np.zeros(100))).all()
     assert np.isfinite(Banded(chain).solve(np.ones(100))).all()
