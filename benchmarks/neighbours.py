@@ -22,9 +22,9 @@ from hiero.tune.regularize import Neighbours, Ridge
 
 FEATURES, PAIRS, RULES = 4, 20_000, 12
 METHODS: dict[str, Callable[[Ranking], Found]] = {
-    "L-BFGS, 200": lambda ranking: ranking._by_lbfgs(200, 20),
-    "L-BFGS, 5,000": lambda ranking: ranking._by_lbfgs(5000, 20),
-    "Newton, 200": lambda ranking: ranking._by_newton(200),
+    "L-BFGS, 200": lambda ranking: ranking._by_lbfgs(ranking.start, 200, 20),
+    "L-BFGS, 5,000": lambda ranking: ranking._by_lbfgs(ranking.start, 5000, 20),
+    "Newton, 200": lambda ranking: ranking._by_newton(ranking.start, 200),
 }
 
 

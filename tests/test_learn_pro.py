@@ -196,6 +196,11 @@ def test_what_newton_cannot_do_is_left_to_lbfgs():
     assert happened["converged"]
     assert smooth.all()
     assert not sparse.any()
+    hard = curve(100, 1e9)
+    line, _ = hard.minimum(200, 10)
+    shrunk, happened = Ranking(hard.rows, np.zeros(100), hard.terms, l1=1.0).minimum(200, 10)
+    assert 0.9 * np.ptp(line) < np.ptp(shrunk) <= np.ptp(line)
+    assert happened["objective"] <= hard.value_and_gradient(line)[0] + np.abs(line).sum()
     released = Neighbours(groups=[np.arange(10)], strength=1.0, variant="released")
     pulled, _ = Ranking(made.rows, np.zeros(10), [*made.terms, released]).minimum(200, 10)
     assert 0 < np.ptp(pulled) < np.ptp(smooth)
@@ -205,7 +210,10 @@ def test_without_neighbours_it_is_lbfgs():
     made = curve(10, 1.0)
     for terms in ([Ridge(0.1)], [Ridge(0.1), Neighbours(groups=[np.arange(2)], strength=1.0)]):
         ranking = Ranking(made.rows, np.zeros(10), terms)
-        assert ranking.minimum(200, 10)[0][ranking.active].tolist() == ranking._by_lbfgs(200, 10).x.tolist()
+        assert (
+            ranking.minimum(200, 10)[0][ranking.active].tolist()
+            == ranking._by_lbfgs(np.zeros(10), 200, 10).x.tolist()
+        )
 
 
 def test_monotone_minima_hardly_depend_on_the_start():

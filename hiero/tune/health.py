@@ -175,9 +175,7 @@ class Health:
         if steps < (self.config.iterations or ITERATIONS):
             return ""
         many = "1 step" if steps == 1 else f"{steps} steps"
-        with_l1 = self.config.neighbours != "none" and self.config.l1
-        cure = "neighbours without l1" if with_l1 else "more iterations"
-        return f"the weights had not settled after {many} within the epoch: try {cure}"
+        return f"the weights had not settled after {many} within the epoch: try more iterations"
 
 
 def _have(number: int) -> str:

@@ -14,7 +14,7 @@ halved.
 It is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
 (L-BFGS-B), whose sum is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
 
-Terms between neighbours are too much for it: with them, and without l1, Newton's method does it
+Terms between neighbours are too much for it: with them Newton's method does it, all but the l1 term
 (``tune.newton``). It begins with their convex relatives, which have one minimum, so that it matters little
 which weights there were before.
 """
@@ -202,7 +202,13 @@ class Ranking:
         """The weights of all features, and how they were found."""
         if not len(self.active):
             return self._as_it_was()
-        found = self._by_newton(iterations) if self._has_neighbours() else self._by_lbfgs(iterations, buffers)
+        start = self.start[self.active]
+        if self._has_neighbours():
+            found = self._by_newton(start, iterations)
+            if self.l1:  # has no second derivatives, but its minimum is not far
+                found = self._by_lbfgs(found.x, iterations, buffers)
+        else:
+            found = self._by_lbfgs(start, iterations, buffers)
         weight = self.start.copy()
         weight[self.active] = found.x
         pairs = len(self.rows.first) - 1
@@ -219,18 +225,19 @@ class Ranking:
     def _has_neighbours(self) -> bool:
         """Whether some term ties features to each other, in a way that Newton's method can make use of."""
         bends = [term.curvature(self.start) for term in self.terms]
-        return not self.l1 and None not in bends and any(bend and len(bend.triple) for bend in bends)
+        return None not in bends and any(bend and len(bend.triple) for bend in bends)
 
-    def _by_newton(self, iterations: int) -> newton.Found:
+    def _by_newton(self, start: Floats, iterations: int) -> newton.Found:
+        """The minimum without the l1 term."""
         convex = copy(self)
         convex.terms = [term.relaxed() for term in self.terms]
-        start = newton.minimum(convex, self.start[self.active], iterations)
-        found = newton.minimum(self, start.x, iterations - start.steps)
-        return found._replace(steps=start.steps + found.steps)
+        first = newton.minimum(convex, start, iterations)
+        found = newton.minimum(self, first.x, iterations - first.steps)
+        return found._replace(steps=first.steps + found.steps)
 
-    def _by_lbfgs(self, iterations: int, buffers: int) -> newton.Found:
+    def _by_lbfgs(self, start: Floats, iterations: int, buffers: int) -> newton.Found:
         """L-BFGS may stop where a single step gains nothing; then it is begun anew from there."""
-        x, before, steps = self.start[self.active], np.inf, 0
+        x, before, steps = start, np.inf, 0
         if self.l1:
             x = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)])
         while True:
