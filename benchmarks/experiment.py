@@ -140,6 +140,11 @@ def some_of(names: Collection[str]) -> Callable[[str], list[str]]:
     return parsed
 
 
+def numbers(kind: type[int] | type[float]) -> Callable[[str], list[float]]:
+    """The type of an argument that lists numbers."""
+    return lambda text: [kind(part) for part in text.split(",")]
+
+
 def replica_names(number: int) -> list[str]:
     """What is added to the name of a system: nothing for the first run, .2, .3, ..."""
     return ["", *(f".{replica}" for replica in range(2, number + 1))]

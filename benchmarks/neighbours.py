@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from benchmarks.experiment import numbers
 from hiero.tune.newton import Found
 from hiero.tune.pro import Differences, Ranking
 from hiero.tune.regularize import Neighbours, Ridge
@@ -57,14 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.neighbours", description=(__doc__ or "").split("\n\n")[0]
     )
-    numbers: Any = lambda kind: lambda text: [kind(part) for part in text.split(",")]  # noqa: E731
     parser.add_argument("--bits", type=numbers(int), default=[4, 8], metavar="A,B")
     parser.add_argument("--beta", type=numbers(float), default=[1e3, 1e5, 1e7, 1e9], metavar="A,B")
     args = parser.parse_args(arguments)
     print(f"| bits | β | neighbours | {' | '.join(f'{name} | s' for name in METHODS)} |")
     print(f"|---:|---:|---|{'---:|' * 2 * len(METHODS)}")
+    small = made_up(3, 1.0, None)
     for method in METHODS.values():
-        method(made_up(3, 1.0, None))  # compiles
+        method(small)  # compiles
     for bits in args.bits:
         for gamma in (None, 2.0):
             for beta in args.beta:

@@ -24,7 +24,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names, some_of
+from benchmarks.experiment import (
+    Experiment,
+    Settings,
+    add_arguments,
+    config_named,
+    numbers,
+    replica_names,
+    some_of,
+)
 from hiero.evaluation import EvalConfig, Report, System, evaluate
 from hiero.formats.bins import read_bins
 from hiero.gridstage import OF_BINS, trials
@@ -168,10 +176,6 @@ def table_2(experiment: Experiment) -> str:
 
 
 # ---- the command
-
-
-def numbers(kind: type) -> Any:
-    return lambda text: [kind(part) for part in text.split(",")]
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -74,3 +74,11 @@ def candidate_lists(found: Sequence[tuple[int, Sequence[Candidate]]]) -> Candida
     for sentence, mine in found:
         lists.add(example(sentence, mine))
     return lists
+
+
+def dense(curvature):
+    """The matrix of a ``newton.Curvature``."""
+    matrix = np.diag(curvature.diagonal)
+    for triple, block in zip(curvature.triple, curvature.block, strict=True):
+        matrix[np.ix_(triple, triple)] += block
+    return matrix

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hiero.tune import newton
 from hiero.tune.newton import Banded, Curvature, minimum
+from tests.batch_worlds import dense
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,13 +27,6 @@ def curvatures(draw: Any) -> Curvature:
     triple = np.array([random.permutation(SIZE)[:3] for _ in range(number)], np.int64).reshape(-1, 3)
     root = random.normal(size=(number, 3, 2))
     return Curvature(random.uniform(0.1, 2.0, SIZE), triple, root @ root.swapaxes(1, 2))
-
-
-def dense(curvature: Curvature) -> Floats:
-    matrix = np.diag(curvature.diagonal)
-    for triple, block in zip(curvature.triple, curvature.block, strict=True):
-        matrix[np.ix_(triple, triple)] += block
-    return matrix
 
 
 vectors = st.integers(0, 10**6).map(lambda seed: np.random.default_rng(seed).normal(size=SIZE))

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from hiero.errors import ConfigError
 from hiero.tune.regularize import OFF_AND_RADIUS, Neighbours, Ridge, _without_downward_bends
+from tests.batch_worlds import dense
 from tests.naive import bins as naive
 
 Floats = npt.NDArray[np.float64]
@@ -99,17 +100,6 @@ def test_too_few_bins_have_no_neighbours_on_both_sides() -> None:
 
 
 # ---- second derivatives
-
-
-def dense(curvature: Any) -> Floats:
-    """The matrix of a curvature."""
-    size = len(curvature.diagonal)
-    matrix = np.diag(curvature.diagonal)
-    for triple, block in zip(curvature.triple, curvature.block, strict=True):
-        for a, b in itertools.product(range(3), repeat=2):
-            matrix[triple[a], triple[b]] += block[a, b]
-    assert matrix.shape == (size, size)
-    return matrix
 
 
 def bends(term: Any, weight: Floats, step: float = 1e-6) -> Floats:

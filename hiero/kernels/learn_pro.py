@@ -48,6 +48,15 @@ def differences_kernel(lists, pair, out_first, out_id, out_value):
         )
 
 
+@leaf
+def _product(first, ids, values, vector, p):
+    """The difference of pair p times a vector."""
+    product = 0.0
+    for i in range(first[p], first[p + 1]):
+        product += values[i] * vector[ids[i]]
+    return product
+
+
 @kernel
 def logistic_kernel(first, ids, values, weight, out_gradient):
     """The logistic loss of P pairs, log(1 + exp(-weight * difference)) summed, and its gradient.
@@ -67,9 +76,7 @@ def logistic_kernel(first, ids, values, weight, out_gradient):
     loss = 0.0
     errors = 0
     for p in range(first.shape[0] - 1):
-        margin = 0.0
-        for i in range(first[p], first[p + 1]):
-            margin += values[i] * weight[ids[i]]
+        margin = _product(first, ids, values, weight, p)
         # exp of what is negative: nothing overflows.
         small = np.exp(-abs(margin))
         loss += np.log1p(small) + max(-margin, 0.0)
@@ -97,9 +104,7 @@ def curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
     for a in range(out_diagonal.shape[0]):
         out_diagonal[a] = 0.0
     for p in range(first.shape[0] - 1):
-        margin = 0.0
-        for i in range(first[p], first[p + 1]):
-            margin += values[i] * weight[ids[i]]
+        margin = _product(first, ids, values, weight, p)
         small = np.exp(-abs(margin))
         bend = small / ((1.0 + small) * (1.0 + small))
         out_pair[p] = bend
@@ -120,9 +125,6 @@ def curved_kernel(first, ids, values, pair, vector, out):
     for a in range(out.shape[0]):
         out[a] = 0.0
     for p in range(first.shape[0] - 1):
-        product = 0.0
-        for i in range(first[p], first[p + 1]):
-            product += values[i] * vector[ids[i]]
-        product *= pair[p]
+        product = pair[p] * _product(first, ids, values, vector, p)
         for i in range(first[p], first[p + 1]):
             out[ids[i]] += product * values[i]

@@ -129,16 +129,23 @@ class Neighbours:
             np.add.at(gradient, right, 0.5 * (by_off - by_radius))
         return self.strength * float(value.sum()), self.strength * gradient
 
-    def _damped(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
-        """D off², and its derivatives by the distance from the midpoint and by the neighbours' radius."""
+    def _bathtub(self, off: Floats, radius: Floats) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
+        """Where D is not flat, and there q = off / radius, D = tanh(q)^(2 gamma), and its slope by q.
+
+        Elsewhere D is 1, and q and the slope are 0.
+        """
         assert self.gamma is not None
         limit = STEEP if self.variant == "paper" else RELEASED_STEEP
         inside = np.abs(off) < limit * np.abs(radius)
         quotient = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
         bent = np.tanh(quotient)
         damping = np.where(inside, np.abs(bent) ** (2 * self.gamma), 1.0)
-        # dD / d quotient; outside of ``inside`` it is 0.
         slope = 2 * self.gamma * np.abs(bent) ** (2 * self.gamma - 1) * np.sign(bent) * (1 - bent * bent)
+        return inside, quotient, damping, slope
+
+    def _damped(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
+        """D off², and its derivatives by the distance from the midpoint and by the neighbours' radius."""
+        _, quotient, damping, slope = self._bathtub(off, radius)
         # off² / radius and off³ / radius², without dividing by a radius that may be next to nothing.
         by_off = 2 * damping * off + slope * quotient**2 * radius
         return damping * off * off, by_off, -slope * quotient**3 * radius
@@ -158,15 +165,12 @@ class Neighbours:
     def _bends(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
         """The second derivatives of D off²: by off twice, by off and radius, by radius twice.
 
-        D off² = radius² f(q) with q = off / radius and f(q) = tanh(q)^(2 gamma) q².
+        D off² = radius² f(q) with q = off / radius and f(q) = D(q) q².
         """
         assert self.gamma is not None
-        inside = np.abs(off) < STEEP * np.abs(radius)
-        q = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
+        inside, q, damping, slope = self._bathtub(off, radius)
         bent, power = np.abs(np.tanh(q)), 2 * self.gamma
         rest = 1 - bent * bent
-        damping = bent**power
-        slope = power * bent ** (power - 1) * np.sign(q) * rest
         bend = power * ((power - 1) * bent ** (power - 2) * rest - 2 * damping) * rest
         f, f1, f2 = damping * q * q, (slope * q + 2 * damping) * q, (bend * q + 4 * slope) * q + 2 * damping
         by_off_off = np.where(inside, f2, 2.0)

@@ -201,7 +201,7 @@ COMMON: dict[str, Any] = {
     "l2": 0.0,
     "l2_previous": 0.0,
     "interpolation": 1.0,
-    "iterations": 200,
+    "iterations": ITERATIONS,
     "buffers": 20,
     "directions": 15,
     "passes": 60,
