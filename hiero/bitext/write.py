@@ -71,7 +71,7 @@ class GrammarWriter:
             pieces, num_rules = [], 0
             with self.extractor.desk() as desk:
                 for s in range(start, min(start + BLOCK, index.num_sentences)):
-                    rules = desk.rules(src[first[s] : first[s + 1] - 1], home=s)
+                    rules = desk.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
                     pieces.append(self.text.lines(rules))
                     num_rules += len(rules.lhs)
             data = b"".join(pieces)

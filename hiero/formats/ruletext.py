@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hiero._jit import kernel, leaf
 from hiero.formats.cdec import spell_word
-from hiero.formats.scan import HYPHEN, NEWLINE, POINT, SMALL_E, SPACE, ZERO
+from hiero.formats.scan import HYPHEN, NEWLINE, POINT, SMALL_E, SPACE, ZERO, put_whole
 from hiero.grammar import Rules
 from hiero.symbols import WordTable, pack, read_only
 
@@ -114,20 +114,7 @@ def put_piece(pool, first, piece, out, at):
 
 
 @leaf
-def put_whole(value, out, at):
-    """Write a whole number >= 0; where it ends."""
-    size, power = 1, np.int64(10)
-    while value >= power:
-        size += 1
-        power *= 10
-    for k in range(size):
-        out[at + size - 1 - k] = ZERO + value % 10
-        value //= 10
-    return at + size
-
-
-@leaf
-def put_number(value, powers, out, at):
+def put_float(value, powers, out, at):
     """Write a number as ``%.9g`` does; where it ends."""
     if value < 0.0:
         out[at] = HYPHEN
@@ -219,7 +206,7 @@ def format_rules_kernel(
         at = put_piece(fixed.pool, fixed.first, 2, out, at)
         for k in range(dense.shape[1]):
             at = put_piece(fixed.pool, fixed.first, 6 + k, out, at)
-            at = put_number(np.float64(dense[r, k]), powers, out, at)
+            at = put_float(np.float64(dense[r, k]), powers, out, at)
         for k in range(first_link[r], first_link[r + 1]):
             if k == first_link[r]:
                 at = put_piece(fixed.pool, fixed.first, 3, out, at)
