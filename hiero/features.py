@@ -144,14 +144,25 @@ def intern_feature(table, kind, a, b, sequence):
 
 @kernel
 def intern_keys_kernel(table, key, sequence, out_id):
-    """Number the features ``key`` int32 [K, 3], whose pool is ``sequence``; writes int32 ``out_id`` [K]."""
+    """Number features, new ones in the order of first appearance. The table must have room for them.
+
+    table     FeatureTable  written
+    key       int32 [K, 3]
+    sequence  int32         the pool of ``key``
+    out_id    int32 [K]     written
+
+    O(K + symbols of rule ids).  Twin: tests/naive/tables.py::numbered.
+    """
     for i in range(key.shape[0]):
         out_id[i] = intern_feature(table, key[i, 0], key[i, 1], key[i, 2], sequence)
 
 
 @kernel
 def find_keys_kernel(table, key, sequence, out_id):
-    """As ``intern_keys_kernel``, but a feature that is not in the table gets -1."""
+    """Look features up; as ``intern_keys_kernel``, but a feature that is not in the table gets -1.
+
+    Twin: tests/naive/tables.py::places.
+    """
     for i in range(key.shape[0]):
         code = key_code(key[i, 0], key[i, 1], key[i, 2], sequence)
         out_id[i] = find_feature(table, code, key[i, 0], key[i, 1], key[i, 2], sequence)
@@ -159,7 +170,7 @@ def find_keys_kernel(table, key, sequence, out_id):
 
 @kernel
 def rebuild_slots_kernel(key, pool, num_features, out_slot):
-    """Enter the first features of a table into empty slots."""
+    """Enter the first features of a table into empty slots. O(F).  Twin: none; it changes no answer."""
     for f in range(num_features):
         enter_slot(out_slot, key_code(key[f, 0], key[f, 1], key[f, 2], pool), f)
 

@@ -147,14 +147,20 @@ def find_bytes(table, pool, start, end):
 
 @kernel
 def find_all_kernel(table, pool, first, out_ids):
-    """Look up every entry of (pool, first) in a WordTable; int32 ``out_ids`` is written, -1 where unknown."""
+    """Look up every entry of (pool, first) in a WordTable; int32 ``out_ids`` is written, -1 where unknown.
+
+    O(bytes).  Twin: tests/naive/tables.py::places.
+    """
     for w in range(first.shape[0] - 1):
         out_ids[w] = find_bytes(table, pool, first[w], first[w + 1])
 
 
 @kernel
 def fill_slots_kernel(pool, first, out_slot):
-    """Enter all entries of (pool, first) into an empty slot array. Entries must be distinct."""
+    """Enter all entries of (pool, first), which must be distinct, into an empty slot array.
+
+    O(bytes).  Twin: none; only look-ups see the slots.
+    """
     mask = np.int64(out_slot.shape[0] - 1)
     for w in range(first.shape[0] - 1):
         at = np.int64(hash_bytes(pool, first[w], first[w + 1]) & np.uint64(mask))

@@ -67,6 +67,7 @@ FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing",
 MAX_EXPORTS = 12
 
 Module = tuple[str, ...]  # path below hiero/, without the suffix
+Twin = tuple[str, str]  # module and name in tests/naive
 
 
 def sources() -> dict[Module, ast.Module]:
@@ -225,15 +226,76 @@ def test_what_is_called_a_kernel_is_one() -> None:
     assert wrong == []
 
 
-def test_every_twin_that_is_named_exists() -> None:
-    wrong = []
-    for module, function in kernels():
-        for file, name in re.findall(r"tests/naive/(\w+)\.py::(\w+)", ast.get_docstring(function) or ""):
-            path = NAIVE / f"{file}.py"
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            if not re.search(rf"^(def|class) {name}\b", text, re.MULTILINE):
-                wrong.append(f"{place(module, function.lineno)}: {file}.py::{name}")
+def named_twins(function: ast.FunctionDef) -> list[Twin]:
+    return re.findall(r"tests/naive/(\w+)\.py::(\w+)", ast.get_docstring(function) or "")
+
+
+def test_every_kernel_names_its_twin() -> None:
+    """Or says ``Twin: none`` and why."""
+    wrong = [
+        f"{place(module, function.lineno)}: {function.name}"
+        for module, function in kernels()
+        if function.name.endswith("_kernel")
+        and not named_twins(function)
+        and not re.search(r"Twin: none; \w", ast.get_docstring(function) or "")
+    ]
     assert wrong == []
+
+
+def used_twins(module: ast.Module, tree: ast.AST, file: str = "") -> set[Twin]:
+    """Names of tests/naive that a part of a module refers to; ``file``: the module, if it is in tests/naive."""
+    folders: dict[str, str] = {}
+    names: dict[str, Twin] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.module == "tests.naive":
+            folders |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.naive."):
+            source = str(node.module).rpartition(".")[2]
+            names |= {alias.asname or alias.name: (source, alias.name) for alias in node.names}
+    used = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in folders:
+            used.add((folders[node.value.id], node.attr))
+        elif isinstance(node, ast.Name):
+            used.add(names.get(node.id, (file, node.id)))
+    return used
+
+
+def test_every_twin_that_is_named_exists_and_is_tested() -> None:
+    """A test calls it, or calls a function of tests/naive that calls it."""
+    calls: dict[Twin, set[Twin]] = {}
+    for path in NAIVE.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                calls[path.stem, node.name] = used_twins(tree, node, path.stem)
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in NAIVE.parent.glob("*.py")]
+    new = set().union(*(used_twins(tree, tree) for tree in trees))
+    tested = set()
+    while new:
+        tested |= new
+        new = set().union(*(calls.get(twin, set()) for twin in new)) - tested
+    wrong = [
+        f"{place(module, function.lineno)}: {'/'.join(twin)}"
+        for module, function in kernels()
+        for twin in named_twins(function)
+        if twin not in calls or twin not in tested
+    ]
+    assert wrong == []
+
+
+def test_classes_and_kernels_have_names_of_their_own() -> None:
+    """Within kernels/, and each of them against all other modules."""
+    places: dict[str, list[str]] = {}
+    for module, tree in SOURCES.items():
+        for node in tree.body:
+            is_class = isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+            is_kernel = isinstance(node, ast.FunctionDef) and node.name.endswith("_kernel")
+            if is_class or is_kernel:
+                places.setdefault(node.name, []).append(place(module, node.lineno))
+    shared = {name: where for name, where in places.items() if len(where) > 1}
+    assert {name: where for name, where in shared.items() if "kernels/" in " ".join(where)} == {}
+    assert [name for name in shared if name.endswith("_kernel")] == []
 
 
 def test_the_wheel_takes_every_folder() -> None:

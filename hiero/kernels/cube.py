@@ -72,7 +72,15 @@ class Chart(NamedTuple):
 
 @kernel
 def sort_pairs_kernel(first_pair, num_rules, estimate, out_order):
-    """Order the pairs of every bundle by estimate, then by number; bundles may share a run of pairs."""
+    """Order the pairs of every bundle by estimate, then by number; bundles may share a run of pairs.
+
+    first_pair  int64 [B]    first pair of each bundle
+    num_rules   int64 [B]    number of pairs of each bundle
+    estimate    float64 [P]
+    out_order   int64 [P]    written; pairs, each run in order
+
+    O(P log P).  Twin: tests/naive/tables.py::by_estimate.
+    """
     done = np.zeros(estimate.shape[0], np.bool_)
     for b in range(first_pair.shape[0]):
         first = first_pair[b]

@@ -147,7 +147,10 @@ def recount_kernel(text, links, pair_key, counts, s, step, loss):
 
 @kernel
 def grow_pairs_kernel(pair_key, pair_count, out_key, out_count):
-    """Move all pairs to a larger hash table, whose keys are -1 and counts 0. O(H)."""
+    """Copy all pairs to a larger hash table, whose keys are -1 and counts 0.
+
+    O(H).  Twin: none; it changes no answer.
+    """
     for k in range(pair_key.shape[0]):
         if pair_key[k] >= 0:
             place = -1 - find_pair(out_key, pair_key[k] >> 32, pair_key[k] & 0xFFFFFFFF)

@@ -32,9 +32,11 @@ WITH_INSERTION_PAIR = 32
 
 @kernel
 def room_kernel(rules, chosen, templates, out_room):
-    """How much the keys of the chosen rules need at most: writes int64 ``out_room`` [3].
+    """Bound the room that the keys of the chosen rules need; int64 ``out_room`` [3] is written.
 
     0  keys    1  symbols of all rule ids    2  the longest side of a rule
+
+    O(N).  Twin: none; it is an upper bound on the output of ``keys_kernel``.
     """
     out_room[:] = 0
     for i in range(chosen.shape[0]):

@@ -213,7 +213,13 @@ def kbest(graph, edge_score, edge_rule, rules, best, best_edge, search, k, uniqu
 
 @kernel
 def chain_kernel(next_of, first, k):
-    """The first k entries, at most, of a linked list that ends at -1, int32."""
+    """The first k entries, at most, of a linked list that ends at -1.
+
+    next_of  int32 [D]  the entry after each, or -1
+    first    int        entry or -1
+
+    Returns int32 [at most k]. O(k).  Twin: tests/naive/tables.py::chained.
+    """
     ids = np.empty(k, np.int32)
     count = 0
     while first >= 0 and count < k:

@@ -65,7 +65,10 @@ def find_key(key_of, slot, key):
 
 @kernel
 def key_slots_kernel(key, out_slot):
-    """Enter all features, int64 ``key`` [F], into int32 ``out_slot`` [2 ** k] of -1, at most half full."""
+    """Enter all features, int64 ``key`` [F], into int32 ``out_slot`` [2 ** k] of -1, at most half full.
+
+    O(F).  Twin: none; only look-ups see the slots.
+    """
     mask = np.int64(out_slot.shape[0] - 1)
     for f in range(key.shape[0]):
         at = key_slot(key[f], mask)
@@ -76,7 +79,10 @@ def key_slots_kernel(key, out_slot):
 
 @kernel
 def word_codes_kernel(pool, first, out_code):
-    """The hash of each entry of (pool, first): writes uint64 ``out_code`` [W]."""
+    """The hash of each entry of (pool, first); uint64 ``out_code`` [W] is written.
+
+    O(bytes).  Twin: tests/naive/reorder.py::fnv.
+    """
     for w in range(first.shape[0] - 1):
         out_code[w] = hash_bytes(pool, first[w], first[w + 1])
 

@@ -35,6 +35,8 @@ def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_scor
     word_id         int32 [M, W]  language model ids of words
     stride          highest order minus one
     rule_score      float64 [R]   weighted score without language models
+
+    O(M * words).  Twin: tests/naive/chart.py::fragment.
     """
     num_rules = first_tgt.shape[0] - 1
     num_models = lm_weight.shape[0]

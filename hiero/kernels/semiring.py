@@ -168,7 +168,7 @@ def count_kernel(graph, edge_score, out_count):
                 product = 1.0
                 for k in range(2):
                     if graph.tail[edge, k] >= 0:
-                        # Without the test, a dead tail sibling an overflown one would make a NaN.
+                        # Without the test, a dead tail next to an overflown one would make a NaN.
                         factor = out_count[graph.tail[edge, k]]
                         product = product * factor if product > 0.0 and factor > 0.0 else 0.0
                 total += product

@@ -51,7 +51,10 @@ class Spelling(NamedTuple):
 
 @kernel
 def mark_special_kernel(pool, first, start, end, out_special):
-    """Find the entries start ... end - 1 with a byte that names escape; writes bool ``out_special``."""
+    """Mark the entries start ... end - 1 that have a byte that names escape; bool ``out_special`` is written.
+
+    O(bytes).  Twin: tests/naive/tables.py::special.
+    """
     for w in range(start, end):
         out_special[w] = False
         for i in range(first[w], first[w + 1]):

@@ -67,7 +67,7 @@ def sort_by_two_kernel(text, first, out_rank, out_suffix):
     out_rank    int32 [N + 1]  written; last place of the suffixes that agree in two words; -1 at N
     out_suffix  int32 [N]      written
 
-    O(N).
+    O(N).  Twin: tests/naive/extract.py::sort_by_two.
     """
     size = text.shape[0]
     place = np.empty(first.shape[0], np.int64)

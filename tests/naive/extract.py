@@ -50,6 +50,14 @@ def suffix_array(text: list[int]) -> list[int]:
     return sorted(range(len(text)), key=lambda start: text[start:])
 
 
+def sort_by_two(text: list[int]) -> tuple[list[int], list[int]]:
+    """Suffixes by their first two words, equal ones by place; for each, the last place of its equals."""
+    suffixes = sorted(range(len(text)), key=lambda start: text[start : start + 2])
+    pairs = [text[start : start + 2] for start in suffixes]
+    ranks = [max(k for k, pair in enumerate(pairs) if pair == text[at : at + 2]) for at in range(len(text))]
+    return suffixes, ranks
+
+
 def numbered(sentences: list[Words]) -> tuple[dict[str, int], list[int]]:
     """Words by first appearance from 1, and all sentences, each ended by 0."""
     ids: dict[str, int] = {}

@@ -167,6 +167,15 @@ def span_sizes(rule: Rule, start: int, end: int, splits: dict[int, tuple[int, in
     return sizes
 
 
+def content_room(rules: list[Rule]) -> int:
+    """How many integers the rules consist of, with five lengths and the left-hand side of each."""
+    room = 0
+    for rule in rules:
+        pairs = [*rule.links, *rule.sparse, *enumerate(rule.dense)]
+        room += len([rule.lhs, *rule.src, *rule.tgt]) + 4 + 2 * len(pairs)
+    return room
+
+
 def contents(rules: list[Rule]) -> list[int]:
     """Rules numbered so that equal rules have equal numbers."""
     number: dict[str, int] = {}
