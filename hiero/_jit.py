@@ -1,8 +1,8 @@
-"""The one decorator that every kernel wears, and what compiling costs.
+"""Decorators that compile kernels, and the time spent compiling.
 
 Kernels are plain functions over numbers and arrays. ``@kernel`` compiles them once per machine and keeps
-the machine code in a cache directory named after a digest of every source that holds a kernel: numba's own
-cache looks at one file at a time and would keep a kernel whose callee in another file has changed.
+the machine code in a cache directory named after a digest of every source that has a kernel: numba's own
+cache checks one file at a time and would keep a kernel whose callee in another file has changed.
 
 With ``NUMBA_DISABLE_JIT=1`` the same functions run as ordinary Python, for coverage and for debugging.
 """
@@ -57,16 +57,17 @@ def kernel(function: F) -> F:
 
 
 def leaf(function: F) -> F:
-    """A kernel for the inner loops of others: pasted into its callers, and free of reference counts.
+    """Compile a kernel for inner loops: inlined into its callers, without reference counts.
 
-    An ordinary kernel that is called with a NamedTuple counts references to every array in it, up and down,
-    one locked instruction each: an n-gram look-up took twice as long. A leaf takes arrays and returns
-    numbers; it must not make, slice or return an array, nor call a function that is no leaf but takes arrays.
+    An ordinary kernel that is called with a NamedTuple increments and decrements a reference count for every
+    array in it, one locked instruction each: an n-gram look-up took twice as long. A leaf takes arrays and
+    returns numbers; it must not make, slice or return an array, nor pass arrays to a function that is not a
+    leaf.
     """
     return _compiled(function, **LEAF_OPTIONS)
 
 
-# The second is not documented by numba, but older than any version we admit.
+# numba does not document the second option, but all supported versions have it.
 LEAF_OPTIONS = {"forceinline": True} | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
 
 
@@ -79,14 +80,14 @@ def _compiled(function: F, **options: bool) -> F:
                 return function(*arguments)
 
         return interpreted  # type: ignore[return-value]
-    # The directory is read when the function is decorated: set it here, and leave other packages' alone.
+    # numba reads the directory when the function is decorated: set it for this package only.
     theirs, config.CACHE_DIR = config.CACHE_DIR, CACHE_DIRECTORY
     try:
         settings = {
             "cache": bool(CACHE_DIRECTORY),
             "nogil": True,
             "error_model": "numpy",
-            # Nobody calls a kernel from C: the wrapper for that would only take time to compile.
+            # Kernels are not called from C: skip compiling that wrapper.
             "no_cfunc_wrapper": True,
         }
         settings |= options
@@ -97,7 +98,7 @@ def _compiled(function: F, **options: bool) -> F:
 
 
 class CompileTimer(event.Listener):  # type: ignore[misc]
-    """Adds up the seconds spent compiling (not loading from the cache); calls ``on_first`` once, if given.
+    """Total seconds spent compiling (not loading from the cache); calls ``on_first`` once, if given.
 
     Only the outermost compilation counts: a kernel's callees are compiled inside its own time.
     """

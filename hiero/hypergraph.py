@@ -13,7 +13,7 @@ class Hypergraph(NamedTuple):
 
     first_edge  int64 [V + 1]   incoming edges of node v: first_edge[v] ... first_edge[v + 1] - 1
     tail        int32 [E, 2]    tail nodes, all smaller than the head; -1 where an edge has fewer than two.
-                                Column k is what fills gap k + 1 of the rule. One node may fill both.
+                                Column k fills gap k + 1 of the rule. One node may fill both.
     """
 
     first_edge: npt.NDArray[np.int64]
@@ -21,9 +21,9 @@ class Hypergraph(NamedTuple):
 
 
 class Derivations(NamedTuple):
-    """D derivations of nodes of one hypergraph, sharing their parts; a part comes before what it is part of.
+    """D derivations of nodes of one hypergraph, with shared parts; parts come before wholes.
 
-    node    int32 [D]      what is derived
+    node    int32 [D]      the node derived
     edge    int32 [D]      the topmost edge
     part    int32 [D, 2]   the derivations of its tails, -1 where the edge has none
     size    int64 [D]      number of edges

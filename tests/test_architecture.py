@@ -243,7 +243,7 @@ def test_every_kernel_names_its_twin() -> None:
 
 
 def used_twins(module: ast.Module, tree: ast.AST, file: str = "") -> set[Twin]:
-    """Names of tests/naive that a part of a module refers to; ``file``: the module, if it is in tests/naive."""
+    """Names of tests/naive that a part of a module refers to; ``file``: the module, if in tests/naive."""
     folders: dict[str, str] = {}
     names: dict[str, Twin] = {}
     for node in ast.walk(module):

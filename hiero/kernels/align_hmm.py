@@ -5,8 +5,8 @@ which leaves the position where it is, else after a jump. A jump has a weight th
 all beyond JUMP_LIMIT being equal; its probability is its weight among those that stay in the sentence. The
 first jump starts before the first word.
 
-The two directions may be trained to agree (Liang, Taskar and Klein 2006): a link then counts as much as both
-believe in it.
+The two directions may be trained to agree (Liang, Taskar and Klein 2006): a link then counts as much as the
+product of both posteriors.
 """
 
 from typing import NamedTuple
@@ -23,12 +23,12 @@ NUM_JUMPS = 2 * JUMP_LIMIT + 3  # the outermost two stand for everything farther
 
 
 class Windows(NamedTuple):
-    """Where a jump may start: a sentence length on the generating side and a position in it; read-only.
+    """Starting points of jumps: a sentence length on the generating side and a position in it; read-only.
 
     length  int64 [Z, 2]  all lengths that occur, ascending, in the source (FWD) and in the target (REV);
                           the shorter column is padded with 0
     first   int64 [Y, 2]  a jump from position p (0: before the first word) of a sentence of length n is place
-                          first[n, direction] + p; -1 where no sentence is so long
+                          first[n, direction] + p; -1 if no sentence has this length
     """
 
     length: npt.NDArray[np.int64]
@@ -93,7 +93,8 @@ def jump_class(distance):
 def add_scaled(out, out_start, factor, array, start, length):
     """out[out_start:] += factor * array[start:], ``length`` times.
 
-    With unsigned indices: numba would allow for negative ones, and compile no vector instructions.
+    Indices are unsigned: with signed ones numba allows for negative values and compiles no vector
+    instructions.
     """
     for k in range(length):
         out[np.uint64(out_start) + np.uint64(k)] += factor * array[np.uint64(start) + np.uint64(k)]
@@ -101,7 +102,7 @@ def add_scaled(out, out_start, factor, array, start, length):
 
 @leaf
 def prepare(buffers, n, weights, direction):
-    """Jump weights for a sentence of n positions."""
+    """Compute the jump weights for a sentence of n positions."""
     for k in range(2 * n + 1):
         buffers.jump[k] = weights[direction, jump_class(k - n)]
         buffers.mirrored[2 * n - k] = buffers.jump[k]
@@ -196,7 +197,7 @@ def posteriors(buffers, n, length, weights, direction, null):
 
 @kernel
 def load(index, lexicon, s, direction, prob, buffers):
-    """Emission probabilities of a sentence pair, by generated word; returns positions and words."""
+    """Load the emission probabilities of a sentence pair, by generated word; returns positions and words."""
     src, tgt = index.src_first[s], index.tgt_first[s]
     n, m = index.src_first[s + 1] - src, index.tgt_first[s + 1] - tgt
     if direction == 0:
@@ -215,7 +216,7 @@ def load(index, lexicon, s, direction, prob, buffers):
 
 @leaf
 def agree(n, m, prob, null):
-    """Replace both posteriors of every link by their product, and those of NULL by what then is missing.
+    """Replace both posteriors of every link by their product, and those of NULL by the rest to 1.
 
     prob  float64 [cells, 2]  of n source and m target words
     null  float64 [m + n]     of the target words, then of the source words

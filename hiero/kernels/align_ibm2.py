@@ -122,7 +122,7 @@ def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_cou
             place_positions(m, tension[direction], near, direction * (n + m) + n)
         gather(index, lexicon, s, prob)
         weigh_cells(n, m, near, at, prob)
-        # What a cell's joint weight has to be multiplied by to become its posterior replaces at[., 1].
+        # at[., 1] becomes the factor that turns a cell's joint weight into its posterior.
         z = sizes.of[s]
         for j in range(m):
             w = index.tgt_word[index.tgt_first[s] + j]

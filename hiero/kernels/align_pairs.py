@@ -1,8 +1,8 @@
-"""Which words occur opposite each other in a bitext, and what probability they have.
+"""Pairs of words that occur opposite each other in a bitext, and their lexical probabilities.
 
 The lexical tables of both directions are arrays over the pairs of words that occur together in some sentence
-pair, and every cell of every sentence pair (a source and a target position) knows its pair. So neither
-training nor decoding ever looks a word up.
+pair, and every cell of every sentence pair (a source and a target position) has the number of its pair. So
+neither training nor decoding looks words up.
 
 Expected counts are integers, units of 2 ** -32: their sum does not depend on the order in which threads add.
 """
@@ -61,12 +61,12 @@ class LexicalProbs(NamedTuple):
 
 
 class ExpectedCounts(NamedTuple):
-    """Expected counts in units of 2 ** -32; what is not lexical means what the model says.
+    """Expected counts in units of 2 ** -32; ``place`` depends on the model.
 
     pair      int64 [P, 2]
     null_tgt  int64 [W]
     null_src  int64 [V]
-    place     int64 [.]     by length of the sentence and position, see the E-steps
+    place     int64 [.]     by sentence length and position, see the E-steps
     """
 
     pair: npt.NDArray[np.int64]
@@ -79,11 +79,11 @@ class ExpectedCounts(NamedTuple):
 def number_pairs_kernel(
     src_first, src_word, tgt_first, tgt_word, first_cell, num_tgt, most, out_first_pair, out_pair
 ):
-    """Number the pairs of words that occur together, by source word, and tell every cell its pair.
+    """Number the pairs of words that occur together, by source word, and write the pair of every cell.
 
     src_first ... first_cell   as in PairIndex
-    num_tgt         how many different target words there are
-    most            how many pairs may be numbered, at most what an int32 can count
+    num_tgt         number of different target words
+    most            most pairs that may be numbered, at most the largest int32
     out_first_pair  int64 [V + 1]  written
     out_pair        int32 [cells]  written
 
@@ -106,7 +106,7 @@ def number_pairs_kernel(
             sentence[t] = s
             place[filled[src_word[t]]] = t
             filled[src_word[t]] += 1
-    # For every target word the last source word it was seen with, and the pair that they are.
+    # For every target word the last source word it was seen with, and the number of that pair.
     seen = np.full((num_tgt, 2), -1, np.int32)
     pairs = 0
     for v in range(num_src):
@@ -131,7 +131,7 @@ def number_pairs_kernel(
 
 @kernel
 def pair_targets_kernel(tgt_first, tgt_word, first_cell, pair, out_pair_tgt, out_num_tgt):
-    """The target word of every pair.
+    """Write the target word of every pair.
 
     tgt_first ... pair   as in PairIndex
     out_pair_tgt  int32 [P]  written
@@ -179,7 +179,7 @@ def exp_digamma(x):
 
 @leaf
 def weight(count, smoothing):
-    """What a count of an outcome, or of all of them, is worth before normalising.
+    """The value of a count, of one outcome or of all, before normalising.
 
     The mean-field update under a symmetric Dirichlet prior; without a prior, the count itself.
     """
@@ -227,7 +227,7 @@ def normalize_kernel(first_pair, pair_tgt, num_tgt, count, tgt_total, smoothing,
             continue
         src_scale = 1.0 / max(weight(total / UNIT + smoothing * num, smoothing), LEAST)
         for p in range(first_pair[v], first_pair[v + 1]):
-            # Most pairs never align: spare them the exponential function.
+            # Most pairs never align: no exponential function for them.
             fwd = weight(count[p, 0] / UNIT + smoothing, smoothing) if count[p, 0] > 0 else unseen
             rev = weight(count[p, 1] / UNIT + smoothing, smoothing) if count[p, 1] > 0 else unseen
             out_prob[p, 0] = max(fwd * src_scale, LEAST)

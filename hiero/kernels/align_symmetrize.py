@@ -1,4 +1,4 @@
-"""Make one alignment of two directional ones (Och and Ney 2003; Koehn, Och and Marcu 2003)."""
+"""Combine two directional alignments into one (Och and Ney 2003; Koehn, Och and Marcu 2003)."""
 
 import numpy as np
 
@@ -20,8 +20,8 @@ def add_link(grid, cell, i, j, src_linked, tgt_linked):
 def grow_diagonally(grid, n, m, src_linked, tgt_linked):
     """Add links of the union that touch a chosen one and link a word that has no link, until there are none.
 
-    Chosen links are visited by source, then by target position, also those added meanwhile; their neighbours
-    beside and above before those across.
+    Chosen links, including those added meanwhile, are visited by source, then by target position;
+    horizontal and vertical neighbours come before diagonal ones.
     """
     grown = True
     while grown:
@@ -69,8 +69,8 @@ def symmetrize_kernel(src_first, tgt_first, fwd, rev, method, out_first, out_lin
     out_first  int64 [S + 1]     written; links of sentence pair s: out_first[s] ... out_first[s + 1] - 1
     out_link   int32 [L, 2]      written; source and target position, sorted; L = M + N is always enough
 
-    GROW_DIAG starts from the intersection; FINAL adds what is left of FWD, then of REV. Returns the number
-    of links. O(cells), times the rounds of growing.  Twin: tests/naive/align.py::symmetrize.
+    GROW_DIAG starts from the intersection; FINAL adds the remaining links of FWD, then of REV. Returns the
+    number of links. O(cells), times the rounds of growing.  Twin: tests/naive/align.py::symmetrize.
     """
     most_cells, most_src, most_tgt = np.int64(0), np.int64(0), np.int64(0)
     for s in range(src_first.shape[0] - 1):

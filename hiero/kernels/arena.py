@@ -1,6 +1,7 @@
 """The tables that a search fills, and how they grow.
 
-Memory is made here and nowhere else: the search itself is free of it, so that it needs no reference counts.
+All memory of a search is allocated here: the search itself allocates nothing, so it needs no reference
+counts.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from hiero.kernels.chart import States, grown_states, new_states
 
 
 class ArenaNodes(NamedTuple):
-    """Nodes as they are found; the first rows are in use.
+    """Nodes in the order in which they are found; the first rows are in use.
 
     state  States
     cell   int32 [.]    -1 for the goal
@@ -29,13 +30,13 @@ class ArenaNodes(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Edges as they are found.
+    """Edges in the order in which they are found.
 
     head   int32 [.]
     tail   int32 [., 2]    nodes, -1 for none
     rule   int32 [.]       -1 on edges into the goal
-    local  float64 [.]     what the edge adds to the score
-    lm     float32 [., M]  what it adds to each model's log10 probability
+    local  float64 [.]     score of the edge itself
+    lm     float32 [., M]  its share of each model's log10 probability
     """
 
     head: np.ndarray
@@ -46,15 +47,15 @@ class Edges(NamedTuple):
 
 
 class Agenda(NamedTuple):
-    """What one cell needs while it is filled.
+    """Working memory for filling one cell.
 
     candidate  int32 [., 5]    bundle, place of the rule, ranks of the tails, row of its score or -1
     priority   float64 [.]     of the heap
     entry      int32 [.]       candidates in the heap
     slot       int32 [2 ** k]  nodes of the cell by hash of their state, -1 empty
     state      States          of candidates that were scored
-    local      float64 [.]     what their rule adds to the score
-    lm         float32 [., M]  and to each model's log10 probability, as precise as edges keep it
+    local      float64 [.]     score of their rule
+    lm         float32 [., M]  its share of each model's log10 probability, in the precision of edges
     scratch    float32 [.]     for the language model
     """
 
@@ -158,7 +159,7 @@ def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
 
 @kernel
 def room_on_agenda(agenda, num_candidates, num_scored, num_pops):
-    """An agenda with room for a cell; what it held does not matter."""
+    """An agenda with room for a cell; its contents may be lost."""
     fits = num_candidates <= agenda.entry.shape[0] and num_scored <= agenda.local.shape[0]
     if fits and 2 * num_pops <= agenda.slot.shape[0]:
         return agenda

@@ -1,4 +1,4 @@
-"""Real numbers of rules into indicators of bins."""
+"""Replace real-valued features of rules by indicators of bins."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def find_bin(begin, first, end, value):
 
 @kernel
 def bins_kernel(value, bins, first_sparse, sparse_name, sparse_value, out_first, out_name, out_value):
-    """Fire the bins that the values of rules are in, behind the sparse features that the rules have.
+    """Append the bins of the values of rules to the sparse features of the rules.
 
     value         float32 [K, R]  a row for each feature in bins
     bins          BinTable        of K features
@@ -28,11 +28,11 @@ def bins_kernel(value, bins, first_sparse, sparse_name, sparse_value, out_first,
     sparse_name   int32
     sparse_value  float32
     out_first     int64 [R + 1]   written
-    out_name      int32           written; has room for what the rules have, and for each rule and feature
-                                  2 * overlap + 1 bins more, or as many as there are
-    out_value     float32         written; as long
+    out_name      int32           written; room for the features of the rules, and for each rule and feature
+                                  2 * overlap + 1 bins more, or all bins
+    out_value     float32         written; same length
 
-    Returns where a value that is no number was found, k * R + r, after which nothing more is written; or -1.
+    Returns k * R + r for the first NaN, where writing stops; or -1.
     O(S + K R log N) for N bins and S sparse features.  Twin: tests/naive/bins.py::fired.
     """
     num_rules = value.shape[1]

@@ -1,4 +1,4 @@
-"""Count what translations share with their references: the statistics that every kind of BLEU is made of."""
+"""Statistics for all kinds of BLEU: n-grams that translations share with their references."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class ReferenceWords(NamedTuple):
 
 @leaf
 def _place(key_at, mask, key):
-    """Where a key stands in a table with linear probing, or the free slot (-1) it would take."""
+    """The slot of a key in a table with linear probing, or the free slot (-1) where it belongs."""
     code = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     at = np.int64((code >> np.uint64(32)) & np.uint64(mask))
     while key_at[at] >= 0 and key_at[at] != key:
@@ -33,7 +33,7 @@ def _place(key_at, mask, key):
 
 @leaf
 def _child(node, word):
-    """The key of the n-gram that is n-gram ``node`` and one more word: exact, so nothing can collide."""
+    """The key of n-gram ``node`` with one more word: exact, so there are no collisions."""
     return (np.int64(node) << np.int64(32)) | np.int64(word)
 
 
@@ -74,10 +74,10 @@ def _reference_length(first_ref, first_word, s, length, shortest):
 
 @leaf
 def _count_references(refs_first_ref, refs_first_word, refs_word, s, order, mask, key_at, limit, count, last):
-    """Enter the n-grams of a sentence's references; limit[slot] becomes the most often one of them has it.
+    """Enter the n-grams of a sentence's references; limit[slot] becomes the largest count in one reference.
 
-    An n-gram is known by the slot it takes; its key is the slot of the n-gram without its last word, counted
-    from 1, and that word. ``last`` is the reference that counted last: ``count`` starts anew with each.
+    An n-gram is identified by its slot; its key is the slot of the n-gram without its last word, counted from
+    1, and that word. ``last`` is the reference counted last: ``count`` starts anew with each.
     """
     for r in range(refs_first_ref[s], refs_first_ref[s + 1]):
         end = refs_first_word[r + 1]
@@ -107,13 +107,13 @@ def bleu_statistics_kernel(refs, sentence, first_hyp, first_word, word, shortest
     """Statistics of translations, a list of them for each of some sentences.
 
     refs        ReferenceWords
-    sentence    int64 [K]               whose translations list k has
+    sentence    int64 [K]               sentence of list k
     first_hyp   int64 [K + 1]           its translations: first_hyp[k] ... first_hyp[k + 1] - 1, of H in all
     first_word  int64 [H + 1]           words of translation h: word[first_word[h]:first_word[h + 1]]
     word        int32 [.]               ids; negative: in no reference
     shortest    bool                    count the shortest reference's length, not the closest one
     out_stats   int64 [H, 2 + 2 * N]    written; length, length of the reference, matches of orders 1 ... N
-                                        (clipped by the reference that has most of an n-gram), n-grams of
+                                        (clipped by the largest count in one reference), n-grams of
                                         orders 1 ... N
 
     O(N * words), of the references once a list.  Twin: tests/naive/bleu.py::statistics.

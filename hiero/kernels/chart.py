@@ -1,10 +1,10 @@
-"""Language model state of a partial translation, and what it costs to put partial translations together.
+"""Language model state of partial translations, and the change of score when they are combined.
 
 A partial translation lacks context on both sides. Its state keeps, per model, the words on its left whose
 score can still change, as keys of the n-grams scored so far, and the words on its right that can still be
 context; both are minimised as in Heafield (2011) and Li and Khudanpur (2008), so that states which no
-continuation can tell apart are equal. Words on the left are scored with what context there is; whoever adds
-words before them adds the difference.
+continuation can tell apart are equal. Words on the left are scored with the context known so far; when words
+are added before them, the difference is added.
 
 A kernel below works on one row of ``States`` in place: begin it empty, add words and tails, close it.
 """
@@ -26,7 +26,7 @@ class States(NamedTuple):
     left_prob      float32 [V, M, S]  its log10 probability without the sign, as counted in the node's score
     right_word     int32 [V, M, S]    last words, nearest to the end first
     right_backoff  float32 [V, M, S]  back-off of the n-gram made of right words 0 ... i
-    length         int32 [V, M, 3]    number of left words; 1 if nothing to the left can see past them;
+    length         int32 [V, M, 3]    number of left words; 1 if no context to the left reaches past them;
                                       number of right words
     """
 
@@ -83,7 +83,7 @@ def empty_row(states, row, m):
 
 @leaf
 def begin_sentence(lm, m, states, row):
-    """Make a row hold <s> as context and nothing that could be extended on the left."""
+    """Initialise a row with <s> as context and nothing to extend on the left."""
     states.length[row, m, LEFT] = 0
     states.length[row, m, FULL] = 1
     states.length[row, m, RIGHT] = 1
@@ -93,7 +93,7 @@ def begin_sentence(lm, m, states, row):
 
 @leaf
 def add_word(lm, m, states, row, word, scratch):
-    """Append a word to a row; its log10 probability in the context that there is.
+    """Append a word to a row; returns its log10 probability in the context known so far.
 
     scratch  float32 [S + 1]  overwritten
     """
@@ -146,7 +146,7 @@ def add_word(lm, m, states, row, word, scratch):
 def add_tail(lm, m, states, row, tails, tail, scratch):
     """Append a finished partial translation (a row of ``tails``) to a row.
 
-    Returns what the context changes; the tail's own score is the caller's to add.
+    Returns the change of score due to the context; the caller adds the tail's own score.
     scratch  float32 [2 S + 2]  overwritten
     """
     num_left = tails.length[tail, m, LEFT]

@@ -1,4 +1,4 @@
-"""Rules numbered by all they consist of."""
+"""Number rules by their whole content."""
 
 from hiero._jit import kernel
 from hiero.features import RULE_ID, intern_feature
@@ -25,7 +25,7 @@ def content_room_kernel(rules, chosen, out_room):
 
 @kernel
 def content_kernel(rules, chosen, columns, dense, sparse, table, out_pool, out_id):
-    """Number the chosen rules so that equal rules have equal numbers, new ones in the order of first sight.
+    """Number the chosen rules, equal rules alike, new ones in the order of first appearance.
 
     rules     Rules
     chosen    int64 [N]
@@ -33,10 +33,10 @@ def content_kernel(rules, chosen, columns, dense, sparse, table, out_pool, out_i
     dense     int32 [R, D]   the bits of rules.dense
     sparse    int32          the bits of rules.sparse_value
     table     FeatureTable   written; must have room for N sequences
-    out_pool  int32          scratch, as long as content_room_kernel says
+    out_pool  int32          scratch, length from content_room_kernel
     out_id    int32 [N]      written
 
-    Lengths stand before what they count, so different rules have different sequences.
+    Each list is preceded by its length, so different rules have different sequences.
     Twin: tests/naive/features.py::contents.
     """
     n = 0

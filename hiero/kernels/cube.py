@@ -1,11 +1,11 @@
 """Cube pruning with language models over the bundles of a parse.
 
 A bundle spans a cube: its rules by estimate, times the nodes of its first tail by score, times those of its
-second. A candidate is a point of it. Candidates wait in one heap per cell. One that comes to the top for the
-first time is scored with its language models, lets its neighbours in and, if another one is now better, goes
-back; one that is at the top with its true score is *popped*: it makes a node, or joins the node with the same
-state. So the language models are asked about candidates that look worth it, not about every corner of every
-cube, and what is popped comes out in the order of true scores as far as it was seen.
+second. A candidate is a point of it. Each cell has one heap of candidates. A candidate that reaches the top
+for the first time is scored with the language models and its neighbours are pushed; if another one is now
+better, it is pushed back. A candidate at the top with its true score is *popped*: it becomes a node, or joins
+the node with the same state. So only promising candidates are scored with language models, and candidates are
+popped in the order of true scores among those scored.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,9 @@ from hiero.symbols import gap_index
 
 # Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
 SCORED_PER_POP = 4
-# An estimate knows no context, and context mostly helps: so many log10 units of doubt in favour of a rule
-# that was not scored in its place yet, half of them for other tails of one that was. Those also inherit what
-# context did to their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
+# An estimate ignores context, and context mostly helps: a bonus in log10 units for a rule that was not scored
+# in its place yet, half of it for other tails of one that was. Those also inherit the effect of context on
+# their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
 DOUBT = 0.8
 INHERITED = 0.5
 
@@ -58,8 +58,8 @@ class Chart(NamedTuple):
     cell        int32 [V]      of each node; -1 for the goal
     tail        int32 [E, 2]   nodes, -1 for none
     rule        int32 [E]      -1 on edges into the goal
-    local       float64 [E]    what the edge adds to the score
-    lm          float32 [E, M] what it adds to each model's log10 probability
+    local       float64 [E]    score of the edge itself
+    lm          float32 [E, M] its share of each model's log10 probability
     """
 
     first_edge: np.ndarray
@@ -94,7 +94,7 @@ def sort_pairs_kernel(first_pair, num_rules, estimate, out_order):
 
 @leaf
 def _score(rules, rule, lm, states, tail_1, tail_2, agenda, row):
-    """Put a rule and its tails together in a row of the agenda: its state, and what it adds to each model."""
+    """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
     last = rules.first_tgt[rule + 1]
     for m in range(agenda.lm.shape[1]):
         copy_row(rules.prefix, rule, agenda.state, row, m)
@@ -123,13 +123,13 @@ def _enter(agenda, num_candidates, size, priority, bundle, place, rank_1, rank_2
 
 @leaf
 def _node_at(nodes, cell_first, cell, rank):
-    """The node of a cell with some rank, or -1 where there is no cell."""
+    """The node of a cell with a given rank, or -1 if there is no cell."""
     return np.int64(nodes.rank[cell_first[cell] + rank]) if cell >= 0 else np.int64(-1)
 
 
 @leaf
 def _next_score(nodes, cell_first, cell, rank):
-    """What the next worse node of a cell loses, or 1 if there is none."""
+    """The score of the next worse node of a cell less that of this one, or 1 if there is none."""
     if cell < 0 or cell_first[cell] + rank + 1 >= cell_first[cell + 1]:
         return 1.0
     this = nodes.rank[cell_first[cell] + rank]
@@ -138,7 +138,7 @@ def _next_score(nodes, cell_first, cell, rank):
 
 @leaf
 def _join(nodes, num_nodes, agenda, row, cell, score):
-    """The node with the state of a row of the agenda: one of the cell at hand or, new, ``num_nodes``."""
+    """The node with the state of a row of the agenda: one of the current cell or, if new, ``num_nodes``."""
     code = hash_row(agenda.state, row)
     mask = agenda.slot.shape[0] - 1
     at = np.int64(code & np.uint64(mask))
@@ -174,7 +174,7 @@ def _search_cell(
     num_edges,
     agenda,
 ):
-    """Fill one cell; all tables have the room. Returns the new numbers of nodes and edges."""
+    """Fill one cell; all tables have enough room. Returns the new numbers of nodes and edges."""
     doubt = 0.0
     for m in range(weight.shape[0]):
         doubt += DOUBT * abs(weight[m])
@@ -286,7 +286,7 @@ def _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, scratch
 
 @kernel
 def _num_candidates(parse, cell_first, cell):
-    """All rules of a cell's bundles with all nodes of their tails; a float, since it can be astronomic."""
+    """The number of candidates of a cell: rules of its bundles times nodes of their tails; may be huge."""
     total = 0.0
     for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
         here = float(parse.rules[b, 1])
@@ -312,7 +312,7 @@ def search_kernel(
     lm, weight     Ngrams of M models, float64 [M]
     goal           cell to finish with <s> and </s>, or -1
     pop_limit      candidates popped per cell; 0 for all there are
-    most_edges     gives up before a forest of more
+    most_edges     stop before the forest has more
 
     Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
     a goal, if that is not all of them). O(pops * log) language model scores of a rule.

@@ -1,4 +1,4 @@
-"""Derivations as tables: the best one, random ones, and what a derivation says when it is written out."""
+"""Derivations as tables: the best one, random ones, and their words, steps and alignments."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def empty_derivations(count):
 
 @leaf
 def write_sizes(rules, edge_rule, table, d):
-    """Fill size and length of a derivation whose edge and parts are there."""
+    """Fill size and length of a derivation whose edge and parts are set."""
     size, length = 1, 0
     for k in range(2):
         part = table.part[d, k]
@@ -83,13 +83,13 @@ def best_derivation_kernel(graph, edge_rule, rules, best, best_edge):
 
 @kernel
 def expand_kernel(graph, edge_rule, rules, table, roots):
-    """Write derivations out: the target words and the steps of each, end to end.
+    """Expand derivations: the target words and the steps of each, end to end.
 
     graph      Hypergraph
     edge_rule  int32 [E]
     rules      Rules
     table      Derivations
-    roots      int32 [N]     which of them
+    roots      int32 [N]     derivations to expand
 
     Returns first_word int64 [N + 1], word int32, first_step int64 [N + 1], step int32 [., 6]. A step is an
     edge in pre-order, first tails first: the edge, its head, its depth, the step after its last descendant
@@ -177,7 +177,7 @@ def target_position(rules, rule, step, at, place):
 
 @kernel
 def align_kernel(graph, edge_rule, rules, node_start, node_end, step):
-    """The word alignment of one derivation, put together from the links of its rules.
+    """The word alignment of one derivation, composed of the links of its rules.
 
     graph       Hypergraph
     edge_rule   int32 [E]
@@ -216,7 +216,7 @@ def align_kernel(graph, edge_rule, rules, node_start, node_end, step):
 
 @leaf
 def next_uniform(state):
-    """A float64 in [0, 1) from a generator that is the same in every lane; state uint64 [1] (SplitMix64)."""
+    """A float64 in [0, 1) from SplitMix64, the same with and without JIT; state uint64 [1]."""
     state[0] = state[0] + np.uint64(0x9E3779B97F4A7C15)
     code = state[0]
     code = (code ^ (code >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -236,7 +236,7 @@ def draw_edge(graph, edge_score, inside, v, state):
             if graph.tail[e, k] >= 0:
                 score += inside[graph.tail[e, k]]
         if score > -np.inf:
-            # The last possible edge stands if rounding leaves some of the probability over.
+            # The last possible edge, if rounding leaves some probability over.
             edge = e
             left -= np.exp(score)
             if left < 0.0:
@@ -254,9 +254,9 @@ def sample_kernel(graph, edge_score, edge_rule, rules, inside, count, state):
     rules       Rules
     inside      float64 [V]   from ``inside_kernel``; the goal must have a derivation
     count       int
-    state       uint64 [1]    seed; left where the next call may go on
+    state       uint64 [1]    seed; updated for the next call
 
-    Returns Derivations and int32 [count], the whole ones among them.
+    Returns Derivations and int32 [count], the drawn ones among them.
 
     O(count * edges of the nodes visited).  Twin: tests/naive/forest.py::enumerate_derivations, by frequency.
     """
@@ -267,7 +267,7 @@ def sample_kernel(graph, edge_score, edge_rule, rules, inside, count, state):
     made = 0
     first = np.zeros(count + 1, np.int64)
     for i in range(count):
-        # Breadth-first from the goal; wholes come before parts here, and are turned round below.
+        # Breadth-first from the goal; wholes come before parts here, and the order is reversed below.
         node, edge, part = roomier(node, edge, part, made + 1)
         node[made] = goal
         at = made

@@ -1,4 +1,4 @@
-"""From remembered patterns to a table of rules."""
+"""Copy the rules of cached patterns to a table."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from hiero.kernels.extract_tables import GAP, LEADING, NUM_FEATURES, TRAILING
 
 @kernel
 def rule_room_kernel(patterns, store, found, out_room):
-    """How much room the rules of some patterns take: rules, source symbols, target symbols, links.
+    """Count the room that the rules of some patterns take: rules, source symbols, target symbols, links.
 
     patterns  Patterns
     store     Store
@@ -50,7 +50,7 @@ def emit_rules_kernel(
     patterns        Patterns
     store           Store
     found           int32 [P]      patterns
-    out_first_src   int64 [R + 1]  written, as all that follows; lengths as rule_room_kernel says
+    out_first_src   int64 [R + 1]  written, as all that follows; lengths from rule_room_kernel
     out_src         int32 [.]      words stay numbered as in the bitext; gap g is -g
     out_first_tgt   int64 [R + 1]
     out_tgt         int32 [.]
@@ -58,7 +58,7 @@ def emit_rules_kernel(
     out_first_link  int64 [R + 1]
     out_link        int16 [., 2]
 
-    O(what is written).  Twin: tests/naive/extract.py::extract.
+    O(output).  Twin: tests/naive/extract.py::extract.
     """
     rules, src, tgt, links = 0, 0, 0, 0
     out_first_src[0] = 0

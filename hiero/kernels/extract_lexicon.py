@@ -1,4 +1,4 @@
-"""Lexical tables: how often words are linked, and what that says of one given the other."""
+"""Lexical tables: counts of linked words, and probabilities of one given the other."""
 
 import math
 
@@ -34,7 +34,7 @@ def pairs_of_sentence(src, tgt, first_src, first_tgt, first_link, link, s, linke
 
 @leaf
 def pair_room(first_src, first_tgt, first_link, s):
-    """At least as much as a sentence has pairs."""
+    """An upper bound on the number of pairs of a sentence."""
     begin, end = first_src[s], first_src[s + 1] - 1
     return first_link[end] - first_link[begin] + end - begin + first_tgt[s + 1] - first_tgt[s] - 1
 
@@ -49,8 +49,8 @@ def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted
     pair_count  int64 [2 ** k]  written
     used        int64 [1]       written; pairs in the table
 
-    Words without a link are linked to 0. The table is left half empty: the caller makes a larger one and
-    calls again. O(words + links).  Twin: tests/naive/extract.py::lexicon.
+    Words without a link are linked to 0. At most half of the slots are used: if they are, the caller passes
+    a larger table and calls again. O(words + links).  Twin: tests/naive/extract.py::lexicon.
     """
     num_sentences = first_src.shape[0] - 1
     longest, most = np.int64(0), np.int64(0)
@@ -73,7 +73,7 @@ def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted
 
 @leaf
 def note_losses(pair_key, slot, pair_count, src_total, tgt_total, out_loss):
-    """Write what the count of a pair says of either word given the other."""
+    """Write -log10 of the probability of each word of a pair given the other."""
     count = pair_count[slot]
     if count > 0:
         out_loss[slot, 0] = -math.log10(count / tgt_total[pair_key[slot] & 0xFFFFFFFF])
@@ -105,7 +105,7 @@ def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
 
 @kernel
 def recount_kernel(text, links, pair_key, counts, s, step, loss):
-    """Count the links of a sentence ``step`` times more, and say what that makes of all probabilities.
+    """Count the links of a sentence ``step`` times more, and update all probabilities.
 
     text, links  IndexedText, IndexedLinks
     pair_key     int64 [H]
@@ -130,7 +130,7 @@ def recount_kernel(text, links, pair_key, counts, s, step, loss):
             counts.src[pair[k, 0]] += step
             counts.tgt[pair[k, 1]] += step
             counts.stale[pair[k, 0], 0] = counts.stale[pair[k, 1], 1] = True
-    # Nothing but pairs that share a word with a link have other probabilities now. No word, too.
+    # Only pairs that share a word with a link have other probabilities now, including pairs with no word.
     for at in range(first_src[s], first_src[s + 1]):
         src = text.src[at]
         if counts.stale[src, 0]:
@@ -160,7 +160,7 @@ def grow_pairs_kernel(pair_key, pair_count, out_key, out_count):
 
 @kernel
 def spans_kernel(first_src, first_tgt, first_link, link, out_src_span, out_tgt_span):
-    """Note of every word how far its links reach.
+    """Write the span of the links of every word.
 
     first_src ... link  as in Tables, of one alignment
     out_src_span        int16 [N, 2]  written: first linked target word, the one after the last; -1 if none

@@ -1,7 +1,7 @@
 """Find the patterns of a sentence in a bitext: suffix-array ranges, and intersection for those with gaps.
 
 Lopez (2007, 2008): a pattern occurs only where the pattern without its last word and the one without its
-first word do; the one that is cheaper to look through is.
+first word do; the cheaper of the two is searched.
 """
 
 import numpy as np
@@ -103,7 +103,7 @@ def locate_words(text, frequent, patterns, entry):
 
 @leaf
 def locate_listed(listed, patterns, entry):
-    """Look a pattern with gaps up among the collocations; whether it is there."""
+    """Look a pattern with gaps up among the collocations; returns whether it is there."""
     num_frequent = listed.frequent.shape[0]
     if num_frequent == 0:
         return False
@@ -149,7 +149,7 @@ def extend_right(text, listed, patterns, scratch, span, entry, side, gap):
                 scratch.match[out] = match
                 out += 1
             continue
-        # Most often there is nothing.
+        # Mostly there is no match.
         if span <= WINDOW and at + WINDOW < size and not is_near(text.src, at + 1, word):
             continue
         while at + 1 < start + span and text.src[at] != 0:
@@ -189,7 +189,7 @@ def extend_left(text, listed, patterns, scratch, span, entry, side, gap):
                     return False
                 moved = old - at
                 if gap:
-                    # What was the first run is the second now, the second the third.
+                    # The first run becomes the second, the second the third.
                     new = moved << 8 | (second + moved if second > 0 else 0)
                 else:
                     new = (second + moved) << 8 | (third + moved if third > 0 else 0)
@@ -205,9 +205,9 @@ def extend_left(text, listed, patterns, scratch, span, entry, side, gap):
 
 @leaf
 def cheaper_side(patterns, span, entry):
-    """The part of a pattern to look through: its number, whether a gap was cut off, whether it is the left.
+    """The part of a pattern to search: its number, whether a gap was cut off, whether it is the left.
 
-    What it costs is reckoned as cdec does, since the order of matches, and so what is sampled, depends on it.
+    Costs are computed as in cdec, since the order of matches, and so the sample, depends on the choice.
     """
     left, left_gap = without_last(patterns.slot, patterns.symbol, patterns.shape, entry)
     right, right_gap = without_first(patterns.slot, patterns.symbol, patterns.shape, entry)
@@ -227,7 +227,7 @@ def cheaper_side(patterns, span, entry):
 
 @leaf
 def locate(text, listed, limits, patterns, scratch, entry):
-    """Find the matches of a pattern; if need be, once more those of a part that an earlier sentence had."""
+    """Find the matches of a pattern; if needed, find those of a part again that an earlier sentence had."""
     if patterns.shape[entry, 1] == 0:
         locate_words(text, listed.frequent, patterns, entry)
         return OK
@@ -270,7 +270,7 @@ def is_listed_here(patterns, entry, first_sentence):
 
 @leaf
 def lacks_matches(patterns, scratch, entry, first_sentence):
-    """Whether the matches of a pattern are still to be found, or were thrown away and are wanted again."""
+    """Whether the matches of a pattern are not known yet, or were discarded and are needed again."""
     if patterns.count[entry] < 0:
         return True
     if patterns.count[entry] == 0 or patterns.stamp[entry, 1] == scratch.round[2]:
@@ -316,11 +316,11 @@ def collect_kernel(
     scratch          SentenceScratch  written; ``found`` lists the patterns
     pattern_scratch  PatternScratch   written
 
-    Returns OK, or which of the arrays is too short: the caller makes it longer and calls again.
+    Returns OK, or a code for the array that is too short: the caller extends it and calls again.
 
     Breadth-first over the number of words, so that the parts of a pattern are looked up before it is. In the
     sentence a pattern may span one word more than ``limits[SPAN]``, as in cdec.
-    O(patterns + matches looked through).  Twin: tests/naive/extract.py::extract.
+    O(patterns + matches searched).  Twin: tests/naive/extract.py::extract.
     """
     span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
     length = sentence.shape[0]
@@ -328,7 +328,7 @@ def collect_kernel(
     scratch.round[4] = 0
     head, tail, start = 0, 0, -1
     while True:
-        # The first rounds of the loop begin a pattern at every word, later ones take up where one ended.
+        # The first rounds of the loop begin a pattern at every word, later ones extend a pattern.
         if start < length - 1:
             start += 1
             first, at, last, size, gaps = start, start, start, 0, 0

@@ -1,4 +1,4 @@
-"""Which phrases a match of a pattern belongs to: sampling, and projection through the alignment."""
+"""Phrases around the matches of a pattern: sampling, and projection through the alignment."""
 
 import math
 
@@ -7,12 +7,12 @@ import numpy as np
 from hiero._jit import leaf
 from hiero.kernels.extract_tables import FOUND, GAP, SUFFIXES
 
-WINDOW = 16  # words that are looked at together: at least as many as the usual span
+WINDOW = 16  # words compared together: at least the usual span
 
 
 @leaf
 def match_at(suffix, found, listed, kind, k):
-    """Match k of one of the three arrays that ``Patterns.place`` tells apart."""
+    """Match k of one of the three arrays in ``Patterns.place``."""
     if kind == SUFFIXES:
         return np.int64(suffix[k]) << 16
     if kind == FOUND:
@@ -24,8 +24,8 @@ def match_at(suffix, found, listed, kind, k):
 def is_near(src, low, word):
     """Whether a word is in src[low:low + WINDOW].
 
-    It looks at all of them, whatever it finds, and takes places as unsigned, which need no test for being
-    counted from the end: so the loop becomes a few vector instructions.
+    It compares all of them and uses unsigned places, which need no test for negative indices: so the loop
+    compiles to a few vector instructions.
     """
     near = False
     for k in range(WINDOW):
@@ -37,12 +37,12 @@ def is_near(src, low, word):
 def sample_matches(suffix, found, listed, sentence, place, entry, samples, left_out, out_match):
     """Choose matches, evenly spaced; returns how many.
 
-    As cdec's sampler, down to its rounding: a match in the sentence that is left out is replaced by the
-    nearest that no earlier step has reached, if there is one between this step and its neighbours.
+    Equal to cdec's sampler, including rounding: a match in the sentence left out is replaced by the nearest
+    one that no earlier step has reached, if there is one between this step and its neighbours.
     """
     kind = place[entry, 2]
-    # Where cdec would count from: its suffix array begins with the end of the text. Sums of steps that are no
-    # binary fractions come out a little different elsewhere, and are then rounded to another match.
+    # First rank in cdec, whose suffix array begins with the end of the text. Sums of steps that are no
+    # binary fractions differ slightly with another first rank, and are then rounded to another match.
     low = place[entry, 0] + 1 if kind == SUFFIXES else np.int64(0)
     shift = place[entry, 0] - low
     high = place[entry, 1] - shift
@@ -101,7 +101,7 @@ def lay_out(symbol, shape, entry, match, src_base, low, high):
 
 @leaf
 def project(span, a, base, low, high):
-    """What places base + low ... base + high - 1 are linked to, as a half-open range; (-1, -1) if nothing."""
+    """The half-open range that places base + low ... base + high - 1 are linked to; (-1, -1) if none."""
     begin, end = np.int64(-1), np.int64(-1)
     for at in range(base + low, base + high):
         here = np.int64(span[a, at, 0])
@@ -114,7 +114,7 @@ def project(span, a, base, low, high):
 
 @leaf
 def close_gap(src_span, tgt_span, a, src_base, tgt_base, low, high, limit):
-    """(Whether some source words and what they are linked to make a phrase, its target side)."""
+    """(Whether some source words and the words linked to them make a phrase, its target side)."""
     tgt_low, tgt_high = project(src_span, a, src_base, low, high)
     if tgt_low < 0 or tgt_high - tgt_low > limit:
         return False, tgt_low, tgt_high
@@ -128,7 +128,7 @@ def close_phrase(src_span, tgt_span, a, src_base, tgt_base, low, high, limit, le
 
     low ... high - 1 are source words of the sentence. They may grow to the ``left`` and to the ``right``, to
     so many ``sides`` at most, either ``again`` and again, or else once and only if the target phrase does not
-    grow with them. Returns (whether that can be, target phrase, source phrase).
+    grow with them. Returns (whether it succeeds, target phrase, source phrase).
     """
     tgt_low, tgt_high = project(src_span, a, src_base, low, high)
     if tgt_low < 0 or tgt_high - tgt_low > limit:

@@ -1,7 +1,7 @@
 """From the matches of a pattern to rules: project, count, score.
 
-As cdec's extractor does it: a match yields the rule whose source side is the pattern itself, with a gap at an
-edge where the alignment asks for one, and those with a further gap at the left, the right or both edges, each
+As in cdec's extractor, a match yields the rule whose source side is the pattern itself, with a gap at an
+edge where the alignment requires one, and those with a further gap at the left, the right or both edges, each
 as short as can be. Phrases and gaps are tight: their outermost source words are linked.
 """
 
@@ -75,7 +75,7 @@ def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, la
 
 @leaf
 def note_rule(scratch, mask, edges, end):
-    """Count the rule whose target side ends ``scratch.symbol`` at ``end``; its number."""
+    """Count the rule whose target side ends ``scratch.symbol`` at ``end``; returns its number."""
     begin = scratch.used[2]
     code = mix(np.uint64(START), edges)
     for k in range(begin, end):
@@ -271,7 +271,7 @@ def word_losses(lexicon, patterns, scratch, entry, begin, end):
 
 @leaf
 def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
-    """Append the rules of a pattern to a Store; OK, or MORE_RULES if there is no room."""
+    """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
     num_samples = sample_matches(
         text.suffix,
         found,

@@ -1,4 +1,4 @@
-"""The arrays that extraction works on: what an index holds, what is remembered, what is scratch.
+"""Arrays for rule extraction: the index, the cache of patterns and rules, and scratch.
 
 A pattern is the source side of rules without gaps at its edges: words >= 1 with GAP between them. A match is
 a place where it occurs, as one number: place of the first word << 16 | second << 8 | third, where second and
@@ -21,11 +21,11 @@ SUFFIXES, FOUND, LISTED = 0, 1, 2
 OK, MORE_PATTERNS, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
 LEADING, TRAILING = 1, 2  # gaps at the edges of a rule's source side
 NUM_FEATURES = 7
-UNSEEN = 99.0  # the loss of a word that no pair explains
+UNSEEN = 99.0  # the loss of a word without a pair in the table
 
 
 class IndexedText(NamedTuple):
-    """A bitext and what finds words in it. Words count from 1, and a 0 ends every sentence.
+    """A bitext with the suffix array of its source side. Words count from 1, and a 0 ends every sentence.
 
     src           int32 [N]
     sentence      int32 [N]      the sentence of each place
@@ -46,7 +46,7 @@ class IndexedText(NamedTuple):
 
 
 class IndexedLinks(NamedTuple):
-    """Some alignments of a bitext, each word's links twice over. Words count in their sentence.
+    """Alignments of a bitext, the links of each word as a span and as a list. Words count in their sentence.
 
     src_span    int16 [A, N, 2]   first target word and the one after the last; -1 if there is none
     tgt_span    int16 [A, M, 2]   likewise, source words
@@ -81,7 +81,7 @@ class PairCounts(NamedTuple):
     first_of_src  int64 [V + 2]
     of_tgt        int64 [P]         likewise
     first_of_tgt  int64 [W + 2]
-    stale         bool [max + 1, 2] source words, target words whose probabilities are to be found again
+    stale         bool [max + 1, 2] source words, target words whose probabilities must be updated
     """
 
     pair: np.ndarray
@@ -95,7 +95,7 @@ class PairCounts(NamedTuple):
 
 
 class Collocations(NamedTuple):
-    """Where frequent sequences of words occur together.
+    """Matches of frequent sequences of words with gaps between them.
 
     frequent      int64 [F, 3]          occurrences, first place in the suffix array, words; in order
     first_pair    int64 [F * F + 1]     matches of a, a gap, b: match[first_pair[a * F + b]:...[... + 1]]
@@ -110,17 +110,17 @@ class Collocations(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """Patterns met so far; all is written, and grows.
+    """Patterns seen so far; written and growing.
 
     slot            int32 [2 ** k]  hash table by symbols, -1 empty
     symbol          int32 [P, W]    the pattern
     shape           int32 [P, 4]    symbols; gaps; words after the last gap; row of Collocations.frequent
     count           int64 [P]       its matches; -1 if not known yet
-    place           int64 [P, 3]    where these are: first, last + 1, in which of three arrays
+    place           int64 [P, 3]    place of the matches: first, last + 1, in which of three arrays
     stamp           int64 [P, 3]    the round of matches in which the place is good; the generation of its
-                                    rules; the last call that met it
+                                    rules; the last call that saw it
     rule            int64 [P, 2]    its rules: first, last + 1
-    first_sentence  int64 [P]       the sentence of the bitext where it occurs first; -1 if not known
+    first_sentence  int64 [P]       first sentence of the bitext where it occurs; -1 if not known
     used            int64 [1]       patterns
     """
 
@@ -136,7 +136,7 @@ class Patterns(NamedTuple):
 
 
 class Store(NamedTuple):
-    """Rules of patterns; all is written, and grows.
+    """Rules of patterns; written and growing.
 
     edge        uint8 [R]       gaps at the edges of the source side: LEADING | TRAILING
     feature     float32 [R, 7]
@@ -157,13 +157,13 @@ class Store(NamedTuple):
 
 
 class SentenceScratch(NamedTuple):
-    """What is worked out for one sentence.
+    """Working memory for one sentence.
 
     match    int64 [.]     matches of patterns with gaps
     state    int32 [., 3]  patterns at places of the sentence: pattern, first and last word
     found    int32 [P]     patterns of the sentence that have matches
-    pattern  int32 [1, W]  the one that is looked up
-    wait     int64 [8]     patterns that wait for their parts
+    pattern  int32 [1, W]  the pattern to look up
+    wait     int64 [8]     stack of patterns whose parts have no matches yet
     round    int64 [5]     round of matches; matches in use; generation of rules; call; patterns found
     """
 
@@ -176,7 +176,7 @@ class SentenceScratch(NamedTuple):
 
 
 class PatternScratch(NamedTuple):
-    """What is worked out for one pattern.
+    """Working memory for one pattern.
 
     sample   int64 [.]          matches chosen
     low      int64 [16]         half-open ranges: source gaps from row 0 (that is for one before all words),
@@ -214,7 +214,7 @@ def mix(code, value):
 
 @leaf
 def finish(code):
-    """Bring the high bits down: tables use the low ones."""
+    """Mix the high bits into the low ones, which tables use."""
     code ^= code >> np.uint64(32)
     code *= np.uint64(0x9E3779B97F4A7C15)
     return code ^ (code >> np.uint64(29))
@@ -222,7 +222,7 @@ def finish(code):
 
 @leaf
 def find_pattern(slot, symbol, shape, pattern, row, begin, end):
-    """The number of ``pattern[row, begin:end]``, or -1 - the slot where it would go."""
+    """The number of ``pattern[row, begin:end]``, or -1 - the slot where it belongs."""
     code = np.uint64(14695981039346656037)
     for k in range(begin, end):
         code = mix(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
@@ -243,7 +243,7 @@ def find_pattern(slot, symbol, shape, pattern, row, begin, end):
 
 @leaf
 def find_pair(pair_key, src, tgt):
-    """Where a pair of words is in the hash table, or -1 - the slot where it would go."""
+    """The slot of a pair of words in the hash table, or -1 - the slot where it belongs."""
     key = np.int64(src) << 32 | np.int64(tgt)
     mask = np.uint64(pair_key.shape[0] - 1)
     at = np.int64(finish(np.uint64(key)) & mask)

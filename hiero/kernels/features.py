@@ -1,4 +1,4 @@
-"""Features read off rules and off rule applications; keys and tables are described in ``hiero.features``."""
+"""Features of rules and of rule applications; keys and tables are described in ``hiero.features``."""
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def put_rule_id(lhs, src, first_src, end_src, tgt, first_tgt, end_tgt, out_pool,
 
 @leaf
 def side_shape(symbols, first, end):
-    """Which of the slots words, gap, words, gap, words a side fills: five bits, the first one highest."""
+    """The slots (words, gap, words, gap, words) that a side fills: five bits, the first one highest."""
     shape, slot = 0, -1
     for i in range(first, end):
         # Words belong into slots 0, 2, 4 and gaps into 1, 3.
@@ -118,7 +118,7 @@ def put_lexical(
         s, t = link[i, 0], link[i, 1]
         linked[0, s] = True
         linked[1, t] = True
-        # Some systems link gaps as well; those are no pairs of words.
+        # Some systems link gaps as well; those are not pairs of words.
         if lexical and src[first_src + s] >= 0 and tgt[first_tgt + t] >= 0:
             out_key[n, 0] = WORD_PAIR
             out_key[n, 1] = src[first_src + s]
@@ -150,7 +150,7 @@ def put_lexical(
 
 @kernel
 def keys_kernel(rules, chosen, templates, room, out_first, out_key, out_pool):
-    """The features that the templates fire on the chosen rules, each as often as it fires, with the value 1.
+    """The features that the templates fire on the chosen rules, repeated as often as they fire, with value 1.
 
     rules      Rules
     chosen     int64 [N]      rules, in any order
@@ -162,7 +162,7 @@ def keys_kernel(rules, chosen, templates, room, out_first, out_key, out_pool):
 
     O(keys).  Twin: tests/naive/features.py::keys.
     """
-    # Handing the whole structure to a function costs more than a rule's features do.
+    # Passing the whole structure to a function costs more than computing the features of a rule.
     src, tgt, link = rules.src, rules.tgt, rules.link
     linked = np.empty((2, room[2]), np.bool_)
     n, used = np.int64(0), np.int64(0)
@@ -226,7 +226,7 @@ def key_scores_kernel(first, key, pool, table, weight, out_score):
     """Add up the weights of the features of each rule.
 
     first, key, pool          from keys_kernel
-    table      FeatureTable   the features that have a weight; all others weigh nothing
+    table      FeatureTable   the features that have a weight; all others have weight 0
     weight     float64 [F]
     out_score  float64 [N]    added to
 
@@ -244,11 +244,11 @@ def key_scores_kernel(first, key, pool, table, weight, out_score):
 
 @kernel
 def intern_rows_kernel(first, key, pool, table, out_seen, out_first, out_id, out_value):
-    """Number the features of each rule, new ones in the order of first sight.
+    """Number the features of each rule, new ones in the order of first appearance.
 
     first, key, pool          from keys_kernel: N rules, K keys
     table      FeatureTable   written; must have room for K features and all of ``pool``
-    out_seen   int64 [.]      scratch, one per feature there may be: all -1 before and after
+    out_seen   int64 [.]      scratch, one per possible feature: all -1 before and after
     out_first  int64 [N + 1]  written
     out_id     int32 [K]      written: row i is out_first[i]:out_first[i + 1], each feature once
     out_value  float64 [K]    written: how often it fires
@@ -314,7 +314,7 @@ def linear_scores_kernel(
 
 @kernel
 def count_words_kernel(rules, chosen, out_count):
-    """Target words, source words and gaps of the ``chosen`` rules: writes int64 ``out_count`` [N, 3].
+    """Count target words, source words and gaps of rules; int64 ``out_count`` [N, 3] is written.
 
     Twin: tests/naive/features.py::words.
     """
@@ -329,7 +329,7 @@ def count_words_kernel(rules, chosen, out_count):
 
 @kernel
 def count_oovs_kernel(rules, chosen, lm_word, out_count):
-    """Target words unknown to each model: writes int64 ``out_count`` [N, M] for the ``chosen`` rules.
+    """Count target words of rules unknown to each model; int64 ``out_count`` [N, M] is written.
 
     Twin: tests/naive/features.py::oovs.
     """
@@ -345,12 +345,12 @@ def count_oovs_kernel(rules, chosen, lm_word, out_count):
 
 @kernel
 def span_sizes_kernel(batch, rules, bucket, name, out_id):
-    """The bucket of the size of every rule's span and of what fills its gaps, as names of features.
+    """The bucket of the size of every rule's span and of the spans of its gaps, as names of features.
 
     batch   EdgeBatch
     rules   Rules
     bucket  int64 [B]        bucket of each size; larger sizes are in the last one
-    name    int32 [L, 3, .]  id in Symbols.names by label, what is measured (span, gap 1, gap 2) and bucket
+    name    int32 [L, 3, .]  id in Symbols.names by label, kind (span, gap 1, gap 2) and bucket
     out_id  int32 [P, 3]     written; -1 where there is no such gap
 
     Twin: tests/naive/features.py::span_sizes.

@@ -27,7 +27,7 @@ def heap_push(priority, entry, size, new_priority, new_entry):
 
 @leaf
 def heap_pop(priority, entry, size):
-    """Remove the top of a heap of ``size`` entries, which the caller has read: it leaves ``size - 1``."""
+    """Remove the top of a heap of ``size`` entries; ``size - 1`` remain. The caller reads the top before."""
     last = size - 1
     moved_priority = priority[last]
     moved_entry = entry[last]

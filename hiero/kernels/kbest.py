@@ -1,10 +1,10 @@
 """Lazy k-best derivations of a hypergraph.
 
-Huang and Chiang, "Better k-best Parsing" (IWPT 2005), algorithm 3: a node makes its next best derivation
-only when a node above asks for it. Two additions. A node's best derivation is read off the Viterbi edges, so
-a heap of candidates exists only where a second best was wanted. With ``unique``, every node keeps only the
-best derivation of each target string: strings are found by a hash that is composed from the hashes of their
-parts, and merged only after a comparison word by word.
+Huang and Chiang, "Better k-best Parsing" (IWPT 2005), algorithm 3: the next best derivation of a node is
+computed only when a node above needs it. Two additions: a node's best derivation is read off the Viterbi
+edges, so a heap of candidates exists only where a second best was needed. With ``unique``, every node keeps
+only the best derivation of each target string: strings are found by a hash that is composed from the hashes
+of their parts, and merged only after a comparison word by word.
 
 The order is total (score, then smaller edge, then smaller ranks of the parts), so no result depends on the
 history of a heap. Recursion is an explicit stack: a glue derivation is as deep as its sentence is long.
@@ -21,7 +21,7 @@ NONE = np.int64(-1)  # typed, because a kernel is compiled once more for every l
 
 @leaf
 def new_candidate(search, edge, left, right, score):
-    """Write a candidate outside all heaps; room is there."""
+    """Write a candidate outside all heaps; there must be room."""
     heap = search.heap
     c = search.fill[1]
     search.fill[1] = c + 1
@@ -36,7 +36,7 @@ def new_candidate(search, edge, left, right, score):
 
 @leaf
 def fill_heap(search, graph, edge_score, best, best_edge, v):
-    """Enter the best candidate of each edge of v but the one that its best derivation took."""
+    """Enter the best candidate of each edge of v except that of its best derivation."""
     top = np.int64(-1)
     for edge in range(graph.first_edge[v], graph.first_edge[v + 1]):
         score = edge_score[edge]
@@ -65,14 +65,15 @@ def unmade_part(graph, nodes, heap, c):
 def advances(order, heap, c, k):
     """Whether the successor of c with the next part k is entered by c.
 
-    The first part advances only beside the best second part, so each pair of ranks has one predecessor.
+    The first part advances only while the second part is the best one, so each pair of ranks has one
+    predecessor.
     """
     return heap.part[c, k] >= 0 and (k == 1 or heap.part[c, 1] < 0 or order.rank[heap.part[c, 1]] == 0)
 
 
 @leaf
 def unmade_successor(graph, order, nodes, heap, c):
-    """A tail that must make its next derivation before the successors of c are known, or -1."""
+    """A tail whose next derivation is needed before the successors of c are known, or -1."""
     for k in range(2):
         if advances(order, heap, c, k) and order.next[heap.part[c, k]] < 0:
             tail = graph.tail[heap.edge[c], k]
@@ -83,7 +84,7 @@ def unmade_successor(graph, order, nodes, heap, c):
 
 @leaf
 def enter_successors(search, edge_score, v, c):
-    """Put the successors of a candidate that was taken into the heap of v."""
+    """Push the successors of a candidate that was taken from the heap of v."""
     found, order, heap = search.found, search.order, search.heap
     for k in range(2):
         if advances(order, heap, c, k) and order.next[heap.part[c, k]] >= 0:
@@ -103,9 +104,9 @@ def enter_successors(search, edge_score, v, c):
 
 @leaf
 def derive(search, rules, edge_rule, unique, v, c):
-    """Make candidate c the next derivation of v unless its string is known; whether it is new.
+    """Make candidate c the next derivation of v unless its string is known; returns whether it is new.
 
-    Its successors stay pending until the derivation after it is wanted.
+    Its successors stay pending until the derivation after it is needed.
     """
     nodes, order = search.nodes, search.order
     nodes.pending[v] = c
@@ -125,7 +126,7 @@ def derive(search, rules, edge_rule, unique, v, c):
 
 @leaf
 def step(search, graph, edge_score, edge_rule, rules, best, best_edge, unique, v):
-    """Bring v nearer to its next derivation: a node to ask first, v itself to go on, -1 when done."""
+    """One step towards the next derivation of v: returns a node needed first, v to continue, -1 when done."""
     nodes = search.nodes
     if nodes.phase[v] == UNTOUCHED:
         if best_edge[v] < 0:
@@ -159,10 +160,10 @@ def step(search, graph, edge_score, edge_rule, rules, best, best_edge, unique, v
 
 @kernel
 def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k, unique):
-    """Go on with a search until the goal has k derivations, or no more, or there is no room for another step.
+    """Continue a search until the goal has k derivations, or no more, or there is no room for another step.
 
     graph       Hypergraph
-    edge_score  float64 [E]   -inf for an edge that takes part in no derivation
+    edge_score  float64 [E]   -inf for an edge in no derivation
     edge_rule   int32 [E]     -1: the target side is that of the first tail
     rules       Rules
     best        float64 [V]   from ``viterbi_kernel``, with best_edge int32 [V]
@@ -171,7 +172,7 @@ def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k
     unique      bool          the same in all calls for one search
 
     Returns the room needed for the next step, (derivations, candidates), or (0, 0) when done. About
-    O(edges of the nodes that are asked + D log D + words compared).  Twin: tests/naive/forest.py::kbest.
+    O(edges of the nodes visited + D log D + words compared).  Twin: tests/naive/forest.py::kbest.
     """
     goal = graph.first_edge.shape[0] - 2
     nodes, fill = search.nodes, search.fill
@@ -185,7 +186,7 @@ def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k
             nodes.stack[0] = goal
             depth = 1
         v = nodes.stack[depth - 1]
-        # The most that one step can add: a heap of all edges, and two successors.
+        # Upper bound for one step: a heap of all edges, and two successors.
         more = fill[1] + graph.first_edge[v + 1] - graph.first_edge[v] + 2
         if fill[0] >= search.found.edge.shape[0] or more > search.heap.edge.shape[0]:
             fill[2] = depth
@@ -199,7 +200,7 @@ def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k
 
 
 def kbest(graph, edge_score, edge_rule, rules, best, best_edge, search, k, unique):
-    """Go on with a search until the goal has k derivations or no more: the search, and theirs in order."""
+    """Continue a search until the goal has k derivations or no more: the search, and their ids in order."""
     if k <= 0 or not len(best):
         return search, np.empty(0, np.int32)
     while True:

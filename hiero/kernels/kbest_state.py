@@ -8,14 +8,14 @@ from hiero._jit import kernel, leaf
 from hiero.hypergraph import Derivations
 from hiero.kernels.kbest_words import slot_of
 
-# Phases of a node: nothing yet; its best derivation; a heap of candidates for the next; no more to come.
+# Phases of a node: nothing yet; best derivation known; heap of candidates for the next; exhausted.
 UNTOUCHED, BEST, HEAP, EXHAUSTED = 0, 1, 2, 3
 
 
 class Order(NamedTuple):
-    """What the search adds to its D derivations.
+    """Data of the search for each of its D derivations.
 
-    next   int32 [D]    the next best derivation of the same node, -1 if not (yet) known
+    next   int32 [D]    the next best derivation of the same node, -1 if unknown or none
     rank   int32 [D]    how many derivations of the node are better
     hash   uint64 [D]   of the target words: sum of mix(word i) * BASE ** (length - 1 - i), modulo 2 ** 64
     power  uint64 [D]   BASE ** length
@@ -52,8 +52,8 @@ class KBestNodes(NamedTuple):
     last     int32 [V]      the one made last
     top      int32 [V]      best candidate, -1 if the heap is empty
     pending  int32 [V]      candidate taken from the heap whose successors are not in it yet, -1 for none
-    stack    int32 [V + 1]  nodes that are making their next derivation, each asked by the one before
-    frame    int32 [4, V + 1]  where two strings are compared: derivation and place in its rule, twice
+    stack    int32 [V + 1]  nodes whose next derivation is in progress, each needed by the one before
+    frame    int32 [4, V + 1]  comparison of two strings: derivation and place in its rule, for each
     """
 
     phase: np.ndarray
@@ -66,11 +66,11 @@ class KBestNodes(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A k-best search, kept whole so that it can go on where it stopped; vectors grow on demand.
+    """A k-best search with all its state, so that it can be resumed; vectors grow on demand.
 
     found  Derivations      the first ``fill[0]`` entries
     order  Order
-    heap   KBestCandidates       the first ``fill[1]`` entries
+    heap   KBestCandidates  the first ``fill[1]`` entries
     nodes  KBestNodes
     slot   int32 [2 ** n]   derivations hashed by node and target words, -1 empty; at most half full
     fill   int64 [3]        used lengths of ``found`` and ``heap``, and of ``nodes.stack``
@@ -123,7 +123,7 @@ def new_search(num_nodes: int, capacity: int = 256) -> Search:
 
 
 def with_room(search: Search, derivations: int, candidates: int) -> Search:
-    """The same search with room for so many in all."""
+    """The same search with room for the given totals."""
 
     def grown(array, size):
         larger = np.empty((size, *array.shape[1:]), array.dtype)
@@ -175,7 +175,7 @@ def before(heap, rank, a, b):
     if heap.edge[a] != heap.edge[b]:
         return heap.edge[a] < heap.edge[b]
     for k in range(2):
-        # The best part of a tail may not have been made yet; its rank is known all the same.
+        # The best part of a tail may be missing yet; its rank is known anyway.
         rank_a = rank[heap.part[a, k]] if heap.part[a, k] >= 0 else 0
         rank_b = rank[heap.part[b, k]] if heap.part[b, k] >= 0 else 0
         if rank_a != rank_b:
@@ -185,7 +185,7 @@ def before(heap, rank, a, b):
 
 @leaf
 def meld(heap, rank, a, b):
-    """One pairing heap of two; -1 is the empty one."""
+    """Meld two pairing heaps; -1 is the empty one."""
     if a < 0:
         return b
     if b < 0:
@@ -199,7 +199,7 @@ def meld(heap, rank, a, b):
 
 @leaf
 def without_top(heap, rank, top):
-    """The pairing heap that is left when its top is taken: melded in pairs, then from the right."""
+    """The pairing heap without its top: its children are melded in pairs, then from the right."""
     pairs = np.int64(-1)
     a = np.int64(heap.child[top])
     while a >= 0:

@@ -16,7 +16,7 @@ ROW_A, ROW_B = np.int64(0), np.int64(2)
 
 @leaf
 def slot_of(slot, node, code):
-    """Where to begin looking for a string of a node."""
+    """The first slot to look at for a string of a node."""
     mixed = (code ^ (np.uint64(node) * MIX_1)) * MIX_2
     return np.int64(mixed >> np.uint64(32)) & (slot.shape[0] - 1)
 
@@ -30,7 +30,7 @@ def hash_word(word):
 
 @leaf
 def write_derivation(search, rules, edge_rule, v, c):
-    """Write candidate c as derivation ``fill[0]``, not yet counted; room is there."""
+    """Write candidate c as derivation ``fill[0]``, not yet counted; there must be room."""
     found, order, heap = search.found, search.order, search.heap
     d = search.fill[0]
     edge = heap.edge[c]
@@ -71,7 +71,7 @@ def write_derivation(search, rules, edge_rule, v, c):
 
 @leaf
 def next_item(found, rules, edge_rule, frame, row, depth):
-    """The next item of a string, and the new depth: a word, -2 - d for all of derivation d, -1 at its end."""
+    """The next item of a string (a word, -2 - d for derivation d, -1 at the end), and the new depth."""
     while depth > 0:
         d = frame[row, depth - 1]
         at = frame[row + 1, depth - 1]
@@ -90,7 +90,7 @@ def next_item(found, rules, edge_rule, frame, row, depth):
 
 @leaf
 def descend(frame, row, depth, item):
-    """Step past the current item, and into it if it is a derivation; the new depth."""
+    """Step past the current item, or into it if it is a derivation; returns the new depth."""
     if depth > 0:
         frame[row + 1, depth - 1] += 1
     if item <= -2:
@@ -102,7 +102,7 @@ def descend(frame, row, depth, item):
 
 @leaf
 def same_words(found, rules, edge_rule, frame, a, b):
-    """Whether two derivations have the same target words; what they share is stepped over."""
+    """Whether two derivations have the same target words; shared parts are skipped."""
     depth_a = descend(frame, ROW_A, np.int64(0), -2 - np.int64(a))
     depth_b = descend(frame, ROW_B, np.int64(0), -2 - np.int64(b))
     while True:
@@ -124,7 +124,7 @@ def same_words(found, rules, edge_rule, frame, a, b):
 
 @leaf
 def is_known(search, rules, edge_rule, d):
-    """Whether the node of d has a derivation with the same words; if not, d is entered."""
+    """Whether the node of d has a derivation with the same words; if not, enter d."""
     found, order, slot = search.found, search.order, search.slot
     at = slot_of(slot, found.node[d], order.hash[d])
     while slot[at] >= 0:

@@ -1,6 +1,6 @@
 """Modified Kneser-Ney smoothing of sorted n-grams (rows as in ``hiero.kernels.ngram``).
 
-Chen and Goodman (1998) define it, Heafield et al. (2013) how to get there by sorting; pruning is KenLM's.
+Definition: Chen and Goodman (1998). Estimation by sorting: Heafield et al. (2013). Pruning as in KenLM.
 """
 
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from hiero._jit import kernel, leaf
 from hiero.kernels.ngram import BOS, NUM_SPECIAL, word_at
 from hiero.kernels.rows import compare
 
-DONE, NEED_PARENTS, NEED_BACKOFFS = range(3)  # what stopped a kernel
+DONE, NEED_PARENTS, NEED_BACKOFFS = range(3)  # why a kernel returned
 
 # Columns of a tally, behind the numbers of n-grams whose adjusted count is 0 ... 4.
 LISTED, KEPT = 5, 6
-PRUNED = np.uint64(0xFFFFFFFFFFFFFFFF)  # where an n-gram's place would be
+PRUNED = np.uint64(0xFFFFFFFFFFFFFFFF)  # instead of an n-gram's place
 
 
 class Adjusting(NamedTuple):
-    """n-grams of lower order whose longer ones are being read: the endings of the last row.
+    """Open n-grams of lower order: the endings of the last row, while longer n-grams are read.
 
     previous  int64 [N]      words of the last row, the last word first
     adjusted  int64 [N + 1]  adjusted count, so far, of the ending of n words
@@ -35,14 +35,14 @@ class Adjusting(NamedTuple):
 
 
 class Adjusted(NamedTuple):
-    """What the n-grams become, for each order n.
+    """The n-grams of each order n with adjusted counts.
 
     key      uint64 [N + 1, B, K]      those that are kept, in suffix order
     context  uint64 [N + 1, B, K + 2]  all: the words before the last; the place among those that are kept, or
                                        PRUNED; the adjusted count. In the first columns, as order n needs them
     num      int64 [N + 1, 2]          rows used of either
     unigram  int64 [V, 2]              adjusted and plain count of words
-    tally    int64 [N + 1, 7]          how many have an adjusted count of 0 ... 4; all; those that are kept
+    tally    int64 [N + 1, 7]          numbers with adjusted count 0 ... 4; of all; of those that are kept
     """
 
     key: npt.NDArray[np.uint64]
@@ -127,7 +127,7 @@ def adjust_kernel(packing, rows, threshold, state, out):
             length += 1
         state.depth[0] = min(length, order - 1)
         if length < order:
-            # It begins with <s>, and whatever is to the left of that is only there to fill the row.
+            # It begins with <s>; words to the left of that only pad the row.
             state.adjusted[length] = count
             state.actual[length] = count
         else:
@@ -138,8 +138,8 @@ def adjust_kernel(packing, rows, threshold, state, out):
 def adjust_last_kernel(packing, threshold, state, out):
     """Write the n-grams that are still open behind the last row; arguments as in ``adjust_kernel``.
 
-    KenLM tallies these few by their plain count instead of the adjusted one. So do we: discounts, and with
-    them every probability, are to be the same.
+    As in KenLM, these few are tallied by their plain count instead of the adjusted one, so that discounts and
+    probabilities are the same.
 
     O(N).  Twin: tests/naive/estimate.py::adjusted_counts.
     """
@@ -159,14 +159,14 @@ def discount_kernel(rows, num_keys, discount, is_last, out_weight, out_share, ou
     rows               uint64 [R, num_keys + 2]  sorted by context; see ``Adjusted.context``
     num_keys           columns of a context
     discount           float64 [4]               for an adjusted count of 1, 2, and 3 or more, from 1 on
-    is_last            whether no rows follow; otherwise the last context stays undone
+    is_last            whether no rows follow; otherwise the last context is left for the next call
     out_weight         uint64 [R, 2]             written; column 0: place of an n-gram that is kept
     out_share          float32 [R, 4]            the same bytes, written; column 2: its discounted share,
-                                                 column 3: what the context leaves to lower orders
+                                                 column 3: mass its context leaves to lower orders
     out_backoff        uint64 [R, num_keys + 1]  written; a context
-    out_backoff_value  float64 [R, num_keys + 1] the same bytes, written; last column: what it leaves
+    out_backoff_value  float64 [R, num_keys + 1] the same bytes, written; last column: that mass
 
-    What is pruned leaves its whole count (as in KenLM; Chen and Goodman know no pruning).
+    Pruned n-grams leave their whole count (as in KenLM; Chen and Goodman do not prune).
 
     O(R).  Twin: tests/naive/estimate.py::discounted.
     """
@@ -221,7 +221,7 @@ def interpolate_kernel(
     out_prob,
     out_backoff,
 ):
-    """Probabilities of n-grams from those of one word less; returns what stopped it.
+    """Probabilities of n-grams from those of one word less; returns DONE, NEED_PARENTS or NEED_BACKOFFS.
 
     packing        Packing
     length         words of the n-grams
@@ -230,11 +230,11 @@ def interpolate_kernel(
     parent         uint64 [P, K' + 1] n-grams without their first word, in suffix order
     parent_prob    float64 [P, K' + 1] the same bytes; last column: probability
     backoff        uint64 [G, K + 1]  contexts, in suffix order
-    backoff_value  float64 [G, K + 1] the same bytes; last column: what they leave to lower orders
+    backoff_value  float64 [G, K + 1] the same bytes; last column: mass left to lower orders
     more           whether contexts follow behind these
     state          int64 [3]          rows of key, parent and backoff that are done; updated
     out_prob       float64 [R]        written
-    out_backoff    float64 [R]        written; 1 for what is no context
+    out_backoff    float64 [R]        written; 1 for n-grams that are no context
 
     O(R + P + G).  Twin: tests/naive/estimate.py::probabilities.
     """

@@ -1,4 +1,4 @@
-"""AdaGrad with a threshold (FOBOS, L1): coordinates that were idle are settled when they are needed."""
+"""AdaGrad with a threshold (FOBOS, L1), with lazy updates: idle coordinates are settled when needed."""
 
 import math
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from hiero._jit import kernel, leaf
 
 
 class Coordinates(NamedTuple):
-    """What is remembered of each coordinate; the learner owns and the kernels write it.
+    """State of each coordinate; owned by the learner, written by the kernels.
 
     square  float64 [F]   sum of its squared gradients
-    last    int32 [F]     the step up to which it has been settled
+    last    int32 [F]     step up to which it is settled
     """
 
     square: npt.NDArray[np.float64]
@@ -21,12 +21,12 @@ class Coordinates(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """As numbers for the kernels.
+    """Settings as numbers.
 
     rate      of a step
     strength  of L1
     epsilon   added to the root of the sum of squares
-    adaptive  bool; whether coordinates have rates of their own
+    adaptive  bool; whether each coordinate has its own rate
     """
 
     rate: float
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 
 @leaf
 def _rate(settings, square):
-    """The rate of a coordinate; 0 before its first gradient: it has none yet that could be adapted."""
+    """The rate of a coordinate; 0 before its first gradient."""
     if not settings.adaptive:
         return settings.rate
     return settings.rate / (math.sqrt(square) + settings.epsilon) if square > 0 else 0.0
@@ -61,11 +61,11 @@ def _settled(settings, square, idle, weight):
 
 @kernel
 def settle_rows_kernel(rows, pair, step, settings, coordinates, weight):
-    """Settle the features of translations in pairs up to a step, that they are compared with what they weigh.
+    """Settle the features of translations in pairs up to a step, so that their scores are right.
 
     rows         FeatureRows     of N translations
     pair         int32 [P, 2]
-    step         int             the last that was made
+    step         int             the last step taken
     settings     Settings
     coordinates  Coordinates     ``last`` is written
     weight       float64 [F]     written
@@ -86,10 +86,10 @@ def settle_rows_kernel(rows, pair, step, settings, coordinates, weight):
 def settle_kernel(step, settings, coordinates, keep, weight):
     """Settle all coordinates up to a step.
 
-    step         int           the last that was made
+    step         int           the last step taken
     settings     Settings
     coordinates  Coordinates   ``last`` is written if ``keep``
-    keep         bool          whether they are settled for good; not if ``weight`` is a copy
+    keep         bool          whether to record that they are settled; not if ``weight`` is a copy
     weight       float64 [F]   written
 
     O(F).  Twin: tests/naive/learn.py::Eager.
@@ -104,7 +104,7 @@ def settle_kernel(step, settings, coordinates, keep, weight):
 
 @kernel
 def adagrad_kernel(feature, value, step, settings, coordinates, weight):
-    """Make a step down a gradient, then apply the threshold; returns whether all weights are still numbers.
+    """Take a step down a gradient, then apply the threshold; returns whether all weights are finite.
 
     feature      int32 [M]     those with a gradient, each once
     value        float64 [M]
@@ -122,7 +122,7 @@ def adagrad_kernel(feature, value, step, settings, coordinates, weight):
         coordinates.square[f] += value[m] * value[m]
         rate = _rate(settings, coordinates.square[f])
         new = here - rate * value[m]
-        # What is no number is kept, so that it can be found.
+        # NaN and infinity are kept, so that they can be found.
         fine &= np.isfinite(new)
         weight[f] = _shrunk(new, rate * settings.strength) if np.isfinite(new) else new
         coordinates.last[f] = step

@@ -1,7 +1,7 @@
 """Line search over all derivations of a forest at once (Kumar, Macherey, Dyer and Och 2009).
 
-What a semiring adds and multiplies elsewhere are envelopes here (``kernels.learn_mert``): the best of several
-derivations is the envelope of the lines of all, and joining parts adds their lines, interval by interval.
+The semiring is that of envelopes (``kernels.learn_mert``): the sum of several derivations is the envelope of
+the lines of all, and the product of parts adds their lines, interval by interval.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Lines(NamedTuple):
     first      int64 [V + 1]  lines of node v: first[v] ... first[v + 1] - 1
     slope      float64 [L]
     intercept  float64 [L]
-    start      float64 [L]    from where on it is the best one
+    start      float64 [L]    start of the interval where it is the best
     edge       int64 [L]      the topmost edge of the derivation
     left       int64 [L]      the line of its first tail, -1 for none
     right      int64 [L]      likewise
@@ -63,7 +63,7 @@ def _empty_lines(num_nodes, room):
 
 @leaf
 def _edge_line(value, row, fixed, point, direction):
-    """Intercept and slope of an edge by itself."""
+    """Intercept and slope of an edge without its tails."""
     intercept, slope = fixed[row], 0.0
     for d in range(point.shape[0]):
         intercept += value[row, d] * point[d]
@@ -85,7 +85,7 @@ def _copy_lines(slope, intercept, start, label, size, pool_edge, pool_left, pool
 
 @leaf
 def _next_start(lines, at, end):
-    """Where the next line of an envelope takes over; inf for the last, and where there is none."""
+    """The start of the next line of an envelope; inf after the last, and if there is none."""
     return lines.start[at + 1] if at >= 0 and at + 1 < end else np.inf
 
 
@@ -95,7 +95,7 @@ def forest_lines_kernel(graph, value, fixed, point, direction):
 
     graph      Hypergraph
     value      float32 [E, D]  features that move
-    fixed      float64 [E]     score of the others; -inf for an edge that takes part in no derivation
+    fixed      float64 [E]     score of the others; -inf for an edge in no derivation
     point      float64 [D]
     direction  float64 [D]
 
@@ -107,7 +107,7 @@ def forest_lines_kernel(graph, value, fixed, point, direction):
     lines = _empty_lines(num_nodes, 4 * num_nodes + 64)
     slope, intercept, start = np.empty(64), np.empty(64), np.empty(64)
     label = np.empty(64, np.int64)
-    # What the labels of the node at hand stand for.
+    # The meaning of the labels of the current node.
     pool_edge, pool_left, pool_right = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     for v in range(num_nodes):
         size, made = np.int64(0), np.int64(0)
@@ -145,7 +145,7 @@ def forest_lines_kernel(graph, value, fixed, point, direction):
                 after_i, after_j = _next_start(lines, i, last_i), _next_start(lines, j, last_j)
                 if after_i == np.inf and after_j == np.inf:
                     break
-                # Where both change at once there is nothing in between.
+                # If both change at once, there is no interval in between.
                 if after_i <= after_j:
                     i += 1
                 if after_j <= after_i:
@@ -166,7 +166,7 @@ def union_kernel(first, slope, intercept):
     slope      float64
     intercept  float64
 
-    Returns start float64 and line int64: which lead, from -inf on; of the same lines, the first.
+    Returns start float64 and line int64: the leading lines, from -inf on; of equal lines, the first.
 
     O(lines * log lines).  Twin: tests/naive/batch.py::envelope.
     """
@@ -182,12 +182,12 @@ def union_kernel(first, slope, intercept):
 
 @kernel
 def lines_as_derivations_kernel(edge_rule, rules, lines, roots):
-    """The derivations that lines stand for, with their parts.
+    """The derivations of lines, with their parts.
 
     edge_rule  int32 [E]
     rules      Rules
     lines      Lines
-    roots      int64 [N]   which lines
+    roots      int64 [N]   lines
 
     Returns Derivations and int32 [N], the places of the roots. Scores are intercepts.
 

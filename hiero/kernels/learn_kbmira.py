@@ -1,4 +1,4 @@
-"""MIRA over lists that stay as they are (Cherry and Foster 2012)."""
+"""Batch MIRA over k-best lists (Cherry and Foster 2012)."""
 
 from typing import NamedTuple
 
@@ -10,12 +10,12 @@ from hiero.kernels.learn_lists import floor_bleu, row_score
 
 
 class MiraState(NamedTuple):
-    """What goes on from sentence to sentence; all written.
+    """State carried from sentence to sentence; written.
 
     weight  float64 [F]
-    late    float64 [F]  every change so far, times the number of sentences before it: of this the average
-                         of the weights after each sentence is made
-    memory  float64 [.]  fading statistics of what was chosen
+    late    float64 [F]  sum of all changes so far, each times the number of sentences before it: gives the
+                         average of the weights after each sentence
+    memory  float64 [.]  decaying statistics of the chosen candidates
     seen    int64 [1]    sentences so far
     """
 
@@ -60,17 +60,17 @@ def _move(first, ids, values, c, step, seen, weight, late):
 
 @kernel
 def kbmira_epoch_kernel(lists, visit, aggressiveness, decay, from_model, state):
-    """Learn once from every sentence: from hope, what model and metric like, away from fear.
+    """One update for every sentence: towards the hope candidate, away from the fear candidate.
 
     lists           Lists
     visit           int64 [S]   the sentences in the order they are visited
     aggressiveness  float       the longest step (C)
-    decay           float       what the memory is worth after one more sentence
-    from_model      bool        remember what the model likes best, not the hope
+    decay           float       factor on the memory for each sentence
+    from_model      bool        remember the best candidate of the model, not the hope
     state           MiraState   written
 
-    Returns the summed loss, how many sentences had any, and how many changed the weights. Of equal
-    candidates, the first that arrived is taken.
+    Returns the summed loss, the number of sentences with a loss, and the number of updates. Of equal
+    candidates, the first to arrive is taken.
 
     O(features).  Twin: tests/naive/batch.py::kbmira.
     """

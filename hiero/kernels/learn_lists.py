@@ -1,4 +1,4 @@
-"""k-best lists of many sentences, merged over iterations: what is new in one, and scores of all of it."""
+"""k-best lists of many sentences, merged over iterations: new candidates, and scores of all."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from hiero._jit import kernel, leaf
 
 STEP = np.uint64(0xD6E8FEB86659FD93)
 HALF = np.uint64(32)
-NEVER = 0.1  # what an order without a match counts, as in sacrebleu's smoothing "floor"
+NEVER = 0.1  # matches of an order without a match, as in sacrebleu's smoothing "floor"
 
 
 class ListStore(NamedTuple):
-    """Candidates in order of arrival, with room for more; N are there. The lists own and write it.
+    """N candidates in order of arrival, with room for more; written.
 
     sentence    int64 [>= N]          the line each belongs to
-    code        uint64 [>= N]         hash of all that makes a candidate different
+    code        uint64 [>= N]         hash of sentence, features and words
     first       int64 [> N]           features of candidate c: first[c] ... first[c + 1] - 1 of id and value
     id          int32                 ascending in each row
     value       float64
@@ -74,7 +74,7 @@ def _candidate_code(sentence, ids, bits, words, start, end, first_word, end_word
 
 @leaf
 def _is_there(store, c, sentence, ids, values, words, start, end, first_word, end_word):
-    """Whether candidate c is the one that is described by the rest: the full key, not its hash."""
+    """Whether candidate c equals the one given by the other arguments: compares full keys, not hashes."""
     at, word_at = store.first[c], store.first_word[c]
     if (
         store.sentence[c] != sentence
@@ -93,11 +93,11 @@ def _is_there(store, c, sentence, ids, values, words, start, end, first_word, en
 
 @kernel
 def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_word, words, statistics):
-    """Append those candidates of a sentence that are not there yet; return how many those are.
+    """Append the new candidates of a sentence; return their number.
 
     store       ListStore             written; with room for all of them
     slot        int64 [2 ** k]        written; open addressing, 0 or 1 + a candidate; never over half full
-    size        int                   candidates that are there
+    size        int                   candidates in the store
     sentence    int                   the sentence
     first       int64 [n + 1]         its new list: features ...
     ids         int32
@@ -107,7 +107,7 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
     words       int32
     statistics  int64 [n, .]          ... and statistics
 
-    O(what is appended and looked at).  Twin: tests/naive/batch.py::merged.
+    O(features and words of the list).  Twin: tests/naive/batch.py::merged.
     """
     mask = np.uint64(slot.shape[0] - 1)
     count = size
@@ -146,7 +146,7 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
 
 @kernel
 def refill_slots_kernel(code, size, out_slot):
-    """Enter the first candidates into an empty table, by their hashes: they are all different.
+    """Enter the first candidates, which are all different, into an empty table by their hashes.
 
     code      uint64 [>= size]
     size      int
@@ -187,7 +187,7 @@ def scores_kernel(rows, weight, out_score):
 
 @kernel
 def best_kernel(lists, score, out_best):
-    """The candidate of each sentence with the highest score; of equal ones, the first that arrived.
+    """The candidate of each sentence with the highest score; of equal ones, the first to arrive.
 
     lists     Lists
     score     float64 [N]  no NaN
@@ -208,8 +208,8 @@ def best_kernel(lists, score, out_best):
 def floor_bleu(stats):
     """BLEU of summed statistics, int64 or float64 [2 + 2 * order]; no match counts as a tenth of one.
 
-    Where every order has a match, that is BLEU; where one has none, a learner still sees which way is up.
-    Orders longer than the text are left out.
+    Equal to BLEU if every order has a match; otherwise a learner still sees improvements. Orders longer than
+    the text are left out.
     """
     order = (stats.shape[0] - 2) // 2
     logarithm = 0.0

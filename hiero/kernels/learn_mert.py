@@ -1,8 +1,8 @@
-"""Line search: which translation is best at every point of a line through the space of weights (Och 2003).
+"""Line search: the best translation at every point of a line through the space of weights (Och 2003).
 
 On the line ``point + x * direction`` a translation's score is ``intercept + x * slope``. The best ones, from
-x = -inf to inf, make the upper envelope of these lines: slopes ascend, and each leads from its ``start`` to
-the start of the next.
+x = -inf to inf, make the upper envelope of these lines: slopes ascend, and each is the best from its
+``start`` to the start of the next.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ MARGIN = 0.1  # how far beyond the outermost change a step goes, absolutely and 
 
 @leaf
 def _crossing(slope, intercept, i, b, a):
-    """Where line i of an envelope meets the line ``a + x * b``, which has another slope."""
+    """The x at which line i of an envelope meets the line ``a + x * b``, which has another slope."""
     return (intercept[i] - a) / (b - slope[i])
 
 
@@ -26,10 +26,10 @@ def insert_line(slope, intercept, start, label, size, b, a, name):
     slope      float64 [>= size + 1]  written; ascending
     intercept  float64 [>= size + 1]  written
     start      float64 [>= size + 1]  written; ascending, -inf first
-    label      int64 [>= size + 1]    written; what became of ``name``
+    label      int64 [>= size + 1]    written; ``name`` of each line
 
-    A line that nowhere lies above all others is left out; so is one that lies on another, whatever its name.
-    All decisions compare crossings: they are exact where the crossings are.
+    A line that is nowhere above all others is left out, and so is one equal to another, whatever its name.
+    All decisions compare crossings: they are exact if the crossings are.
     """
     left, end = np.int64(0), np.int64(size)
     while left < end:
@@ -38,7 +38,7 @@ def insert_line(slope, intercept, start, label, size, b, a, name):
             left = middle + 1
         else:
             end = middle
-    # Lines before ``left`` and from ``right`` on stay, for all that is known so far.
+    # Lines before ``left`` and from ``right`` on stay, as far as is known.
     right = left
     if right < size and slope[right] == b:
         if a <= intercept[right]:
@@ -56,7 +56,7 @@ def insert_line(slope, intercept, start, label, size, b, a, name):
     begins = _crossing(slope, intercept, left - 1, b, a) if left > 0 else -np.inf
     ends = _crossing(slope, intercept, right, b, a) if right < size else np.inf
     if begins >= ends:
-        return size  # rounding: it leads over less than nothing
+        return size  # rounding: its interval is empty
     moved = left + 1 - right
     if moved > 0:
         for i in range(size - 1, right - 1, -1):
@@ -110,9 +110,9 @@ def list_envelopes_kernel(lists, value, fixed, point, direction):
     direction  float64 [D]
 
     Returns first int64 [S + 1], start float64 and candidate int64: the lines of sentence s are first[s] ...
-    first[s + 1] - 1. Of candidates on the same line, it is the first that arrived.
+    first[s + 1] - 1. Of candidates on the same line, the first to arrive.
 
-    O(N * (D + log N)), more for very crooked envelopes.  Twin: tests/naive/batch.py::envelope.
+    O(N * (D + log N)), more for envelopes of many lines.  Twin: tests/naive/batch.py::envelope.
     """
     num_sentences = lists.number.shape[0]
     largest = 0
@@ -162,15 +162,15 @@ def best_step_kernel(first, start, statistics, change, low, high, reach):
     """The step along the line that makes corpus BLEU largest.
 
     first       int64 [S + 1]    lines of each sentence's envelope; a sentence has one at least
-    start       float64 [L]      from where on they lead
+    start       float64 [L]      start of the interval of each
     statistics  int64 [L, .]     of their translations
     change      int64 [.]        all lines but the first of each sentence, by their starts
     low, high   float            the step lies between, low < high; they may be infinite
-    reach       float            where they are, changes farther out are not looked at: rounding makes them
+    reach       float            if they are, changes farther out are ignored as rounding
 
-    Returns the step and its BLEU. Of intervals with the same BLEU, neighbours are one; the widest is taken,
-    of equally wide ones the first, and of that the middle. An interval without an end counts as ending a
-    little beyond the last change.
+    Returns the step and its BLEU. Neighbouring intervals with the same BLEU are merged; the result is the
+    middle of the widest, of equally wide ones of the first. An unbounded interval counts as ending a little
+    beyond the last change.
 
     O(L).  Twin: tests/naive/batch.py::best_step.
     """
@@ -187,7 +187,7 @@ def best_step_kernel(first, start, statistics, change, low, high, reach):
         highest = max(highest, low)
         high = highest + 2.0 * MARGIN * (1.0 + abs(highest))
     best, step, width = -1.0, 0.0, -1.0
-    # The interval that is growing: where it begins, and its BLEU.
+    # The current interval: its start and its BLEU.
     begins, here = low, -1.0
     evaluated = low
     at = 0

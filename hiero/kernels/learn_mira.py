@@ -32,10 +32,10 @@ def _difference(first, feature, value, better, worse, out_feature, out_value):
 
 @kernel
 def mira_kernel(rows, oracle, prediction, target_margin, most, weight, out_total):
-    """Move the weights just so far that the oracle leads the prediction by the target margin.
+    """Move the weights by the least that makes the oracle lead the prediction by the target margin.
 
-    PA-I of Crammer et al. (2006), as in Algorithm 1 of Eidelman (2012). Returns whether all weights are still
-    numbers.
+    PA-I of Crammer et al. (2006), as in Algorithm 1 of Eidelman (2012). Returns whether all weights are
+    finite.
 
     rows           FeatureRows  of N translations
     oracle         int          to learn towards
@@ -43,7 +43,7 @@ def mira_kernel(rows, oracle, prediction, target_margin, most, weight, out_total
     target_margin  float        how much better the oracle is
     most           float        C, the longest step
     weight         float64 [.]  written
-    out_total      float64 [3]  added to: loss, whether there was one, whether the weights moved
+    out_total      float64 [3]  added to: loss, 1 if there was one, 1 if the weights moved
 
     O(features of the two).  Twin: tests/naive/learn.py::mira.
     """

@@ -1,4 +1,4 @@
-"""Which translations of a sentence are compared with which: level by level, or drawn by lot."""
+"""Pairs of translations of a sentence to compare: level by level, or sampled."""
 
 import math
 
@@ -9,14 +9,14 @@ from hiero._jit import kernel, leaf
 
 @kernel
 def level_pairs_kernel(gold, order, first_of_level, out_pair):
-    """Pair each translation with all those of lower levels that are worse; return how many pairs there are.
+    """Pair each translation with all worse ones of lower levels; return the number of pairs.
 
     gold            float64 [N]      score by the metric
     order           int64 [N]        translations, best first
     first_of_level  int64 [L + 1]    level l is order[first_of_level[l]:first_of_level[l + 1]]
     out_pair        int32 [>= ., 2]  written; better and worse; by levels, then in order
 
-    With no room at all, only counts. O(N ** 2).  Twin: tests/naive/learn.py::level_pairs.
+    Without room, only counts. O(N ** 2).  Twin: tests/naive/learn.py::level_pairs.
     """
     room = out_pair.shape[0]
     num_levels = first_of_level.shape[0] - 1
@@ -35,7 +35,7 @@ def level_pairs_kernel(gold, order, first_of_level, out_pair):
 
 @leaf
 def _scrambled(number):
-    """The finaliser of SplitMix64: numbers in a row become numbers that look drawn."""
+    """The finaliser of SplitMix64: turns consecutive numbers into pseudo-random ones."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))
@@ -52,16 +52,16 @@ def _drawn(stream, number):
 def drawn_pairs_kernel(
     gold, length, seed, epoch, sentence, draws, threshold, most_apart, soft, out_pair, out_difference
 ):
-    """Draw pairs as the sampler of Hopkins and May (2011) does; return how many were accepted.
+    """Draw pairs as the sampler of Hopkins and May (2011) does; return the number accepted.
 
     gold            float64 [N]         score by the metric
     length          int64 [N]           in words
-    seed, epoch, sentence               on which alone, and on the rest, the result depends
+    seed, epoch, sentence               seed of the random numbers
     draws           int                 pairs drawn, with replacement
     threshold       float               accept differences of at least this, and above 0
     most_apart      float               refuse pairs whose lengths differ by more
-    soft            bool                accept by lot: as likely as the logistic function of the difference
-                                        and the mean difference of what was not refused (cdec)
+    soft            bool                accept at random, with the logistic function of the difference and the
+                                        mean difference of pairs not refused as probability (cdec)
     out_pair        int32 [draws, 2]    written; better and worse, as drawn
     out_difference  float64 [draws]     written; of their scores
 

@@ -1,4 +1,4 @@
-"""Pairwise ranking over accumulated k-best lists: what the pairs differ in, and the loss on all of them."""
+"""Pairwise ranking over accumulated k-best lists: differences of pairs, and the loss on all of them."""
 
 import numpy as np
 
@@ -35,8 +35,8 @@ def differences_kernel(lists, pair, out_first, out_id, out_value):
 
     lists      Lists
     pair       int64 [P, 2]   candidates
-    out_first  int64 [P + 1]  written, in any case: the last entry is the room that is needed
-    out_id     int32          written as far as there is room
+    out_first  int64 [P + 1]  always written: the last entry is the room needed
+    out_id     int32          written as far as it has room
     out_value  float64        likewise; no zeros
 
     O(features of the pairs).  Twin: tests/naive/batch.py::difference.
@@ -61,7 +61,7 @@ def _product(first, ids, values, vector, p):
 def logistic_kernel(first, ids, values, weight, out_gradient):
     """The logistic loss of P pairs, log(1 + exp(-weight * difference)) summed, and its gradient.
 
-    Returns the loss, and how many pairs are not ranked as they should be.
+    Returns the loss, and the number of pairs in the wrong order.
 
     first         int64 [P + 1]  the difference of pair p is first[p]:first[p + 1] of ids and values
     ids           int32
@@ -77,7 +77,7 @@ def logistic_kernel(first, ids, values, weight, out_gradient):
     errors = 0
     for p in range(first.shape[0] - 1):
         margin = _product(first, ids, values, weight, p)
-        # exp of what is negative: nothing overflows.
+        # exp of a negative number: no overflow.
         small = np.exp(-abs(margin))
         loss += np.log1p(small) + max(-margin, 0.0)
         errors += margin <= 0.0
@@ -89,8 +89,8 @@ def logistic_kernel(first, ids, values, weight, out_gradient):
 
 @kernel
 def curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
-    """How the slope of the logistic loss of each pair changes with its margin: the matrix of second
-    derivatives is differences' * diag(out_pair) * differences.
+    """The second derivative of the logistic loss of each pair by its margin: the matrix of second
+    derivatives by the weights is differences' * diag(out_pair) * differences.
 
     first         int64 [P + 1]  as for ``logistic_kernel``
     ids           int32

@@ -1,7 +1,8 @@
 """Learn to rank one translation before another: losses, single steps, and sums of gradients.
 
-Both kernels work on the columns of a sentence, the features that tell its translations apart. What they all
-have with the same value is left out: it cannot change, and would only leave rounding errors behind.
+Both kernels work on the columns of a sentence, the features in which its translations differ. Features with
+the same value in all of them are left out: their weight cannot change, and they would only add rounding
+errors.
 """
 
 import math
@@ -14,20 +15,20 @@ from hiero._jit import kernel, leaf
 
 PERCEPTRON, MARGIN, LOGISTIC = 0, 1, 2
 
-# Of a sum that cancels, less than this share of its terms is rounding, and becomes 0: a feature that has no
-# weight must not be counted, sent around or selected because of a weight of 1e-20; nor take AdaGrad's first
-# step, which is as long for 1e-20 as for 1.
+# A sum that cancels to less than this share of its terms is rounding, and becomes 0: a feature without weight
+# must not be counted, sent to other processes or selected because of a weight of 1e-20, nor take AdaGrad's
+# first step, which is as long for 1e-20 as for 1.
 ROUNDING = 1e-10
-# Scores that differ by less, relatively, are equal: features count occurrences, so there are true ties, and
-# whether they are seen must not depend on the order of a sum.
+# Scores with a smaller relative difference are equal: features count occurrences, so there are true ties, and
+# finding them must not depend on the order of a sum.
 TIE = 1e-12
 
 
 class FeatureColumns(NamedTuple):
-    """The features that tell translations apart, column by column.
+    """The features in which translations differ, column by column.
 
-    place    int32 [N]        of each translation among those that are in pairs, U in all; -1 if in none
-    feature  int32 [M]        in the order of sight
+    place    int32 [N]        number of each translation among the U in pairs; -1 if in none
+    feature  int32 [M]        in the order of first appearance
     first    int64 [M + 1]    column m: first[m]:first[m + 1] of row and value
     row      int32            places, ascending in each column
     value    float64
@@ -42,7 +43,7 @@ class FeatureColumns(NamedTuple):
 
 @leaf
 def _place_used(pair, place):
-    """Number the translations that are in pairs, in their own order; returns how many."""
+    """Number the translations in pairs, in their own order; returns how many there are."""
     for p in range(pair.shape[0]):
         place[pair[p, 0]] = 0
         place[pair[p, 1]] = 0
@@ -56,7 +57,7 @@ def _place_used(pair, place):
 
 @leaf
 def _slot_of(key_at, mask, feature):
-    """Where a feature stands in a table with linear probing, or the free slot (-1) that it would take."""
+    """The slot of a feature in a table with linear probing, or the free slot (-1) where it belongs."""
     code = np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)
     at = np.int64((code >> np.uint64(32)) & np.uint64(mask))
     while key_at[at] >= 0 and key_at[at] != feature:
@@ -66,7 +67,7 @@ def _slot_of(key_at, mask, feature):
 
 @kernel
 def _columns(rows, pair):
-    """The columns of the translations in pairs, and how many of those there are."""
+    """The columns of the translations in pairs, and the number of these translations."""
     num = rows.first.shape[0] - 1
     place = np.full(num, -1, np.int32)
     used = _place_used(pair, place)
@@ -79,9 +80,9 @@ def _columns(rows, pair):
         size *= 2
     key_at, number_at = np.full(size, -1, np.int32), np.empty(size, np.int32)
 
-    # A column tells nothing if it has every row, and the same value in each.
+    # A column that has every row with the same value is useless.
     column, feature = np.empty(room, np.int32), np.empty(room, np.int32)
-    count, value, tells = np.zeros(room, np.int64), np.empty(room), np.zeros(room, np.bool_)
+    count, value, differs = np.zeros(room, np.int64), np.empty(room), np.zeros(room, np.bool_)
     seen, met = 0, 0
     for n in range(num):
         if place[n] < 0:
@@ -97,14 +98,14 @@ def _columns(rows, pair):
             m = number_at[at]
             column[met] = m
             count[m] += 1
-            tells[m] |= rows.value[k] != value[m]
+            differs[m] |= rows.value[k] != value[m]
             met += 1
 
     kept, entries = 0, 0
     first = np.zeros(seen + 1, np.int64)
     number = np.full(seen, -1, np.int32)
     for m in range(seen):
-        if tells[m] or count[m] < used:
+        if differs[m] or count[m] < used:
             number[m] = kept
             feature[kept] = feature[m]
             first[kept] = entries
@@ -129,7 +130,7 @@ def _columns(rows, pair):
 
 @leaf
 def _score(feature, first, row, value, weight, score):
-    """Add to the score of each row what the columns weigh."""
+    """Add weight times value of all columns to the score of each row."""
     for m in range(feature.shape[0]):
         here = weight[feature[m]]
         if here != 0:
@@ -152,14 +153,14 @@ def _products(first, row, value, product):
 
 @leaf
 def _loss(kind, margin, target_margin):
-    """The loss at a margin, the slope against it (how hard to push), and whether the pair counts as wrong."""
+    """The loss at a margin, minus its slope, and whether the pair counts as wrong."""
     if kind == PERCEPTRON:
         wrong = margin <= 0
         return max(0.0, -margin), 1.0 if wrong else 0.0, wrong
     if kind == MARGIN:
         wrong = margin < target_margin
         return max(0.0, target_margin - margin), 1.0 if wrong else 0.0, wrong
-    # In the form that cannot overflow.
+    # In a form that cannot overflow.
     small = math.exp(-abs(margin))
     loss = math.log1p(small) + max(0.0, -margin)
     slope = small / (1 + small) if margin > 0 else 1 / (1 + small)
@@ -174,7 +175,7 @@ def _margin(score, better, worse):
 
 @leaf
 def _shift(weight, feature, step):
-    """Change a weight; returns whether it is still a number."""
+    """Change a weight; returns whether it is finite."""
     new = weight[feature] + step
     weight[feature] = 0.0 if abs(new) < ROUNDING * abs(step) else new
     return np.isfinite(new)
@@ -182,7 +183,7 @@ def _shift(weight, feature, step):
 
 @leaf
 def _column_sum(first, row, value, m, push):
-    """The sum of a column, each row times its push; 0 if only rounding is left of it."""
+    """The sum of a column, each row times its push; 0 if the rest is only rounding."""
     total, size = 0.0, 0.0
     for k in range(first[m], first[m + 1]):
         term = push[row[k]] * value[k]
@@ -193,17 +194,17 @@ def _column_sum(first, row, value, m, push):
 
 @kernel
 def rank_kernel(rows, pair, margins, pair_weights, kind, rate, weight, out_total):
-    """Pass over pairs one after the other, each ranked with the weights that the last one left.
+    """Pass over pairs one after the other, each ranked with the weights updated by those before.
 
     Algorithm 1 of Simianer, Riezler and Dyer (2012), for one sentence. A step towards one translation and
-    away from another changes every score by products of rows, which are known: the weights themselves are
-    written once, in the end. Returns whether all went well; if not, some weight or value is no finite number.
+    away from another changes every score by products of rows, which are precomputed: the weights themselves
+    are written once, at the end. Returns whether all weights and values are finite.
 
     rows          FeatureRows   of N translations
     pair          int32 [P, 2]  better and worse
     margins       float64 [P]   target margin of each pair, for the loss MARGIN
     pair_weights  float64 [P]   factor on the loss of each pair
-    kind          int           of loss
+    kind          int           kind of loss
     rate          float
     weight        float64 [.]   written
     out_total     float64 [3]   added to: loss, wrong pairs, steps
@@ -242,14 +243,14 @@ def rank_kernel(rows, pair, margins, pair_weights, kind, rate, weight, out_total
 def gradient_kernel(rows, pair, margins, pair_weights, kind, weight, out_total):
     """The sum of the gradients of all pairs, all ranked with the same weights.
 
-    Returns whether all went well (if not, some weight or value is no finite number), and the gradient of the
-    loss: features (int32 [G], in the order of sight) and values (float64 [G]), none 0.
+    Returns whether all weights and values are finite, and the gradient of the loss: features (int32 [G], in
+    the order of first appearance) and values (float64 [G]), none 0.
 
     rows          FeatureRows   of N translations
     pair          int32 [P, 2]  better and worse
     margins       float64 [P]   target margin of each pair, for the loss MARGIN
     pair_weights  float64 [P]   factor on the loss of each pair
-    kind          int           of loss
+    kind          int           kind of loss
     weight        float64 [.]
     out_total     float64 [3]   added to: loss, wrong pairs, pairs with a gradient
 
@@ -285,7 +286,7 @@ def gradient_kernel(rows, pair, margins, pair_weights, kind, weight, out_total):
 
 @kernel
 def shift_kernel(feature, value, factor, weight):
-    """Add ``factor`` times a sparse vector to the weights; returns whether all are still numbers.
+    """Add ``factor`` times a sparse vector to the weights; returns whether all are finite.
 
     feature  int32 [M]     each once
     value    float64 [M]

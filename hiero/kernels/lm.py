@@ -22,15 +22,15 @@ TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
 @leaf
 def score_word(lm, m, line, at, context, backoff, old, new):
-    """log10 p(line[at] | the ``context`` words before it), length of the n-gram found, context to go on with.
+    """log10 p(line[at] | the ``context`` words before it), length of the n-gram found, next context.
 
     line     int64 [.]        word ids; those before ``at`` are the history
-    context  how many words of the history can matter, at most order - 1
+    context  number of words of the history that can matter, at most order - 1
     backoff  float32 [.]      read from ``old`` on: back-offs of the last 1 ... context words; written from
                               ``new`` on: the same for the words up to line[at]
 
-    The context returned is minimal: it ends before the words that no longer n-gram and no back-off can tell
-    apart. Single precision throughout, added up from the shortest context on, so the sums equal KenLM's.
+    The context returned is minimal: without words that no longer n-gram and no back-off depends on.
+    Single precision throughout, added up from the shortest context on, so the sums equal KenLM's.
 
     O(order) look-ups.  Twin: tests/naive/lm.py::score_word.
     """
@@ -64,7 +64,7 @@ def score_sentences_kernel(lm, m, first, word, markers, out_prob, out_length):
     lm          Ngrams
     first       int64 [S + 1]   sentence s is word[first[s]:first[s + 1]]
     word        int32 [.]       ids of the model
-    markers     whether sentences stand between <s> and </s>; each then has one more score, that of </s>
+    markers     whether sentences stand between <s> and </s>; if so, each has one more score, that of </s>
     out_prob    float32 [N]     written; log10 probability of each word in turn; N = words, or words + S
     out_length  int32 [N]       written; words of the n-gram the score comes from, the word itself included
 
@@ -75,7 +75,7 @@ def score_sentences_kernel(lm, m, first, word, markers, out_prob, out_length):
         longest = max(longest, first[s + 1] - first[s])
     line = np.empty(longest + 2, np.int64)
     line[0] = lm.bos[m]
-    # The back-offs of the last word's contexts and of this word's, taking turns.
+    # The back-offs of the contexts of the last word and of this word, alternating.
     backoff = np.zeros(2 * MAX_ORDER, np.float32)
     at_out = 0
     for s in range(first.shape[0] - 1):
@@ -101,7 +101,7 @@ def score_sentences_kernel(lm, m, first, word, markers, out_prob, out_length):
 
 @kernel
 def look_up_kernel(table, text, out_first, out_word, out_span):
-    """Split lines into words and look those up; returns how many lines and words there are.
+    """Split lines into words and look those up; returns the numbers of lines and words.
 
     table      WordTable
     text       uint8 [.]         lines end at LF (or CR LF), also the last; words at spaces and tabs

@@ -1,8 +1,8 @@
-"""n-grams as rows of numbers: from text, and back to words.
+"""n-grams as rows of numbers: packing from text, and unpacking.
 
 A row is uint64 [C], so that equal columns are equal words and a comparison of rows is one of
-numbers. The *last* word comes first ("suffix order"): all n-grams with one ending stand together, right
-behind that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk>, <s> and </s>.
+numbers. The *last* word comes first ("suffix order"): all n-grams with the same ending are adjacent, in
+the order of that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk>, <s> and </s>.
 """
 
 from typing import NamedTuple
@@ -17,16 +17,16 @@ UNK, BOS, EOS = 0, 1, 2
 NUM_SPECIAL = 3
 NUL, TAB, NEWLINE, RETURN, SPACE = 0, 9, 10, 13, 32
 
-DONE, NO_ROOM, SPECIAL = range(3)  # what stopped a kernel
+DONE, NO_ROOM, SPECIAL = range(3)  # why a kernel returned
 
 
 class Packing(NamedTuple):
-    """How the words of an n-gram share the columns of a row; word s is the s-th from the end.
+    """Layout of the words of an n-gram in the columns of a row; word s is the s-th from the end.
 
     column  int64 [N]     of word s
-    shift   uint64 [N]    bits to its right in that column
+    shift   uint64 [N]    number of bits to its right in that column
     mask    uint64 [1]    the bits of one word
-    ending  uint64 [N]    the bits, in column[s], that words up to and with s fill
+    ending  uint64 [N]    the bits of words 0 ... s in column[s]
     """
 
     column: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Packing(NamedTuple):
 
 
 def packing_of(order: int, num_words: int) -> Packing:
-    """As many words as fit into each column, from its highest bit on."""
+    """Put as many words as fit into each column, from its highest bit on."""
     bits = max(1, (num_words - 1).bit_length())
     share = 64 // bits
     place = np.arange(order)
@@ -59,7 +59,7 @@ def put_word(packing, out_rows, r, s, word):
 
 @leaf
 def is_upper_unknown(data, start, end):
-    """``<UNK>``: readers of models take it for <unk>."""
+    """``<UNK>``: readers of models treat it as <unk>."""
     return (
         end - start == 5
         and data[start] == 60
@@ -72,14 +72,14 @@ def is_upper_unknown(data, start, end):
 
 @kernel
 def number_words_kernel(data, words, is_open, skip, state, out_ids):
-    """Turn lines into word ids, each line ended by that of </s>; returns what stopped it.
+    """Turn lines into word ids, each line ended by that of </s>; returns DONE, NO_ROOM or SPECIAL.
 
     data      uint8 [.]    whole lines; words end at spaces, tabs, CR and NUL
     words     WordTable    arrays with room to grow; if open, new words are added, else they are <unk>
     is_open   whether new words may be added
-    skip      whether to pass over <s>, </s> and <unk>, and not to stop there
-    state     int64 [3]    byte to go on from, number of words known, number of ids written; all updated
-    out_ids   int32 [.]    written; as many as bytes are enough
+    skip      whether to skip <s>, </s> and <unk> instead of stopping there
+    state     int64 [3]    byte to continue from, number of words known, number of ids written; all updated
+    out_ids   int32 [.]    written; one per byte is always enough
 
     At NO_ROOM and SPECIAL state[0] is the first byte of the word in question.
 
@@ -161,10 +161,10 @@ def windows_kernel(packing, ids, context, out_rows):
 
 @kernel
 def unpack_kernel(packing, number, key, out_words):
-    """Read the words out of rows, in the order of the text.
+    """Read the words from rows, in the order of the text.
 
     packing    Packing
-    number     int32 [V]     what to write for a word
+    number     int32 [V]     number to write for each word
     key        uint64 [R, K]
     out_words  int32 [R, n]  written
 

@@ -1,8 +1,8 @@
 """Find every way the grammar's source sides cover the sentence: CKY over the trie, without scores.
 
 The result is a forest of *bundles*. A bundle is one source pattern over one span with its gaps in given
-cells, together with all rules that share the pattern: what cube pruning explores as one object, and what
-features of spans are computed on. A cell is a category over a span.
+cells, together with all rules that share the pattern: cube pruning explores it as one object, and features
+of spans are computed on it. A cell is a category over a span.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,7 @@ def room(array, used):
 
 @kernel
 def _chain_bundle(found, at, chain, label, first, size, tail_1, tail_2):
-    """Write row ``at`` of ``found`` and hang it behind the last bundle of its category."""
+    """Write row ``at`` of ``found`` and link it after the last bundle of its category."""
     found[at, FIRST] = first
     found[at, SIZE] = size
     found[at, 2] = tail_1
@@ -98,7 +98,7 @@ def _scan_gap(trie, cell_at, item, num_items, first, last):
 
 @kernel
 def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
-    """All bundles of a sentence.
+    """Find all bundles of a sentence.
 
     src          int32 [n]
     trie, lhs    the rules' source sides, and their categories
@@ -119,7 +119,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
     # Cells by start, length and label; those that start at word 0 also by end, beyond the limit.
     cell_at = np.full((num_words, span_limit + 1, num_labels), -1, np.int32)
     cell_from_0 = np.full((num_words + 1, num_labels), -1, np.int32)
-    # Dotted items: trie node, cells of the gaps so far. Those of one span lie together.
+    # Dotted items: trie node, cells of the gaps so far. Those of one span are adjacent.
     span_items = np.zeros((num_words, span_limit + 1, 2), np.int64)
     item = np.empty((1024, 3), np.int32)
     item[0, NODE] = 0
@@ -136,13 +136,13 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
     tails = np.empty((1024, 2), np.int32)
     num_bundles = np.int64(0)
 
-    # Bundles found for the span at hand, chained by category, since cells are made category by category.
+    # Bundles found for the current span, chained by category, since cells are made category by category.
     found = np.empty((1024, 5), np.int64)
     chain = np.full((num_labels, 2), -1, np.int64)
 
     for end in range(1, num_words + 1):
         lowest = max(0, end - span_limit)
-        # After the spans within the limit, glue alone reaches back to word 0.
+        # After the spans within the limit, only glue reaches back to word 0.
         num_spans = end - lowest + (1 if lowest > 0 and glue.shape[0] > 0 else 0)
         for step in range(num_spans):
             beyond = step == end - lowest
@@ -202,7 +202,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                             )
                             num_found += 1
 
-            # Category by category; a new cell at once feeds the unary rules that lead on from it.
+            # Category by category; a new cell is at once used by the unary rules that apply to it.
             for r in range(num_labels):
                 label = np.int64(label_order[r])
                 if chain[label, 0] < 0:
@@ -251,7 +251,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         first_rule = rule
                         while rule < last_rule and lhs[rule] == parent:
                             rule += 1
-                        if rank[parent] > r:  # else it would close a circle
+                        if rank[parent] > r:  # else there would be a cycle
                             found = room(found, num_found)
                             _chain_bundle(
                                 found,

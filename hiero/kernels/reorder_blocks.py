@@ -1,14 +1,14 @@
-"""Orientations of the parts of rules, where rules are applied; ``docs/reordering.md`` draws what they are.
+"""Orientations of the parts of rules, where rules are applied; ``docs/reordering.md`` has drawings.
 
 The target side of a rule is cut into blocks. A gap is one. Words between gaps are cut where the source words
 they are linked to lie in another run of source words (those between gaps): a block of words has links into
 the same first and last run. Words without links belong to the block before them, or else to the one after;
-words no neighbour of which between gaps has a link are passed over. A block stands at the places of the
-source side from the first to the last that it is linked to, or, a gap, where the gap is.
+words between gaps none of which has a link are skipped. A block covers the places of the source side from the
+first to the last that it is linked to; a gap covers its own place.
 
-Seen from the block before it in the rule, a block is monotone if it stands after it, swapped if it stands
-before it, with nothing in between but source words without links; else it is other. The first block of a rule
-has none before it, and no orientation. All this depends on the rule alone.
+Seen from the block before it in the rule, a block is monotone if it follows, swapped if it precedes, with
+nothing in between but source words without links; else it is other. The first block of a rule has none before
+it, and no orientation. All this depends on the rule alone.
 """
 
 from typing import NamedTuple
@@ -28,11 +28,11 @@ COLUMNS = 6
 class Blocks(NamedTuple):
     """The oriented blocks of rules, B in all.
 
-    place  int32 [R]      rule r has the blocks first[place[r]] ... first[place[r] + 1] - 1; -1: not looked at
+    place  int32 [R]      rule r has the blocks first[place[r]] ... first[place[r] + 1] - 1; -1: not cut yet
     first  int64 [D + 1]
     rule   int32 [B]
     block  int32 [B, 6]   columns as above
-    words  int32 [B, 4]   target symbols of the block, from one on to before one; first and last source symbol
+    words  int32 [B, 4]   target symbols of the block, half-open; first and last source symbol
     """
 
     place: np.ndarray
@@ -88,7 +88,7 @@ def cut_rule(
     out_block,
     out_words,
 ):
-    """The blocks of a rule, oriented or not; returns how many.
+    """Cut a rule into blocks, oriented or not; returns their number.
 
     linked     bool [.]      scratch; of source symbols
     span       int32 [., 2]  scratch; first and last source symbol that a target word is linked to
@@ -107,8 +107,8 @@ def cut_rule(
             linked[i] = True
             span[j, 0], span[j, 1] = min(span[j, 0], i), max(span[j, 1], i)
     n = 0
-    is_open = False  # whether the last block is one of words, and goes on
-    begin = 0  # where words without links began that have no block yet
+    is_open = False  # whether the last block consists of words and may grow
+    begin = 0  # start of words without links that have no block yet
     for j in range(num_tgt):
         if tgt[first_tgt + j] < 0:
             place = 0
@@ -151,7 +151,7 @@ def cut_rule(
 
 @kernel
 def cut_rules_kernel(batch_rule, rules):
-    """The oriented blocks of all rules that occur, as ``Blocks``.
+    """Cut all rules that occur into oriented ``Blocks``.
 
     batch_rule  int32 [P]
     rules       Rules
@@ -211,7 +211,7 @@ def cut_rules_kernel(batch_rule, rules):
 
 @leaf
 def place_in_sentence(rule_start, split_1, split_2, run, offset):
-    """Where a source symbol of a rule stands: its run begins after the gap before it."""
+    """The place of a source symbol of a rule in the sentence: its run begins after the gap before it."""
     if run == 0:
         return rule_start + offset
     return (split_1 if run == 1 else split_2) + offset
@@ -219,7 +219,7 @@ def place_in_sentence(rule_start, split_1, split_2, run, offset):
 
 @leaf
 def span_of_block(start, split, p, block, n):
-    """The words of the sentence that a block of an application of a rule stands for."""
+    """The span of the sentence that a block of a rule application covers."""
     if block[n, GAP] == 1:
         k = block[n, LOW_RUN]
         return np.int64(split[p, 2 * k]), np.int64(split[p, 2 * k + 1])

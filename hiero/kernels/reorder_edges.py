@@ -1,4 +1,4 @@
-"""What orientation models say of the blocks of rules, where rules are applied; see ``reorder_blocks``."""
+"""Scores of orientation models for the blocks of applied rules; see ``reorder_blocks``."""
 
 import math
 from typing import NamedTuple
@@ -23,20 +23,20 @@ from hiero.kernels.reorder_tables import (
     find_key,
 )
 
-UNKNOWN = -1  # of a word: the model does not know it
+UNKNOWN = -1  # word that the model does not know
 LN_10 = math.log(10.0)
 NUM_CLASSES = 3
-FAR = 50.0  # units of score beyond which a class no longer counts beside another
+FAR = 50.0  # difference of scores beyond which the lower class has no weight
 
 
 class ClassifierArrays(NamedTuple):
-    """A classifier whose words are those of a vocabulary that is shared.
+    """A classifier over a shared vocabulary.
 
     key, slot  int64 [F], int32 [2 ** k]  the features, see ``find_key``
     weight     float32 [F, 3]
-    src, tgt   int32 [V]  words of the model by shared ids, -1 where it knows none; they count from 1
-    window     source words on either side of a block that are features
-    edges      1 if so are the first and last of it
+    src, tgt   int32 [V]  words of the model by shared ids, from 1; -1 if unknown
+    window     number of source words on either side of a block that are features
+    edges      1 if its first and last words are features as well
     """
 
     key: np.ndarray
@@ -71,7 +71,7 @@ class LexicalArrays(NamedTuple):
 
 @leaf
 def smoothed(key_of, first, count, code, smoothing, a, b, c):
-    """The shares of the classes among what has this hash, after ``smoothing`` times the shares a, b, c."""
+    """The shares of the classes for this hash, with the shares a, b, c counted ``smoothing`` times."""
     at = find_counts(key_of, first, code)
     if at < 0:
         return a, b, c
@@ -82,7 +82,7 @@ def smoothed(key_of, first, count, code, smoothing, a, b, c):
 
 @kernel
 def lexical_log_probs_kernel(model, pair, source, begin, end, out):
-    """Natural logarithms of what a lexicalised model says of phrase pairs begin ... end - 1.
+    """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
 
     model         LexicalArrays
     pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
@@ -116,7 +116,7 @@ def add_feature(model, key, a, b, c):
 
 @leaf
 def weigh_words(model, rules, r, tgt_begin, tgt_end):
-    """What the bias and the aligned words of a block say of the classes."""
+    """The weights of the bias and the aligned words of a block, summed by class."""
     a, b, c = add_feature(model, feature_key(BIAS, 0, 0), 0.0, 0.0, 0.0)
     first_src, first_tgt = rules.first_src[r], rules.first_tgt[r]
     for k in range(rules.first_link[r], rules.first_link[r + 1]):
@@ -143,7 +143,7 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
     for i in range(low, high + 1):
         word = rules.src[rules.first_src[r] + i]
         if word < 0:
-            return a, b, c  # around a gap there is no phrase
+            return a, b, c  # a gap is part of no phrase
         code = chain(code, model.code[word])
     a, b, c = smoothed(
         model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
@@ -156,7 +156,7 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
 
 @kernel
 def weigh_blocks_kernel(model, rules, blocks, out_base):
-    """What the bias and the aligned words of each block say of the classes: sums of weights.
+    """Sum the weights of the bias and the aligned words of each block, by class.
 
     model     ClassifierArrays
     rules     Rules
@@ -198,7 +198,7 @@ def look_up_blocks_kernel(model, rules, blocks, out_base):
 
 @kernel
 def weigh_places_kernel(model, src, out_start, out_end):
-    """What the source words around a block say of the classes, by where it begins and by where it ends.
+    """Sum the weights of the source words around a block, by its start and by its end.
 
     model      ClassifierArrays
     src        int32 [n]         the sentence
@@ -228,7 +228,7 @@ def weigh_places_kernel(model, src, out_start, out_end):
 
 @leaf
 def put_totals(names, total, out_id, out_value, n):
-    """Write those that are not 0; returns the next row."""
+    """Write the totals that are not 0; returns the next row."""
     for k in range(total.shape[0]):
         if total[k] != 0.0:
             out_id[n], out_value[n] = names[k], total[k]
@@ -251,7 +251,7 @@ def log10_share(label, a, b, c):
 
 @leaf
 def source_shares(model, src, low, high):
-    """The shares of the classes of some source words, whatever they are translated to."""
+    """The shares of the classes of some source words, for all translations together."""
     a, b, c = model.prior[0], model.prior[1], model.prior[2]
     if high - low > model.max_length:
         return a, b, c
@@ -263,21 +263,21 @@ def source_shares(model, src, low, high):
 
 @kernel
 def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
-    """The features of rule applications: log10 of the probability of each class that their blocks have, and
-    how many have it.
+    """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
+    blocks.
 
     batch                  EdgeBatch
     blocks, base           Blocks, and of ``weigh_blocks_kernel``
     at_start, at_end       of ``weigh_places_kernel``
-    names                  int32 [6]      ids of the features: log10, and numbers
+    names                  int32 [6]      ids of the features: log10 probabilities, and numbers
     out_first              int64 [P + 1]  written
-    out_id, out_value      int32, float64 [6 * P]  written; the length of the rows together is returned
+    out_id, out_value      int32, float64 [6 * P]  written; their length is returned
 
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block = batch.start, batch.split, blocks.block
     total = np.zeros(2 * NUM_CLASSES)
-    # What was said last of each gap: rules with one source side are applied to one place one after the other.
+    # The last result for each gap: rules with the same source side are applied to the same place in a row.
     last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
     out_first[0] = 0
@@ -313,7 +313,7 @@ def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, o
     blocks, base  Blocks, and of ``look_up_blocks_kernel``
     model         LexicalArrays
 
-    A gap, whose target words are not known, has the shares of its source words.
+    A gap has the shares of its source words, since its target words are not known.
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
     start, split, block, src = batch.start, batch.split, blocks.block, batch.src

@@ -1,4 +1,4 @@
-"""Learning which orientation examples have: multinomial logistic regression over sparse binary features.
+"""Train orientation classifiers: multinomial logistic regression over sparse binary features.
 
 With the weights w_k of class k, features phi_i and class y_i of example i, and the variance s of the prior,
 the primal problem is to minimise
@@ -11,8 +11,8 @@ and the dual one to minimise, over distributions alpha_i on the classes,
     w_k(alpha) = s sum_i ([k = y_i] - alpha_ik) phi_i
 
 P(w) + D(alpha) is never negative, and 0 at the optimum, where w = w(alpha) and alpha_i = p(. | phi_i)
-(Alrajeh and Niranjan 2014, eq. 6 to 14). Three classes; loops over them are written out, because they are the
-work: a row of weights is three numbers in a row.
+(Alrajeh and Niranjan 2014, eq. 6 to 14). Three classes; loops over them are unrolled for speed: a row of
+weights is three adjacent numbers.
 """
 
 import math
@@ -21,14 +21,14 @@ import numpy as np
 
 from hiero._jit import kernel, leaf
 
-SMALL = 1e-30  # no class has less: the logarithm of 0 is not defined
+SMALL = 1e-30  # smallest share of a class: the logarithm of 0 is not defined
 LEAST_SCALE = 1e-9
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 BY_30, BY_27, BY_31, BY_32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
-SCALE, STEPS = 0, 1  # what ``sgd_kernel`` remembers
-KEPT, CHANGE, UPDATES, HALVED, STUCK = 0, 1, 2, 3, 4  # what ``dual_kernel`` reports
+SCALE, STEPS = 0, 1  # entries of ``memory`` in ``sgd_kernel``
+KEPT, CHANGE, UPDATES, HALVED, STUCK = 0, 1, 2, 3, 4  # entries of ``report`` in ``dual_kernel``
 
 
 @leaf
@@ -43,7 +43,7 @@ def draw(state, below):
 
 @kernel
 def shuffle_kernel(active, seed, block, pool, out_order):
-    """Put examples in a random order that is kind to caches: blocks at random, and then pools shuffled.
+    """Put examples in a random order with memory locality: blocks at random, then pools shuffled.
 
     active     int32 [A]  ascending
     seed       uint64
@@ -76,7 +76,7 @@ def shuffle_kernel(active, seed, block, pool, out_order):
 
 @leaf
 def class_scores(weight, feature, begin, end):
-    """w_k phi of the three classes; a row of weights lies together."""
+    """w_k phi for the three classes; a row of weights is contiguous."""
     a, b, c = 0.0, 0.0, 0.0
     for n in range(begin, end):
         f = feature[n]
@@ -122,7 +122,7 @@ def log_probs_kernel(first, feature, weight, begin, end, out):
 
 @kernel
 def sgd_kernel(first, feature, label, order, rate, cooling, decay, memory, weight):
-    """One pass of stochastic gradient descent on P / N (eq. 8): each step costs the example's features.
+    """One pass of stochastic gradient descent on P / N (eq. 8): a step costs O(features of the example).
 
     first, feature, label  of Rows
     order                  int32 [A]      examples, one step each
@@ -131,7 +131,7 @@ def sgd_kernel(first, feature, label, order, rate, cooling, decay, memory, weigh
     memory                 float64 [2]    written; the weights are memory[0] * weight; steps so far
     weight                 float64 [F, 3] written
 
-    All weights shrink in every step, which costs nothing because the factor they have in common stands apart.
+    All weights shrink in every step, at no cost because their common factor is stored apart.
     O(active features of ``order``).  Twin: tests/naive/reorder.py::sgd.
     """
     scale, steps = memory[SCALE], memory[STEPS]
@@ -146,7 +146,7 @@ def sgd_kernel(first, feature, label, order, rate, cooling, decay, memory, weigh
         a, b, c = class_scores(weight, feature, begin, end)
         a, b, c = scale * a, scale * b, scale * c
         total = log_sum(a, b, c)
-        # Of few examples, weights must not shrink beyond 0.
+        # With few examples, weights must not shrink beyond 0.
         step = min(rate / (1.0 + cooling * steps), 0.5 / decay)
         scale *= 1.0 - step * decay
         grow = step / scale
@@ -161,9 +161,9 @@ def sgd_kernel(first, feature, label, order, rate, cooling, decay, memory, weigh
 
 @leaf
 def shares_of(a, b, c):
-    """The shares of three classes as they are meant: the largest is what the others, kept in single, leave.
+    """The exact shares of three classes: the largest is 1 less the others.
 
-    Near 1 single precision is too coarse for what happens near 0.
+    They are stored in single precision, which is too coarse near 1.
     """
     x, y, z = np.float64(a), np.float64(b), np.float64(c)
     if x >= y and x >= z:
@@ -177,7 +177,7 @@ def shares_of(a, b, c):
 
 @kernel
 def dual_start_kernel(first, feature, label, start, variance, out_alpha, out_weight):
-    """Begin near the corners (eq. 15): the wrong classes of each example share ``start``; and w(alpha).
+    """Start near the corners (eq. 15): the wrong classes of each example share ``start``; and w(alpha).
 
     first, feature, label  of Rows
     out_alpha              float32 [N, 3]  written
@@ -190,7 +190,7 @@ def dual_start_kernel(first, feature, label, start, variance, out_alpha, out_wei
     for n in range(label.shape[0]):
         for k in range(3):
             out_alpha[n, k] = right if label[n] == k else wrong
-        # What is stored is what the weights are made of, rounding and all.
+        # The weights are computed from the stored, rounded shares.
         a, b, c = shares_of(out_alpha[n, 0], out_alpha[n, 1], out_alpha[n, 2])
         a = variance * ((1.0 if label[n] == 0 else 0.0) - a)
         b = variance * ((1.0 if label[n] == 1 else 0.0) - b)
@@ -205,16 +205,16 @@ def entropy_term(x):
 
 @kernel
 def dual_kernel(first, feature, order, variance, shrink, rate, trials, alpha, weight, report):
-    """One pass of the shrinking exponentiated gradient (Algorithm 1) over the examples that are left.
+    """One pass of the shrinking exponentiated gradient (Algorithm 1) over the remaining examples.
 
     first, feature  of Rows
-    order           int32 [A]       written: the examples that are not put aside come first afterwards
-    shrink          the paper's epsilon: how far the classes' gradients may be apart in an example put aside
-    rate, trials    the first step of each example, and how often it is halved if D would grow
+    order           int32 [A]       written: the examples that are kept come first afterwards
+    shrink          the paper's epsilon: largest difference of the gradients of an example to skip
+    rate, trials    first step of each example, and how often it may be halved if D would grow
     alpha           float32 [N, 3]  written
     weight          float64 [F, 3]  written; w(alpha) at all times (eq. 14)
-    report          float64 [5]     written: examples kept, change of D, updates, halvings, examples that no
-                                    step led downwards
+    report          float64 [5]     written: examples kept, change of D, updates, halvings, examples for
+                                    which no step lowered D
 
     O(active features of ``order``).  Twin: tests/naive/reorder.py::dual.
     """
@@ -225,7 +225,7 @@ def dual_kernel(first, feature, order, variance, shrink, rate, trials, alpha, we
         za, zb, zc = class_scores(weight, feature, begin, end)
         a, b, c = shares_of(alpha[i, 0], alpha[i, 1], alpha[i, 2])
         log_a, log_b, log_c = math.log(a), math.log(b), math.log(c)
-        # The gradient (eq. 12) without what all classes have in common.
+        # The gradient (eq. 12) without terms common to all classes.
         ga, gb, gc = log_a - za, log_b - zb, log_c - zc
         if max(ga, gb, gc) - min(ga, gb, gc) <= shrink:
             continue
@@ -236,7 +236,7 @@ def dual_kernel(first, feature, order, variance, shrink, rate, trials, alpha, we
         step = rate
         found = False
         for _trial in range(trials):
-            # eq. 11; what is stored is single, and the weights are to be w of what is stored.
+            # eq. 11; shares are stored in single precision, and the weights must be w of the stored shares.
             xa, xb, xc = log_a - step * ga, log_b - step * gb, log_c - step * gc
             total = log_sum(xa, xb, xc)
             fa = np.float32(max(math.exp(xa - total), SMALL))
@@ -280,12 +280,12 @@ def entropy_kernel(alpha):
 
 @kernel
 def gather_counts_kernel(code, label, order, out_key, out_count):
-    """Count the classes of things that have equal hashes; returns how many different ones there are.
+    """Count the classes of items with equal hashes; returns the number of different hashes.
 
     code       uint64 [N]
     label      int8 [N]
     order      int64 [N]     by hash
-    out_key    uint64 [M]    written; N are always enough
+    out_key    uint64 [M]    written; N rows are always enough
     out_count  int32 [M, 3]  written; zeros before
 
     O(N).  Twin: tests/naive/reorder.py::gather_counts.

@@ -27,7 +27,7 @@ NOTHING = 1 << 30  # first source word of a target word without links
 
 @leaf
 def span_of_links(first, last, low, high):
-    """The least and the greatest place that words first ... last - 1 are linked to."""
+    """The first and the last place that words first ... last - 1 are linked to."""
     least, greatest = np.int64(NOTHING), np.int64(-1)
     for i in range(first, last):
         least = min(least, np.int64(low[i]))
@@ -37,7 +37,7 @@ def span_of_links(first, last, low, high):
 
 @kernel
 def phrases_kernel(src_first, tgt_first, link_first, link, begin, end, max_length):
-    """All phrase pairs of sentence pairs begin ... end - 1, of at most so many words on either side.
+    """All phrase pairs of sentence pairs begin ... end - 1, of at most ``max_length`` words on either side.
 
     src_first, tgt_first  int64 [S + 1]
     link_first            int64 [S + 1]
@@ -74,7 +74,7 @@ def phrases_kernel(src_first, tgt_first, link_first, link, begin, end, max_lengt
                 back_low, back_high = span_of_links(low, high + 1, src_low, src_high)
                 if back_low < tgt_start or back_high >= tgt_end:
                     continue
-                # As far as words without links reach.
+                # Up to the end of the words without links.
                 least = low
                 while least > 0 and src_high[least - 1] < 0 and high + 1 - (least - 1) <= max_length:
                     least -= 1
@@ -123,12 +123,12 @@ def orientations_kernel(first, phrase, link_first, link, begin, by_word, out_lab
 
     first, phrase     of ``phrases_kernel``, from sentence pair ``begin`` on
     link_first, link  likewise
-    by_word           whether a single link counts as the previous phrase (Moses' ``wbe``), and not any phrase
+    by_word           whether a single link counts as the previous phrase (Moses' ``wbe``), not any phrase
                       pair that ends where this one begins
     out_label         int8 [P]  written
 
     Monotone: the source side of the previous phrase ends where that of this one begins; the beginning of the
-    sentence counts as such. Swap: it begins where that of this one ends. O(P + links).
+    sentence counts as a phrase. Swap: it begins where this one ends. O(P + links).
     Twin: tests/naive/reorder.py::orientations.
     """
     slot = np.empty(1024, np.int64)
@@ -157,7 +157,7 @@ def orientations_kernel(first, phrase, link_first, link, begin, by_word, out_lab
             tgt = phrase[p, TGT_START]
             monotone = has_corner(slot, mask, corner(tgt, phrase[p, SRC_START], False))
             swap = has_corner(slot, mask, corner(tgt, phrase[p, SRC_END], True))
-            # With many links to a word both may be: then it is neither.
+            # With several links to a word both may hold: then it is neither.
             out_label[p] = OTHER if monotone == swap else (MONOTONE if monotone else SWAP)
 
 
@@ -188,8 +188,8 @@ def phrase_features_kernel(
     src_first, src, tgt_first, tgt  a bitext, words from 0
     link_first, link                its links
     begin, first, phrase            of ``phrases_kernel``
-    window                          so many words before and after
-    edges                           whether the first and the last word of the phrase count as well
+    window                          number of words before and after
+    edges                           whether the first and the last word of the phrase are features as well
 
     Returns first int64 [P + 1] and key int64: each feature once in a row. O(P * links of a sentence).
     Twin: tests/naive/reorder.py::features.
@@ -212,7 +212,7 @@ def phrase_features_kernel(
             pairs = n
             for k in range(link_first[begin + s], link_first[begin + s + 1]):
                 i, j = link[k, 0], link[k, 1]
-                # No link leaves a phrase pair: to look at one end is enough.
+                # No link leaves a phrase pair: checking one end is enough.
                 if j < phrase[p, TGT_START] or j >= phrase[p, TGT_END]:
                     continue
                 key = feature_key(PAIR, src[src_base + i] + 1, tgt[tgt_base + j] + 1)
@@ -230,7 +230,7 @@ def phrase_features_kernel(
 
 @kernel
 def count_keys_kernel(key, done, key_of, count, used):
-    """Count features in a hash table until it is half full; returns how many of ``key`` are counted.
+    """Count features in a hash table until it is half full; returns how many entries of ``key`` are counted.
 
     key     int64 [N]       features; the first ``done`` were counted before
     key_of  int64 [2 ** k]  written; -1 empty
@@ -255,7 +255,7 @@ def count_keys_kernel(key, done, key_of, count, used):
 
 @kernel
 def number_keys_kernel(first, key, key_of, slot, out_length, out_feature):
-    """The numbers of features, without those that have none; returns how many there are.
+    """Map features to their numbers, without those that have none; returns how many are written.
 
     first        int64 [N + 1]   rows of ``key``
     key          int64

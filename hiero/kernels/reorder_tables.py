@@ -1,8 +1,9 @@
-"""What orientation models are made of: classes, the codes of features, and tables that are looked up by hash.
+"""Parts of orientation models: classes, codes of features, and hash tables.
 
-A *block* is a run of target words with the source words it stands for: a phrase of a bitext, or a part of a
-rule. Its orientation says where its source words are, seen from those of the block before it. A feature is an
-int64: its kind, a source word, and a target word; words count from 1, and 0 is the edge of the sentence.
+A *block* is a run of target words with the source words it is aligned to: a phrase of a bitext, or a part of
+a rule. Its orientation is the position of its source words relative to those of the block before it. A
+feature is an int64: its kind, a source word, and a target word; words count from 1, and 0 is the edge of the
+sentence.
 """
 
 from typing import NamedTuple
@@ -26,10 +27,10 @@ BETWEEN_SIDES = np.uint64(0x13198A2E03707344)
 
 
 class OrientationCounts(NamedTuple):
-    """How often things were seen in each class, things being known by their hash: M of them.
+    """Counts of M items by class; an item is given by its hash.
 
     key    uint64 [M]         ascending
-    first  int64 [2 ** b + 1] things whose hash begins with the b bits of i: first[i] ... first[i + 1] - 1
+    first  int64 [2 ** b + 1] items whose hash begins with the b bits of i: first[i] ... first[i + 1] - 1
     count  int32 [M, 3]
     """
 
@@ -45,7 +46,7 @@ def feature_key(kind, src, tgt):
 
 @leaf
 def key_slot(key, mask):
-    """Where to begin to look for a feature in a table of mask + 1 slots."""
+    """The first slot to look at for a feature in a table of mask + 1 slots."""
     code = np.uint64(key) * STEP
     code = (code ^ (code >> HALF)) * STEP
     return np.int64((code ^ (code >> HALF)) & np.uint64(mask))
@@ -96,8 +97,8 @@ def chain(code, word_code):
 
 @leaf
 def find_counts(key_of, first, key):
-    """The place of a hash in a ``OrientationCounts``, or -1."""
-    # Shifts by 64 are undefined: a table has two buckets at least.
+    """The place of a hash in ``OrientationCounts``, or -1."""
+    # Shifts by 64 are undefined: a table has at least two buckets.
     num_buckets = first.shape[0] - 1
     bits = np.uint64(0)
     while num_buckets > 1:

@@ -1,4 +1,4 @@
-"""Sort rows of numbers by their first columns, and merge what is sorted.
+"""Sort rows of numbers by their first columns, and merge sorted rows.
 
 A row is uint64 [C]; its first columns are its key, the first of them the most significant.
 """
@@ -19,7 +19,7 @@ def compare(a, i, b, j, num_keys):
 
 @kernel
 def sort_kernel(rows, spare, num_keys):
-    """Sort rows by radix 256, least digit first; returns whether ``spare`` has the result.
+    """Sort rows by radix 256, least digit first; returns whether the result is in ``spare``.
 
     rows      uint64 [R, C]   written
     spare     uint64 [R, C]   written
@@ -62,7 +62,7 @@ def sort_kernel(rows, spare, num_keys):
 
 @kernel
 def combine_kernel(rows, num_keys):
-    """Add up the last column of equal rows, which stand together; returns how many rows remain, in front.
+    """Add up the last column of equal rows, which are adjacent; returns the number of rows left, in front.
 
     rows      uint64 [R, C]   written
     num_keys  columns to compare
@@ -85,7 +85,7 @@ def combine_kernel(rows, num_keys):
 
 @kernel
 def end_kernel(rows, cut, num_keys):
-    """How many of some sorted rows are not beyond ``cut`` (uint64 [1, .]), by bisection.
+    """The number of sorted rows that are not beyond ``cut`` (uint64 [1, .]), by bisection.
 
     O(log R).  Twin: tests/naive/estimate.py::end.
     """

@@ -9,12 +9,12 @@ from hiero.kernels.chart import States, add_word, close_row, empty_row, new_stat
 
 
 class RuleStates(NamedTuple):
-    """What is known of each of R rules before its gaps are filled.
+    """Language model states and scores of R rules before their gaps are filled.
 
     first_tgt  int64 [R + 1]
     tgt        int32 [M, T]    target sides in each model's word ids; gaps as in symbols.py
-    resume     int64 [R]       where in tgt the first gap stands, or the end
-    prefix     States, R rows  the words before the first gap; closed where there is no gap
+    resume     int64 [R]       place of the first gap in tgt, or the end
+    prefix     States, R rows  the words before the first gap; closed if there is no gap
     prob       float64 [R, M]  their log10 probability
     estimate   float64 [R]     weighted score with all words, each run of them without context
     """

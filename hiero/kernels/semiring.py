@@ -1,7 +1,7 @@
 """Dynamic programs over a hypergraph, bottom-up and top-down.
 
-A score is the logarithm of a weight. An edge of score -inf takes part in no derivation; no score is +inf or
-NaN. Tails count by position, not by node: one node may fill both.
+A score is the logarithm of a weight. An edge of score -inf is in no derivation; no score is +inf or NaN.
+Tails count by position, not by node: one node may fill both.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from hiero._jit import kernel, leaf
 
 @leaf
 def log_add(a, b):
-    """log(exp(a) + exp(b)), -inf for two of -inf."""
+    """log(exp(a) + exp(b)); -inf if both are."""
     if a < b:
         a, b = b, a
     if b == -np.inf:
@@ -73,7 +73,7 @@ def inside_kernel(graph, edge_score, out_inside):
 
 @kernel
 def outside_kernel(graph, edge_score, inside, out_outside):
-    """The log of the summed weights of all that can stand around a node in a derivation of the goal.
+    """The log of the summed weights of all contexts of a node in derivations of the goal.
 
     graph        Hypergraph
     edge_score   float64 [E]
@@ -102,7 +102,7 @@ def outside_kernel(graph, edge_score, inside, out_outside):
 
 @kernel
 def best_outside_kernel(graph, edge_score, best, out_outside):
-    """The score of the best that can stand around a node in a derivation of the goal.
+    """The score of the best context of a node in a derivation of the goal.
 
     graph        Hypergraph
     edge_score   float64 [E]
@@ -130,7 +130,7 @@ def best_outside_kernel(graph, edge_score, best, out_outside):
 
 @kernel
 def edge_marginals_kernel(graph, edge_score, inside, outside, out_marginal):
-    """Of every edge, the total of the derivations of the goal through it, in the semiring of the arguments.
+    """The total of the derivations of the goal through every edge, in the semiring of the arguments.
 
     graph         Hypergraph
     edge_score    float64 [E]
@@ -138,7 +138,7 @@ def edge_marginals_kernel(graph, edge_score, inside, outside, out_marginal):
     outside       float64 [V]  log outside scores, or best outside scores
     out_marginal  float64 [E]  written; -inf for an edge in no derivation
 
-    With sums, exp(marginal - inside of the goal) is how often the edge occurs in a random derivation. With
+    With sums, exp(marginal - inside of the goal) is the expected count of the edge in a derivation. With
     maxima, it is the score of the best derivation that uses the edge.
 
     O(E).  Twins: tests/naive/forest.py::edge_posteriors, max_marginals.
@@ -156,7 +156,7 @@ def count_kernel(graph, edge_score, out_count):
     """The number of derivations of every node.
 
     graph       Hypergraph
-    edge_score  float64 [E]  only to see which edges are -inf
+    edge_score  float64 [E]  only used to skip edges of -inf
     out_count   float64 [V]  written; inf beyond 1.8e308
 
     O(E).  Twin: tests/naive/forest.py::num_derivations.

@@ -26,10 +26,10 @@ LETTER_N, DIGIT_0, SPACE, DELETE = 78, 48, 32, 127
 
 
 class Spelling(NamedTuple):
-    """How symbols are written, and the shared names; read-only.
+    """Spelling of symbols, and the shared names; read-only.
 
-    word, label    bytes of entry i: pool[first[i]:first[i + 1]]; there may be more room than entries
-    word_special   bool [.]  whether a feature with this word may be spelled like another one
+    word, label    bytes of entry i: pool[first[i]:first[i + 1]]; there may be more rows than entries
+    word_special   bool [.]  whether a feature with this word may have the same spelling as another one
     label_special  bool [.]  likewise
     mark_pool      uint8     the prefix of feature kind k is mark_pool[mark_first[k]:mark_first[k + 1]], and
     mark_first     int64     after the last kind follow ``<r>`` and ``</r>``

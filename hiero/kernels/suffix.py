@@ -1,4 +1,4 @@
-"""Suffix arrays over words, and what of a text is frequent.
+"""Suffix arrays over words, and frequent sequences of a text.
 
 A text is an int32 array of words >= 1 in which 0 ends every sentence; its last entry is 0. Suffixes are
 compared by the numbers of their words, through the ends of sentences; the end of the text is the smallest.
@@ -35,7 +35,7 @@ def sort_pairs(key, item, low, high, stack):
                     item[at], item[right] = item[right], item[at]
                 else:
                     at += 1
-            # The longer part waits, so that the stack stays as short as a logarithm.
+            # The longer part goes on the stack, whose size then is at most logarithmic.
             if left - low > high - right:
                 stack[top], stack[top + 1] = low, left
                 low = right
@@ -73,7 +73,7 @@ def sort_by_two_kernel(text, first, out_rank, out_suffix):
     place = np.empty(first.shape[0], np.int64)
     second = np.empty(size, np.int32)
     # Two passes of counting sort, by the second word and then by the first. The last suffix has no second
-    # word, so it comes before all others; and the first word of the text is nobody's second.
+    # word, so it comes before all others; and the first word of the text is the second of no suffix.
     second[0] = size - 1
     for word in range(first.shape[0]):
         place[word] = first[word] + np.int64(word <= text[0])
@@ -105,17 +105,17 @@ def suffix_array_kernel(text, first, out_rank, out_suffix):
     text        int32 [N]
     first       int64 [V + 1]  suffixes that begin with a smaller word than w: first[w]
     out_rank    int32 [N + 1]  written; the place of each suffix
-    out_suffix  int32 [N]      written; the suffixes in order, each by where it begins
+    out_suffix  int32 [N]      written; the starts of the suffixes, in order
 
-    Larsson and Sadakane (2007): groups that agree in h words are sorted by the rank of what follows these, so
-    that they agree in 2h; sorted runs are skipped. O(N log N) whatever the text.
+    Larsson and Sadakane (2007): groups that agree in h words are sorted by the rank of the suffix h words on,
+    so that they agree in 2h; sorted runs are skipped. O(N log N) for any text.
     Twin: tests/naive/extract.py::suffix_array.
     """
     size = text.shape[0]
     sort_by_two_kernel(text, first, out_rank, out_suffix)
     key = np.empty(size, np.int32)
     stack = np.empty(128, np.int64)
-    done = np.zeros(size, np.int32)  # at the start of a sorted run: how long it is
+    done = np.zeros(size, np.int32)  # length of a sorted run, at its start
     known = 2
     while True:
         run, at = 0, 0
@@ -165,13 +165,13 @@ def narrow(suffix, text, low, high, offset, word):
 
 @kernel
 def frequent_kernel(text, suffix, longest, least, out_pattern):
-    """Find what occurs often; returns how many such sequences of words there are.
+    """Find frequent sequences of words; returns their number.
 
     text         int32 [N]
     suffix       int32 [N]     sorted
-    longest      words of a sequence at most
-    least        occurrences at least
-    out_pattern  int64 [., 3]  written as far as it reaches: occurrences, first place among suffixes, words
+    longest      most words of a sequence
+    least        fewest occurrences
+    out_pattern  int64 [., 3]  written as far as it has room: occurrences, first place among suffixes, words
 
     O(N longest).  Twin: tests/naive/extract.py::frequent.
     """
@@ -202,7 +202,7 @@ def frequent_kernel(text, suffix, longest, least, out_pattern):
 
 @kernel
 def collocations_kernel(text, pattern, limits, out_first_pair, out_first_triple, out_match):
-    """List where frequent sequences occur with gaps between them; returns the number of matches.
+    """List the matches of frequent sequences with gaps between them; returns their number.
 
     text              int32 [N]
     pattern           int16 [N, L]    number of the frequent sequence of l + 1 words that begins here, or -1
@@ -263,7 +263,7 @@ def collocations_kernel(text, pattern, limits, out_first_pair, out_first_triple,
                                 out_first_triple[triple + 1] += 1
                             total += 1
     if fill:
-        # Every offset has moved to its end, which is where the next one began.
+        # Every offset has moved to the end of its range, where the next one began.
         for k in range(pairs, 0, -1):
             out_first_pair[k] = out_first_pair[k - 1]
         for k in range(triples, 0, -1):

@@ -7,13 +7,13 @@ TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
 @kernel
 def split_lines_kernel(text, out_token, out_last):
-    """Find the tokens of lines; returns how many there are.
+    """Find the tokens of lines; returns their number.
 
-    text       uint8 [B]      whole lines, each ended by LF; a CR before it belongs to the end of the line
+    text       uint8 [B]      whole lines, each ended by LF; a CR before it is part of the line end
     out_token  int32 [T, 2]   written; first and last byte of each token; T > B / 2 is always enough
     out_last   int64 [L]      written; tokens up to and with each line
 
-    Tokens stand between spaces and tabs, whatever else they contain. O(B).
+    Tokens are separated by spaces and tabs only. O(B).
     Twin: tests/naive/align.py::split_lines.
     """
     tokens, lines, start = 0, 0, 0

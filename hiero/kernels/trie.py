@@ -1,4 +1,4 @@
-"""Source sides under a trie, and which of its nodes a sentence can reach."""
+"""Build a trie of source sides, and find the nodes that a sentence matches."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from hiero.symbols import gap, gap_index, gap_label, is_gap
 
 @leaf
 def edge_slot(parent, symbol, mask):
-    """Where to look first for the child of a node by a symbol."""
+    """The first slot to look at for the child of a node by a symbol."""
     code = (np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)) ^ (
         np.uint64(symbol + (1 << 31)) * np.uint64(0xC2B2AE3D27D4EB4F)
     )
@@ -17,15 +17,15 @@ def edge_slot(parent, symbol, mask):
 
 @kernel
 def grow_trie_kernel(first_src, src, slot, out_parent, out_symbol, out_depth, out_node):
-    """Enter source sides into a trie, nodes numbered as they come.
+    """Enter source sides into a trie, nodes numbered in the order of creation.
 
     first_src   int64 [R + 1]  source side of rule r: src[first_src[r]:first_src[r + 1]]
     src         int32 [N]
-    slot        int32 [2 ** k] scratch, all -1, at least twice as long as there are nodes
+    slot        int32 [2 ** k] scratch, all -1, at least twice as long as the number of nodes
     out_parent  int32 [T]      written; T is at most N + 1
     out_symbol  int32 [T]      written
     out_depth   int32 [T]      written
-    out_node    int32 [R]      written; where the source side of a rule ends
+    out_node    int32 [R]      written; node of the source side of each rule
 
     Returns the number of nodes. O(N).  Twin: tests/naive/grammar.py::trie.
     """
@@ -86,14 +86,14 @@ def match_kernel(trie, src, span_limit):
     """The trie nodes with rules whose source side matches a span of a sentence.
 
     trie        Trie
-    src         int32 [n]  words; negative where the trie knows no such word
+    src         int32 [n]  words; negative for words not in the trie
     span_limit  longest span
 
     Returns int64 nodes; one that matches in several ways is repeated.
 
     A source side matches if each of its gaps can stand for one word or more. For every start of a span the
-    trie is walked depth first. A state is a node and the range of positions where what leads to it may end:
-    one position behind a word, all later ones behind a gap.
+    trie is walked depth first. A state is a node and the range of positions where its prefix may end: one
+    position after a word, all later ones after a gap.
     O(n * nodes reached * span_limit).  Twin: tests/naive/grammar.py::matches.
     """
     out_node = np.empty(256, np.int64)

@@ -1,1 +1,1 @@
-"""The slow, obvious twins of our kernels: plain Python, nothing shared with the package."""
+"""Slow, obvious twins of the kernels: plain Python, nothing shared with the package."""

@@ -1,4 +1,4 @@
-"""Word alignment by the definitions: dictionaries, sums over all alignments of a sentence pair."""
+"""Word alignment by definition: dictionaries, sums over all alignments of a sentence pair."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 Pair = tuple[list[int], list[int]]  # a source and a target sentence
 Table = dict[tuple[int, int], tuple[float, float]]  # (v, w) -> p(w | v), p(v | w)
 Link = tuple[int, int]
-SAME = 1 + 1e-9  # as probable, but for rounding
+SAME = 1 + 1e-9  # equally probable, except for rounding
 LEAST = 1e-37
 
 
@@ -22,7 +22,7 @@ def split_lines(text: bytes) -> list[list[bytes]]:
 
 
 def number_pairs(bitext: list[Pair]) -> list[tuple[int, int]]:
-    """Pairs of words that occur together: by source word, then as the target words first appear beside it."""
+    """Pairs of words that occur together: by source word, then target words as they first appear with it."""
     opposite: dict[int, dict[int, None]] = defaultdict(dict)
     for src, tgt in bitext:
         for v in src:
@@ -44,7 +44,7 @@ def worth(count: float, smoothing: float) -> float:
 
 
 def normalize(count: dict[tuple[int, int], tuple[float, float]], smoothing: float) -> Table:
-    """Probabilities from counts; the prior is over the words that occur beside the given one."""
+    """Probabilities from counts; the prior is over the words that occur with the given one."""
     table = {}
     for (v, w), (fwd, rev) in count.items():
         by_src = [each for (a, _), (each, _) in count.items() if a == v]
@@ -63,7 +63,7 @@ def share(count: float, counts: Sequence[float], smoothing: float) -> float:
 
 
 def distance(a: int, generating: int, b: int, generated: int) -> float:
-    """Between positions, counted from 0, of two sentences of these lengths."""
+    """Distance between positions, counted from 0, of two sentences of these lengths."""
     return abs((a + 1) / generating - (b + 1) / generated)
 
 
@@ -84,7 +84,7 @@ def directions(
 def ibm2_posteriors(
     emit: list[list[float]], from_null: list[float], tension: float, null: float
 ) -> tuple[list[list[float]], list[float], float]:
-    """Of links and NULL for each word, and the log-likelihood."""
+    """Posteriors of links and NULL for each word, and the log-likelihood."""
     posterior, rest, likelihood = [], [], 0.0
     for b, (row, other) in enumerate(zip(emit, from_null, strict=True)):
         joint = [(1 - null) * prior(a, len(row), b, len(emit), tension) * each for a, each in enumerate(row)]
@@ -201,7 +201,7 @@ def hmm_posteriors(
     left: dict[int, float] | None = None,
     jumps: dict[int, float] | None = None,
 ) -> tuple[list[list[float]], list[float], float]:
-    """By enumeration of all alignments; ``left`` and ``jumps`` are added to, if given."""
+    """Posteriors by enumeration of all alignments; ``left`` and ``jumps`` are added to, if given."""
     length, n = len(emit), len(emit[0])
     limit = (len(weights) - 3) // 2
     weight = {(p, q): weights[jump_class(q - p, limit)] for p in range(n + 1) for q in range(1, n + 1)}
@@ -290,7 +290,7 @@ def jump_likelihood(
     direction: int,
     weights: Sequence[float],
 ) -> float:
-    """What the M-step of the jump weights maximises."""
+    """Objective of the M-step of the jump weights."""
     limit = (len(weights) - 3) // 2
     value = sum(each * math.log(weights[k]) for (of, k), each in jump.items() if of == direction)
     for (of, n, p), each in left.items():
@@ -306,7 +306,7 @@ def fit_jumps(
     weights: Sequence[float],
     rounds: int,
 ) -> list[float]:
-    """Minorise and maximise: each weight becomes its jumps over the sum of its chances."""
+    """Minorise-maximise: each weight becomes its expected jumps over the sum of its chances."""
     limit = (len(weights) - 3) // 2
     found = list(weights)
     for _ in range(rounds):
@@ -363,7 +363,7 @@ def symmetrize(n: int, m: int, fwd: set[Link], rev: set[Link], method: str) -> l
 
 
 def scan_links(text: str) -> list[list[tuple[int, int, bool]]]:
-    """Links of each line, and whether each is only possible; of text that is known to be right."""
+    """Links of each line of valid text, and whether each is only possible."""
     lines = []
     for line in text.split("\n")[:-1]:
         links = []

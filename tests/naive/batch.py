@@ -1,4 +1,4 @@
-"""Batch learning by the book. A candidate is (words, {feature: value}, statistics of BLEU)."""
+"""Batch learning by definition. A candidate is (words, {feature: value}, statistics of BLEU)."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 
 def merged(lists):
-    """Of each sentence the different candidates in order of arrival; ``lists`` has (sentence, candidates)."""
+    """The different candidates of each sentence in order of arrival; ``lists`` has (sentence, candidates)."""
     found = {}
     for sentence, candidates in lists:
         mine = found.setdefault(sentence, [])
@@ -41,7 +41,7 @@ def floor_bleu(stats):
 
 
 def corpus_floor_bleu(sentences, weight):
-    """Of the best candidates; ``sentences`` is a list of lists of candidates."""
+    """``floor_bleu`` of the best candidates; ``sentences`` is a list of lists of candidates."""
     return floor_bleu(added(mine[best(mine, weight)][2] for mine in sentences))
 
 
@@ -79,11 +79,11 @@ def dense(candidates, features):
 
 
 def envelope(lines):
-    """Of lines (intercept, slope): (start, place) of those that lead somewhere, from -inf on, exactly."""
+    """The upper envelope of lines (intercept, slope), exactly: (start, place) of each, from -inf on."""
     exact = [(Fraction(a), Fraction(b)) for a, b in lines]
     crossings = {
         (a - c) / (d - b) for a, b in exact for c, d in exact if b != d
-    }  # where any two lines meet; between two such places one line leads, the first of equal ones
+    }  # crossings of all pairs of lines; between them one line leads, the first of equal ones
     ends = sorted(crossings)
     inside = [(x + y) / 2 for x, y in itertools.pairwise(ends)]
     between = [ends[0] - 1, *inside, ends[-1] + 1] if ends else [Fraction(0)]
@@ -97,12 +97,12 @@ def envelope(lines):
 
 
 def bleu_at(envelopes, place):
-    """BLEU of what leads at a place."""
+    """BLEU of the leading candidates at a place."""
     return floor_bleu(added([[stats for start, stats in lines if start <= place][-1] for lines in envelopes]))
 
 
 def has_near_ties(envelopes, low, high):
-    """Whether two places have BLEUs that differ by rounding alone."""
+    """Whether two places have BLEUs that differ only by rounding."""
     inner = {start for lines in envelopes for start, _ in lines if low < start < high}
     scores = sorted({bleu_at(envelopes, place) for place in [low, *inner]})
     return any(y - x < 1e-12 for x, y in itertools.pairwise(scores))

@@ -1,4 +1,4 @@
-"""Bins by the book: one value at a time, one bin after the other, all partitions of the values."""
+"""Bins by definition: one value at a time, one bin after the other, all partitions of the values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fired(
     names: Sequence[Sequence[int]],
     sparse: Sequence[Sequence[tuple[int, float]]],
 ) -> list[list[tuple[int, float]]] | tuple[int, int]:
-    """The sparse features of each rule, those of its bins behind; or (feature, rule) of what is no number."""
+    """The sparse features of each rule, then those of its bins; or (feature, rule) of a NaN."""
     rows = []
     for r, row in enumerate(sparse):
         out = list(row)
@@ -37,7 +37,7 @@ def fired(
 
 
 def adjusted(counts: Sequence[int], number: int) -> Fraction:
-    """The ideal population: the paper's iteration, until it moves no more."""
+    """The ideal population: the paper's iteration, until convergence."""
     frequency = [Fraction(count) for count in counts]
     while True:
         ideal = sum(frequency, Fraction(0)) / number
@@ -51,7 +51,7 @@ def adjusted(counts: Sequence[int], number: int) -> Fraction:
 
 
 def populated(mass: Sequence[Fraction], ideal: Fraction, number: int) -> list[int]:
-    """Algorithm 1, line by line, with R(j) = |X| - (N - j): where each bin begins."""
+    """Algorithm 1, line by line, with R(j) = |X| - (N - j): the start of each bin."""
     bins: list[list[int]] = [[] for _ in range(number)]
     i = 1
     for j in range(1, number + 1):
@@ -70,13 +70,13 @@ def populated(mass: Sequence[Fraction], ideal: Fraction, number: int) -> list[in
 
 
 def partitions(num_values: int, number: int) -> Iterator[list[int]]:
-    """Where bins begin, in every way in which none is empty."""
+    """The starts of bins, for all partitions without empty bins."""
     for cuts in itertools.combinations(range(1, num_values), number - 1):
         yield [0, *cuts]
 
 
 def objective(mass: Sequence[Fraction], ideal: Fraction, begins: Sequence[int]) -> Fraction:
-    """Equation 7: how far populations are from the ideal, in the mean."""
+    """Equation 7: the mean distance of populations from the ideal."""
     ends = [*begins[1:], len(mass)]
     off = [abs(sum(mass[a:b], Fraction(0)) - ideal) for a, b in zip(begins, ends, strict=True)]
     return sum(off, Fraction(0)) / len(begins)

@@ -1,4 +1,4 @@
-"""BLEU as its papers write it: lists of words, dictionaries, one sentence at a time."""
+"""BLEU as in its papers: lists of words, dictionaries, one sentence at a time."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def ibm(stats: list[float]) -> float:
 
 
 def qcri(stats: list[float]) -> float:
-    """Less what a translation without any match would get."""
+    """Difference to the score of a translation without any match."""
     order = (len(stats) - 2) // 2
     if stats[0] == 0:
         return 0.0

@@ -1,8 +1,8 @@
 """Language model states of partial translations, by keeping the whole string.
 
-A partial translation is scored with the context it has itself: its first word as a unigram, and so on.
-Putting partial translations together then changes the score by the difference between the score of the whole
-and those of the parts.
+A partial translation is scored with the context that it contains: its first word as a unigram, and so on.
+Combining partial translations changes the score by the difference between the score of the whole and those of
+the parts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tests.naive.lm import Model, Ngram
 
 
 class State(NamedTuple):
-    """What a continuation can see: words on the left whose score may still change, words on the right."""
+    """Words that matter to a continuation: on the left those whose score may change, on the right context."""
 
     left: Ngram
-    full: bool  # nothing further to the left can see past the left words
+    full: bool  # no context further to the left reaches past the left words
     right: Ngram
 
 
@@ -32,7 +32,7 @@ def fragment(model: Model, words: Ngram) -> float:
 
 
 def between(model: Model, before: Ngram, words: Ngram, after: Ngram) -> float:
-    """What a context adds to the score of a string, beside the context's own words before it."""
+    """The change of score by a context: of the whole, less those of ``before`` and ``words`` alone."""
     return fragment(model, before + words + after) - fragment(model, before) - fragment(model, words)
 
 
@@ -58,7 +58,7 @@ def state(model: Model, words: Ngram) -> State:
             full = True
             break
         left = n
-        # What stands before these words cannot be seen from behind them.
+        # Words before these do not matter after them.
         if n == longest or not _goes_on(closed, words[:n], "right"):
             full = True
             break

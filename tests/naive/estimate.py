@@ -1,4 +1,4 @@
-"""Kneser-Ney by the definition: dictionaries of word tuples. And what leads there, a step at a time."""
+"""Kneser-Ney by definition: dictionaries of word tuples; and the steps of estimation, one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 
 
 def number_words(text: bytes, known: list[bytes], is_open: bool, skip: bool) -> tuple[list[int], int | None]:
-    """Ids; where a special word stands, if not skipped. New words are appended to ``known`` if it is open."""
+    """Ids, and the place of a special word if not skipped; new words are appended to an open ``known``."""
     ids: list[int] = []
     start = 0
     for line in text.split(b"\n")[:-1]:
@@ -73,12 +73,12 @@ def end(rows: list[list[int]], cut: list[int], num_keys: int) -> int:
 
 
 def unpack(words: list[int], number: list[int]) -> list[int]:
-    """Words given last word first, as they are to be written."""
+    """Words given last word first, in the order of writing."""
     return [number[word] for word in reversed(words)]
 
 
 def entries(words: list[bytes], ngrams: list[tuple[int, ...]], numbers: list[tuple[float, ...]]) -> list[str]:
-    """Lines of an ARPA file, but for how many digits a number has."""
+    """Lines of an ARPA file, except for the number of digits."""
     lines = []
     for ngram, (prob, *backoff) in zip(ngrams, numbers, strict=True):
         text = " ".join(words[word].decode() for word in ngram)
@@ -100,7 +100,7 @@ class Counts:
 
 
 def adjusted_counts(order: int, sentences: list[list[str]]) -> Counts:
-    """Plain counts at the highest order and where a sentence begins; elsewhere the words to the left."""
+    """Plain counts at the highest order and where a sentence begins; elsewhere words to the left."""
     actual: Counter[Ngram] = Counter()
     left: defaultdict[Ngram, set[str]] = defaultdict(set)
     for sentence in sentences:
@@ -121,9 +121,9 @@ def adjusted_counts(order: int, sentences: list[list[str]]) -> Counts:
 def tally(
     order: int, sentences: list[list[str]], counts: Counts, vocabulary: list[str]
 ) -> dict[int, Counter[int]]:
-    """For each length: how many n-grams have which adjusted count.
+    """For each length: the number of n-grams by adjusted count.
 
-    The n-grams that lmplz has at hand when its list ends, it tallies by their plain count. The list is in the
+    The n-grams still open in lmplz when its list ends are tallied by their plain count. The list is in the
     order of the vocabulary, and of new words in the text.
     """
     number: dict[str, int] = {UNK: 0, BOS: 1, EOS: 2}
@@ -156,7 +156,7 @@ def discounts(numbers: Counter[int]) -> Discounts | None:
 def discounted(
     counts: dict[Ngram, int], kept: set[Ngram], discount: Discounts
 ) -> tuple[dict[Ngram, float], dict[Ngram, float]]:
-    """n-grams of one length: the share that each has in its context, and what each context leaves."""
+    """n-grams of one length: the share of each in its context, and the mass that each context leaves."""
     total: Counter[Ngram] = Counter()
     left: defaultdict[Ngram, float] = defaultdict(float)
     for ngram, count in counts.items():
@@ -210,12 +210,12 @@ def probabilities(
 
 
 def log10(p: float) -> float:
-    """As models write it: at most 0, and -99 for nothing."""
+    """log10 as models write it: at most 0, and -99 for 0."""
     return min(0.0, math.log10(p)) if p > 0 else -99.0
 
 
 def sum_of_probabilities(model: dict[Ngram, tuple[float, float]], context: Ngram) -> float:
-    """Of all words behind a context, with backing off."""
+    """Sum over all words after a context, with backing off."""
     words = {ngram[0] for ngram in model if len(ngram) == 1} - {BOS}
     return sum(10 ** score(model, (*context, word)) for word in words)
 

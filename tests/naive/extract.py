@@ -1,4 +1,4 @@
-"""Extraction by the definition: sentences are lists of words, alignments lists of pairs, patterns tuples.
+"""Extraction by definition: sentences are lists of words, alignments lists of pairs, patterns tuples.
 
 A gap inside a pattern is None. A match is a tuple: the sentence and where each run of words begins in it.
 """
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass
 class Rule:
-    """What was seen of one source and target side."""
+    """Statistics of one source and target side."""
 
     seen: int  # matches looked at, times alignments
     count: int
@@ -118,7 +118,7 @@ def runs_of(pattern: Pattern) -> list[list[str]]:
 
 
 class Finder:
-    """All matches of patterns, in cdec's order, which decides what is sampled."""
+    """All matches of patterns, in cdec's order, which determines the sample."""
 
     def __init__(self, bitext: Bitext, limits: Limits) -> None:
         self.sentences, self.limits = bitext.src, limits
@@ -235,7 +235,7 @@ def phrases(links: Links, starts: tuple[int, ...], runs: list[list[str]], limits
     if not any(s in linked for a, b in zip(starts, ends, strict=True) for s in range(a, b)):
         return
     core = closure(links, starts[0], ends[-1])
-    # The gaps that the alignment asks for must bring no new target words.
+    # The gaps that the alignment requires must not add target words.
     if core is None or core[1] != hull(targets(links, starts[0], ends[-1])):
         return
     symbols = sum(map(len, runs)) + len(inner)
@@ -299,7 +299,7 @@ def patterns(sentence: Words, limits: Limits) -> list[Pattern]:
 
 
 def lexicon(bitext: Bitext, left_out: int = -1) -> dict[tuple[str | None, str | None], tuple[float, float]]:
-    """p(source word | target word) and p(target word | source word); None stands for no word."""
+    """p(source word | target word) and p(target word | source word); None means no word."""
     pairs: Counter[tuple[str | None, str | None]] = Counter()
     for alignment in bitext.alignments:
         for number, (src, tgt, links) in enumerate(zip(bitext.src, bitext.tgt, alignment, strict=True)):

@@ -1,7 +1,7 @@
-"""Features read off rules, one rule at a time and by the book.
+"""Features of rules by definition, one rule at a time.
 
-A rule is a ``Rule``; a gap is the pair (label, index). Keys are written out with the codes that
-``hiero.features`` documents: a gap is ``-(4 * label + index) - 1``, and index 3 makes the boundaries.
+A rule is a ``Rule``; a gap is the pair (label, index). Keys use the codes that ``hiero.features`` documents:
+a gap is ``-(4 * label + index) - 1``, and index 3 is used for boundaries.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def shape(side: list[Symbol]) -> int:
 
 
 def keys(rule: Rule, templates: set[str]) -> list[Key]:
-    """All features, as often as they fire."""
+    """All features, repeated as often as they fire."""
     fired: list[Key] = []
     if "rule_id" in templates:
         src = [code(bare(symbol)) for symbol in rule.src]
@@ -108,12 +108,12 @@ def shared_score(
     names: dict[Key, str],
     shared: dict[str, float],
 ) -> float:
-    """What shared names add: for features without a weight of their own, by what cdec calls them."""
+    """Weights of shared names, for features without a weight of their own, by their names in cdec."""
     return sum(shared.get(names[key], 0.0) for key in keys(rule, templates) if key not in weights)
 
 
 def rows(rules: list[Rule], templates: set[str]) -> tuple[list[Key], list[dict[int, float]]]:
-    """Features in the order of first sight, and how often each fires on every rule."""
+    """Features in the order of first appearance, and the counts of each rule."""
     number: dict[Key, int] = {}
     counts = []
     for rule in rules:
@@ -157,7 +157,7 @@ def linear_score(features: Counter[int], weight: list[float]) -> float:
 
 
 def span_sizes(rule: Rule, start: int, end: int, splits: dict[int, tuple[int, int]]) -> list[tuple[str, int]]:
-    """What is measured, and its size: the span of the rule and, by index, what fills its gaps."""
+    """Names and sizes: the span of the rule and, by index, those of its gaps."""
     sizes = [(f"Span{rule.lhs}", end - start)]
     for symbol in rule.src:
         if not isinstance(symbol, int):

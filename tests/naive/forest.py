@@ -20,7 +20,7 @@ def enumerate_derivations(nodes, edges, v):
 
 
 def all_edges(derivation):
-    """The edges in pre-order, as often as they occur."""
+    """The edges in pre-order, repeated as often as they occur."""
     edge, *parts = derivation
     return [edge] + [other for part in parts for other in all_edges(part)]
 
@@ -43,7 +43,7 @@ def inside(nodes, edges, v):
 
 
 def outside(nodes, edges, v):
-    """Summed over every place where v stands in a derivation of the goal: the weight of all the rest."""
+    """The sum over every occurrence of v in a derivation of the goal of the weight of the rest."""
     head = {edge: u for u, incoming in enumerate(nodes) for edge in incoming}
 
     def weights_inside(derivation):
@@ -51,7 +51,7 @@ def outside(nodes, edges, v):
         own = [weight(edges, derivation)] if head[derivation[0]] == v else []
         return own + [w for part in derivation[1:] for w in weights_inside(part)]
 
-    # Each context stands in as many derivations as v has; dividing by v's inside weight counts it once.
+    # Each context is in as many derivations as v has; dividing by v's inside weight counts it once.
     total = sum(
         weight(edges, d) * len(weights_inside(d)) for d in enumerate_derivations(nodes, edges, len(nodes) - 1)
     )
@@ -59,7 +59,7 @@ def outside(nodes, edges, v):
 
 
 def edge_posteriors(nodes, edges):
-    """How often each edge is expected in a derivation of the goal."""
+    """The expected count of each edge in a derivation of the goal."""
     found = enumerate_derivations(nodes, edges, len(nodes) - 1)
     total = sum(weight(edges, d) for d in found)
     expected = [0.0] * len(edges)
@@ -70,7 +70,7 @@ def edge_posteriors(nodes, edges):
 
 
 def node_posteriors(nodes, edges):
-    """How often each node is expected in a derivation of the goal."""
+    """The expected count of each node in a derivation of the goal."""
     expected = edge_posteriors(nodes, edges)
     return [sum(expected[edge] for edge in incoming) for incoming in nodes]
 

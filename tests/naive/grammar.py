@@ -1,4 +1,4 @@
-"""Grammars the slow way: rules as tuples of byte strings, one line at a time."""
+"""Grammars in plain Python: rules as tuples of byte strings, one line at a time."""
 
 import math
 import re
@@ -10,7 +10,7 @@ PAIR = re.compile(rb"\[[^\]]+\]\[([^\t \[\],]+)\]")
 
 
 class Wrong(Exception):
-    """A line that is no rule."""
+    """A line that is not a rule."""
 
     def __init__(self, line):
         super().__init__(line)
@@ -38,7 +38,7 @@ def number(token):
 
 
 def read_lines(text, read_rule):
-    """Apply a reader to every line that is not blank; Wrong knows the line."""
+    """Apply a reader to every line that is not blank; Wrong has the line."""
     rules = []
     for line_number, line in enumerate(text.split(b"\n"), 1):
         line = line.removesuffix(b"\r")
@@ -197,7 +197,7 @@ def intern_tokens(tokens):
 
 
 def split_features(rows, columns):
-    """Rows of (name, value) as dense rows and sparse rows; of a name that is there twice the last counts."""
+    """Rows of (name, value) as dense rows and sparse rows; of a repeated name the last counts."""
     dense, sparse = [], []
     for row in rows:
         values = dict(row)
@@ -225,7 +225,7 @@ def trie(sources):
 
 
 def fits(pattern, words):
-    """Whether a source side, None for a gap, gives these words with one or more of them in each gap."""
+    """Whether a source side, None for a gap, equals these words with one or more words in each gap."""
     if not pattern:
         return not words
     if pattern[0] is None:

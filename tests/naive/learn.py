@@ -1,4 +1,4 @@
-"""Learning to rank in a few lines: dictionaries of weights and of features, one pair at a time."""
+"""Learning to rank: dictionaries of weights and of features, one pair at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Pair = tuple[int, int]
 MASK = 2**64 - 1
 
 
-# ---- which translations are compared
+# ---- pairs of translations
 
 
 def level_pairs(gold: list[float], high: int, low: int) -> list[Pair]:
@@ -75,43 +75,43 @@ def difference(better: Sparse, worse: Sparse) -> Sparse:
 
 
 def margin_of(weight: Sparse, better: Sparse, worse: Sparse) -> float:
-    """By how much the better one is ahead; what may be rounding is nothing."""
+    """Score of the better one less that of the worse one; 0 if it may be rounding."""
     ahead = dot(weight, difference(better, worse))
     return 0.0 if abs(ahead) <= 1e-12 * (abs(dot(weight, better)) + abs(dot(weight, worse))) else ahead
 
 
-def loss_of(kind: str, margin: float, wanted: float) -> float:
+def loss_of(kind: str, margin: float, target: float) -> float:
     if kind == "perceptron":
         return max(0.0, -margin)
     if kind == "margin":
-        return max(0.0, wanted - margin)
+        return max(0.0, target - margin)
     return math.log(1 + math.exp(-margin))
 
 
-def slope_of(kind: str, margin: float, wanted: float) -> float:
-    """How much is lost when the margin shrinks."""
+def slope_of(kind: str, margin: float, target: float) -> float:
+    """Increase of the loss when the margin shrinks."""
     if kind == "perceptron":
         return float(margin <= 0)
     if kind == "margin":
-        return float(margin < wanted)
+        return float(margin < target)
     return 1 / (1 + math.exp(margin))
 
 
 def rank(
     rows: list[Sparse],
     pairs: list[Pair],
-    wanted: list[float],
-    force: list[float],
+    margins: list[float],
+    pair_weights: list[float],
     kind: str,
     rate: float,
     weight: Sparse,
 ) -> tuple[float, int]:
     """Algorithm 1 of Simianer, Riezler and Dyer (2012), its inner loop; changes ``weight``."""
     loss, steps = 0.0, 0
-    for (better, worse), want, strength in zip(pairs, wanted, force, strict=True):
+    for (better, worse), target, strength in zip(pairs, margins, pair_weights, strict=True):
         margin = margin_of(weight, rows[better], rows[worse])
-        loss += strength * loss_of(kind, margin, want)
-        slope = slope_of(kind, margin, want)
+        loss += strength * loss_of(kind, margin, target)
+        slope = slope_of(kind, margin, target)
         steps += slope > 0
         for feature, value in difference(rows[better], rows[worse]).items():
             weight[feature] = weight.get(feature, 0.0) + rate * strength * slope * value
@@ -121,19 +121,19 @@ def rank(
 def gradient(
     rows: list[Sparse],
     pairs: list[Pair],
-    wanted: list[float],
-    force: list[float],
+    margins: list[float],
+    pair_weights: list[float],
     kind: str,
     weight: Sparse,
 ) -> tuple[float, Sparse]:
     """The summed loss of all pairs, and its gradient."""
     loss = 0.0
     total: Sparse = {}
-    for (better, worse), want, strength in zip(pairs, wanted, force, strict=True):
+    for (better, worse), target, strength in zip(pairs, margins, pair_weights, strict=True):
         margin = margin_of(weight, rows[better], rows[worse])
-        loss += strength * loss_of(kind, margin, want)
+        loss += strength * loss_of(kind, margin, target)
         for feature, value in difference(rows[better], rows[worse]).items():
-            total[feature] = total.get(feature, 0.0) - strength * slope_of(kind, margin, want) * value
+            total[feature] = total.get(feature, 0.0) - strength * slope_of(kind, margin, target) * value
     return loss, total
 
 
@@ -150,7 +150,7 @@ def soft(weight: float, by: float) -> float:
 
 
 class Eager:
-    """AdaGrad and FOBOS as Green et al. (2013) write it: every step looks at every weight."""
+    """AdaGrad and FOBOS as in Green et al. (2013): every step updates every weight."""
 
     def __init__(self, weight: Sparse, rate: float, l1: float, epsilon: float, adaptive: bool) -> None:
         self.weight, self.rate, self.l1 = weight, rate, l1

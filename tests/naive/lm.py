@@ -1,4 +1,4 @@
-"""Language models by the definition: dictionaries of word tuples."""
+"""Language models by definition: dictionaries of word tuples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Ngram = tuple[str, ...]
 
 @dataclass
 class Model:
-    """What an ARPA file says: log10 probability and back-off (0 if absent) of every n-gram it lists."""
+    """An ARPA file: log10 probability and back-off (0 if absent) of every n-gram it lists."""
 
     order: int
     listed: dict[Ngram, tuple[float, float]] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Model:
 
 @dataclass
 class Signed:
-    """An n-gram in the table: its log10 probability and back-off, and what a longer one could make of it."""
+    """An n-gram in the table: log10 probability, back-off, and whether longer n-grams extend it."""
 
     prob: float
     backoff: float
@@ -44,7 +44,7 @@ def read_arpa(text: str) -> Model:
 
 
 def prob(model: Model, words: Ngram) -> float:
-    """log10 p(last word | the words before it) by backing off, whatever is missing."""
+    """log10 p(last word | the words before it) by backing off."""
     if words in model.listed:
         return model.listed[words][0]
     if len(words) == 1:

@@ -1,4 +1,4 @@
-"""Orientation models in the slow and obvious way."""
+"""Orientation models in plain Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def phrases(num_src: int, num_tgt: int, links: Sequence[Link], max_length: int) 
 
 
 def orientations(found: Sequence[Phrase], links: Sequence[Link], by_word: bool) -> list[int]:
-    """Where the previous target phrase is, seen from each phrase."""
+    """The orientation of each phrase towards the previous target phrase."""
     previous = [(i, i + 1, j, j + 1) for i, j in links] if by_word else list(found)
     labels = []
     for src_start, src_end, tgt_start, _ in found:
@@ -58,7 +58,7 @@ def features(
     window: int,
     edges: bool,
 ) -> set[int]:
-    """What is known of a phrase pair. Words count from 1 in features."""
+    """The features of a phrase pair. Words count from 1 in features."""
     src_start, src_end, tgt_start, tgt_end = phrase
     found = {key(BIAS)}
     for i, j in links:
@@ -187,7 +187,7 @@ def sgd(
 
 
 def completed(stored: Sequence[float]) -> list[float]:
-    """Shares as they are meant: the largest, the first of several, is what the others leave."""
+    """Exact shares: the largest, the first of several, is 1 less the others."""
     shares = list(stored)
     largest = shares.index(max(shares))
     shares[largest] = 1.0 - sum(shares[:largest] + shares[largest + 1 :])
@@ -199,7 +199,7 @@ def dual_start(examples: Sequence[Example], start: float) -> Weights:
 
 
 def gradient(row: Sequence[int], shares: Sequence[float], weight: Weights) -> list[float]:
-    """The paper's eq. 12 without what is the same for all classes."""
+    """The paper's eq. 12 without terms common to all classes."""
     return [math.log(shares[k]) - sum(weight[f][k] for f in row) for k in range(3)]
 
 
@@ -213,7 +213,7 @@ def dual(
     rate: float,
     trials: int,
 ) -> tuple[list[int], Weights]:
-    """A pass of Algorithm 1, with D worked out anew each time it is asked for."""
+    """A pass of Algorithm 1, with D computed from scratch each time."""
     alpha = [list(shares) for shares in alpha]
     kept = []
     for i in order:
@@ -239,14 +239,14 @@ def entropy(alpha: Weights) -> float:
 
 
 def gather_counts(codes: Sequence[int], labels: Sequence[int]) -> dict[int, list[int]]:
-    """How often each thing was in each class."""
+    """Counts of each item by class."""
     found: dict[int, list[int]] = {}
     for code, label in zip(codes, labels, strict=True):
         found.setdefault(code, [0, 0, 0])[label] += 1
     return dict(sorted(found.items()))
 
 
-# ---- models where rules are applied
+# ---- models on applied rules
 
 # A rule is (source side, target side, links): words are strings, gaps the numbers 1 and 2.
 Symbol = str | int
@@ -254,7 +254,7 @@ Rule = tuple[Sequence[Symbol], Sequence[Symbol], Sequence[Link]]
 
 
 class Block:
-    """A part of a target side: which symbols of it, and which places of the source side it stands at."""
+    """A part of a target side: its symbols, and the places of the source side that it covers."""
 
     def __init__(self, tgt: list[int], src: list[int], gap: int = 0) -> None:
         self.tgt, self.src, self.gap = tgt, src, gap
@@ -277,21 +277,21 @@ def cut(rule: Rule) -> list[Block]:
             assert isinstance(gap, int)
             found.append(Block(stretch, [list(src).index(gap)], gap))
             continue
-        home, waiting = None, []
+        ends, waiting = None, []
         for j in stretch:
             here = sorted(i for i, k in links if k == j)
             if not here:
-                if home is None:
+                if ends is None:
                     waiting.append(j)
                 else:
                     found[-1].tgt.append(j)
                 continue
-            if home == (run[here[0]], run[here[-1]]):
+            if ends == (run[here[0]], run[here[-1]]):
                 found[-1].tgt.append(j)
                 found[-1].src += here
             else:
                 found.append(Block([*waiting, j], here))
-                home, waiting = (run[here[0]], run[here[-1]]), []
+                ends, waiting = (run[here[0]], run[here[-1]]), []
     return found
 
 
@@ -313,7 +313,7 @@ def blocks(rule: Rule) -> list[tuple[Block, int]]:
 
 
 def source_span(rule: Rule, block: Block, start: int, gaps: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """The words of the sentence that a block stands for."""
+    """The span of the sentence that a block covers."""
     if block.gap:
         return gaps[block.gap]
     place, at = [], start
@@ -329,7 +329,7 @@ Feature = tuple[str, ...] | tuple[str, int, str]
 def block_features(
     rule: Rule, block: Block, span: tuple[int, int], sentence: Sequence[str], window: int, edges: bool
 ) -> set[tuple]:  # type: ignore[type-arg]
-    """What a classifier looks at: names in place of numbers, "" for the edge of the sentence."""
+    """The features of a block: names instead of numbers, "" for the edge of the sentence."""
     src, tgt, links = rule
     found: set[tuple] = {("bias",)}  # type: ignore[type-arg]
     if not block.gap:
@@ -387,7 +387,7 @@ def block_shares(
 def edge_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judge) -> list[float]:  # type: ignore[no-untyped-def]
     """log10 of the probabilities of the classes used, and the numbers of their blocks.
 
-    ``judge`` says the probabilities of a block and its span.
+    ``judge`` returns the probabilities of a block and its span.
     """
     total, count = [0.0] * 3, [0.0] * 3
     for block, label in blocks(rule):

@@ -55,10 +55,10 @@ def gaps(side: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class World:
-    """A sentence and all that may be done to it.
+    """A sentence with its grammar.
 
-    glue   rules without a span limit, which cover nothing but beginnings of the sentence
-    order  categories; a rule that is one gap alone leads from an earlier to a later one, or is idle
+    glue   rules without a span limit, which apply only from the beginning of the sentence
+    order  categories; a rule that is only one gap leads from an earlier to a later one, or is idle
     """
 
     words: tuple[str, ...]
@@ -73,7 +73,7 @@ class World:
 
 
 def label_order(rules: Sequence[Rule], labels: Sequence[str], first: str) -> tuple[str, ...]:
-    """Categories so that unary rules lead from earlier to later ones, except those that close a circle.
+    """Categories so that unary rules lead from earlier to later ones, except those that close a cycle.
 
     Depth first from one category, then from the others; the last of several successors goes first.
     """
@@ -97,7 +97,7 @@ def label_order(rules: Sequence[Rule], labels: Sequence[str], first: str) -> tup
 
 
 def fillings(words: Sequence[str], src: Sequence[str], start: int, end: int) -> list[list[tuple[int, int]]]:
-    """All ways to lay a source side over words[start:end]: the spans of its gaps."""
+    """All ways to match a source side with words[start:end]: the spans of its gaps."""
     if not src:
         return [[]] if start == end else []
     if not is_gap(src[0]):

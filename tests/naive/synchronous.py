@@ -1,8 +1,8 @@
-"""All derivations of one translation, without search: what a decoder may score a string at most.
+"""All derivations of one translation, without search: the highest score a decoder may give a string.
 
-A rule is (lhs, source, target, score). A gap is a pair (label, index), whose label matters on the source side
-alone; a word is anything else. The forest comes out as the lists of ``tests/naive/forest.py``, with the rule
-of every edge.
+A rule is (lhs, source, target, score). A gap is a pair (label, index), whose label matters only on the source
+side; a word is anything else. The forest has the form of the lists of ``tests/naive/forest.py``, with the
+rule of every edge.
 """
 
 
@@ -21,7 +21,7 @@ def matches(pattern, src, start, end):
 
 
 def place(target, spans, tgt, start):
-    """Where a target side ends that begins at ``start``, its gaps standing for these spans; None if not."""
+    """The end of a target side from ``start`` on, with these spans in its gaps; None if it does not fit."""
     at = start
     for symbol in target:
         if not isinstance(symbol, tuple):
@@ -37,7 +37,7 @@ def place(target, spans, tgt, start):
 
 
 def starts(target, spans, tgt):
-    """Where a target side may begin."""
+    """Places where a target side may begin."""
     if target and isinstance(target[0], tuple):
         return [spans[target[0][1] - 1][0]]
     return [at for at in range(len(tgt) + 1) if not target or tgt[at : at + 1] == [target[0]]]

@@ -1,4 +1,4 @@
-"""Mixing and averaging as they are defined, with the whole matrix at hand."""
+"""Mixing and averaging by definition, on the whole matrix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def selected(rows: list[dict[str, float]], count: int, norm: str) -> set[str]:
-    """The features whose columns have the largest norms; a row without a feature weighs 0."""
+    """The features whose columns have the largest norms; a missing feature counts as 0."""
     features = sorted({name for row in rows for name in row})
     columns = {name: [row.get(name, 0.0) for row in rows] for name in features}
     norms = {
