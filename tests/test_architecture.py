@@ -285,17 +285,16 @@ def test_every_twin_that_is_named_exists_and_is_tested() -> None:
 
 
 def test_classes_and_kernels_have_names_of_their_own() -> None:
-    """Within kernels/, and each of them against all other modules."""
+    """Classes of kernels/ among all classes, and all functions with a decorator of ours."""
     places: dict[str, list[str]] = {}
     for module, tree in SOURCES.items():
         for node in tree.body:
-            is_class = isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-            is_kernel = isinstance(node, ast.FunctionDef) and node.name.endswith("_kernel")
-            if is_class or is_kernel:
+            if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(place(module, node.lineno))
+    names = [function.name for _, function in kernels()]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
     shared = {name: where for name, where in places.items() if len(where) > 1}
     assert {name: where for name, where in shared.items() if "kernels/" in " ".join(where)} == {}
-    assert [name for name in shared if name.endswith("_kernel")] == []
 
 
 def test_the_wheel_takes_every_folder() -> None:

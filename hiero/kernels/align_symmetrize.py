@@ -46,7 +46,7 @@ def grow_diagonally(grid, n, m, src_linked, tgt_linked):
 
 
 @leaf
-def finish(grid, n, m, direction, both, src_linked, tgt_linked):
+def add_final_links(grid, n, m, direction, both, src_linked, tgt_linked):
     """Add links of one direction that link a word without any link; with ``both``, two such words."""
     for i in range(n):
         for j in range(m):
@@ -105,8 +105,8 @@ def symmetrize_kernel(src_first, tgt_first, fwd, rev, method, out_first, out_lin
         if method in (GROW_DIAG, GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND):
             grow_diagonally(grid, n, m, src_linked, tgt_linked)
         if method in (GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND):
-            finish(grid, n, m, IN_FWD, method == GROW_DIAG_FINAL_AND, src_linked, tgt_linked)
-            finish(grid, n, m, IN_REV, method == GROW_DIAG_FINAL_AND, src_linked, tgt_linked)
+            add_final_links(grid, n, m, IN_FWD, method == GROW_DIAG_FINAL_AND, src_linked, tgt_linked)
+            add_final_links(grid, n, m, IN_REV, method == GROW_DIAG_FINAL_AND, src_linked, tgt_linked)
         for i in range(n):
             for j in range(m):
                 if grid[i * m + j] & CHOSEN:

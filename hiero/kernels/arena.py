@@ -141,7 +141,7 @@ def room_for_edges(edges, size):
 
 @kernel
 def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
-    """An empty agenda for a cell with so many candidates, of which so many are scored, and popped."""
+    """An empty agenda with room for the given numbers of candidates, scored candidates, and pops."""
     num_slots = 1024
     while num_slots < 2 * num_pops:
         num_slots *= 2

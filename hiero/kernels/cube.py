@@ -93,7 +93,7 @@ def sort_pairs_kernel(first_pair, num_rules, estimate, out_order):
 
 
 @leaf
-def _score(rules, rule, lm, states, tail_1, tail_2, agenda, row):
+def _score_row(rules, rule, lm, states, tail_1, tail_2, agenda, row):
     """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
     last = rules.first_tgt[rule + 1]
     for m in range(agenda.lm.shape[1]):
@@ -213,7 +213,7 @@ def _search_cell(
             row = num_scored
             num_scored += 1
             agenda.candidate[top, 4] = row
-            _score(rules, pairs.rule[pair], lm, nodes.state, tail_1, tail_2, agenda, row)
+            _score_row(rules, pairs.rule[pair], lm, nodes.state, tail_1, tail_2, agenda, row)
             local = pairs.score[pair]
             for m in range(weight.shape[0]):
                 local += weight[m] * agenda.lm[row, m]

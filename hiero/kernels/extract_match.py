@@ -226,7 +226,7 @@ def cheaper_side(patterns, span, entry):
 
 
 @leaf
-def locate(text, listed, limits, patterns, scratch, entry):
+def find_matches(text, listed, limits, patterns, scratch, entry):
     """Find the matches of a pattern; if needed, find those of a part again that an earlier sentence had."""
     if patterns.shape[entry, 1] == 0:
         locate_words(text, listed.frequent, patterns, entry)
@@ -368,7 +368,7 @@ def collect_kernel(
                     return MORE_PATTERNS
                 known = new_pattern(patterns, -1 - known, pattern, new)
             if lacks_matches(patterns, scratch, known, first_sentence):
-                status = locate(text, listed, limits, patterns, scratch, known)
+                status = find_matches(text, listed, limits, patterns, scratch, known)
                 if status != OK:
                     return status
                 if first_sentence >= 0 and patterns.count[known] > 0:

@@ -126,9 +126,9 @@ def close_gap(src_span, tgt_span, a, src_base, tgt_base, low, high, limit):
 def close_phrase(src_span, tgt_span, a, src_base, tgt_base, low, high, limit, left, right, sides, again):
     """Grow a source phrase until it and its target phrase are linked to nothing outside them.
 
-    low ... high - 1 are source words of the sentence. They may grow to the ``left`` and to the ``right``, to
-    so many ``sides`` at most, either ``again`` and again, or else once and only if the target phrase does not
-    grow with them. Returns (whether it succeeds, target phrase, source phrase).
+    low ... high - 1 are source words of the sentence. They may grow to the ``left`` and to the ``right``, on
+    at most ``sides`` sides: repeatedly if ``again``, else once and only if the target phrase does not grow
+    with them. Returns (whether it succeeds, target phrase, source phrase).
     """
     tgt_low, tgt_high = project(src_span, a, src_base, low, high)
     if tgt_low < 0 or tgt_high - tgt_low > limit:

@@ -23,8 +23,8 @@ from hiero.kernels.extract_tables import (
     TRAILING,
     UNSEEN,
     find_pair,
-    finish,
-    mix,
+    finish_hash,
+    fnv_step,
 )
 
 START = 14695981039346656037
@@ -77,10 +77,10 @@ def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, la
 def note_rule(scratch, mask, edges, end):
     """Count the rule whose target side ends ``scratch.symbol`` at ``end``; returns its number."""
     begin = scratch.used[2]
-    code = mix(np.uint64(START), edges)
+    code = fnv_step(np.uint64(START), edges)
     for k in range(begin, end):
-        code = mix(code, np.int64(scratch.symbol[k]) & 0xFFFFFFFF)
-    at = np.int64(finish(code) & np.uint64(mask))
+        code = fnv_step(code, np.int64(scratch.symbol[k]) & 0xFFFFFFFF)
+    at = np.int64(finish_hash(code) & np.uint64(mask))
     while scratch.slot[0, at] >= 0:
         rule = np.int64(scratch.slot[0, at])
         first = np.int64(scratch.group[rule, 2])
@@ -104,10 +104,10 @@ def note_rule(scratch, mask, edges, end):
 def note_variant(scratch, mask, rule, end):
     """Count the alignment of a rule that ends ``scratch.link`` at ``end``."""
     begin = scratch.used[3]
-    code = mix(np.uint64(START), rule)
+    code = fnv_step(np.uint64(START), rule)
     for k in range(begin, end):
-        code = mix(code, np.int64(scratch.link[k, 0]) << 16 | np.int64(scratch.link[k, 1]))
-    at = np.int64(finish(code) & np.uint64(mask))
+        code = fnv_step(code, np.int64(scratch.link[k, 0]) << 16 | np.int64(scratch.link[k, 1]))
+    at = np.int64(finish_hash(code) & np.uint64(mask))
     while scratch.slot[1, at] >= 0:
         variant = np.int64(scratch.slot[1, at])
         first = np.int64(scratch.variant[variant, 2])

@@ -207,13 +207,13 @@ class PatternScratch(NamedTuple):
 
 
 @leaf
-def mix(code, value):
+def fnv_step(code, value):
     """One step of a hash (FNV-1a over numbers)."""
     return (code ^ np.uint64(value)) * np.uint64(1099511628211)
 
 
 @leaf
-def finish(code):
+def finish_hash(code):
     """Mix the high bits into the low ones, which tables use."""
     code ^= code >> np.uint64(32)
     code *= np.uint64(0x9E3779B97F4A7C15)
@@ -225,9 +225,9 @@ def find_pattern(slot, symbol, shape, pattern, row, begin, end):
     """The number of ``pattern[row, begin:end]``, or -1 - the slot where it belongs."""
     code = np.uint64(14695981039346656037)
     for k in range(begin, end):
-        code = mix(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
+        code = fnv_step(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
     mask = np.uint64(slot.shape[0] - 1)
-    at = np.int64(finish(code) & mask)
+    at = np.int64(finish_hash(code) & mask)
     while True:
         entry = np.int64(slot[at])
         if entry < 0:
@@ -246,7 +246,7 @@ def find_pair(pair_key, src, tgt):
     """The slot of a pair of words in the hash table, or -1 - the slot where it belongs."""
     key = np.int64(src) << 32 | np.int64(tgt)
     mask = np.uint64(pair_key.shape[0] - 1)
-    at = np.int64(finish(np.uint64(key)) & mask)
+    at = np.int64(finish_hash(np.uint64(key)) & mask)
     while pair_key[at] >= 0:
         if pair_key[at] == key:
             return at

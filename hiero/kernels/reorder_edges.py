@@ -17,7 +17,7 @@ from hiero.kernels.reorder_tables import (
     PAIR,
     SOURCE_SEED,
     SWAP,
-    chain,
+    extend_code,
     feature_key,
     find_counts,
     find_key,
@@ -144,13 +144,13 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
         word = rules.src[rules.first_src[r] + i]
         if word < 0:
             return a, b, c  # a gap is part of no phrase
-        code = chain(code, model.code[word])
+        code = extend_code(code, model.code[word])
     a, b, c = smoothed(
         model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
     )
-    code = chain(code, BETWEEN_SIDES)
+    code = extend_code(code, BETWEEN_SIDES)
     for j in range(tgt_begin, tgt_end):
-        code = chain(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
+        code = extend_code(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
     return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
 
 
@@ -257,7 +257,7 @@ def source_shares(model, src, low, high):
         return a, b, c
     code = SOURCE_SEED
     for i in range(low, high):
-        code = chain(code, model.code[src[i]])
+        code = extend_code(code, model.code[src[i]])
     return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
 
 

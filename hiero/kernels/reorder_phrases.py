@@ -15,7 +15,7 @@ from hiero.kernels.reorder_tables import (
     PAIR,
     SOURCE_SEED,
     SWAP,
-    chain,
+    extend_code,
     feature_key,
     key_slot,
 )
@@ -300,9 +300,9 @@ def phrase_codes_kernel(
         for p in range(first[s], first[s + 1]):
             code = SOURCE_SEED
             for i in range(src_base + phrase[p, SRC_START], src_base + phrase[p, SRC_END]):
-                code = chain(code, src_code[src[i]])
+                code = extend_code(code, src_code[src[i]])
             out_source[p] = code
-            code = chain(code, BETWEEN_SIDES)
+            code = extend_code(code, BETWEEN_SIDES)
             for j in range(tgt_base + phrase[p, TGT_START], tgt_base + phrase[p, TGT_END]):
-                code = chain(code, tgt_code[tgt[j]])
+                code = extend_code(code, tgt_code[tgt[j]])
             out_pair[p] = code

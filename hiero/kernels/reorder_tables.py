@@ -89,7 +89,7 @@ def word_codes_kernel(pool, first, out_code):
 
 
 @leaf
-def chain(code, word_code):
+def extend_code(code, word_code):
     """The hash of a phrase with one more word."""
     code = (code ^ word_code) * STEP
     return code ^ (code >> HALF)
