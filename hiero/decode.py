@@ -87,7 +87,7 @@ class Model:
         """The forest of a sentence. It is false if there is no derivation."""
         segment = parse_segment(sentence) if isinstance(sentence, str) else sentence
         here = Statistics()
-        forest = self._parse(segment, here)
+        forest = self._decode(segment, here)
         here.sentences += 1
         here.words += len(segment.words)
         with here.timed("kbest"):
@@ -112,7 +112,7 @@ class Model:
 
     # ---- the steps
 
-    def _parse(self, segment: Segment, statistics: Statistics) -> Forest:
+    def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
         src = read_only(
             self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
         )
@@ -129,12 +129,12 @@ class Model:
             rule_score = self.scorer.scores(grammar, lm_word)
             lm_weight = self._lm_weight()
         with statistics.timed("parse"):
-            parse = self._parsed(src, grammar, first_glue, ranks)
+            parse = self._find_spans(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, len(src))
         if goal < 0:
             return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             arrays = self.language_models.arrays
             stride = int(max(arrays.order, default=1)) - 1 or 1
             states = rule_states_kernel(
@@ -142,7 +142,7 @@ class Model:
             )
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             done, num_scored, chart = search_kernel(
                 parse, *pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
             )
@@ -155,7 +155,7 @@ class Model:
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             return self._forest(segment, grammar, lm_word, parse, chart)
 
     def _grammar_of(self, src: Ints, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
@@ -165,7 +165,7 @@ class Model:
         grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
         return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
 
-    def _parsed(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+    def _find_spans(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
         lhs, goal, category = grammar.rules.lhs, self._goal, self._category
         if not ranks.as_ids:
             lhs = read_only(ranks.of_label[lhs])

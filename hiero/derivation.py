@@ -65,7 +65,7 @@ class Tree:
     __repr__ = __str__
 
 
-class Batch:
+class DerivationBatch:
     """Derivations whose words and steps are written out together, when the first is looked at."""
 
     def __init__(self, forest: Forest, table: Derivations, roots: Ints) -> None:
@@ -81,7 +81,7 @@ class Derivation:
 
     __slots__ = ("_batch", "_features", "_index", "score")
 
-    def __init__(self, batch: Batch, index: int, score: float) -> None:
+    def __init__(self, batch: DerivationBatch, index: int, score: float) -> None:
         self._batch, self._index, self.score = batch, index, score
         self._features: Mapping[str, float] | None = None
 

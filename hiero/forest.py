@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero.derivation import Batch, Derivation
+from hiero.derivation import Derivation, DerivationBatch
 from hiero.errors import HieroError
 from hiero.formats.forest import read_forest, write_forest
 from hiero.formats.forest_json import to_json
@@ -215,7 +215,7 @@ class Forest:
         scores = table.score[roots].tolist()
         found: list[Derivation] = []
         for start in range(0, len(scores), BATCH):
-            batch = Batch(self, table, roots[start : start + BATCH])
+            batch = DerivationBatch(self, table, roots[start : start + BATCH])
             found += [Derivation(batch, i, s) for i, s in enumerate(scores[start : start + BATCH])]
         return found
 

@@ -138,7 +138,7 @@ class Names:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
-        self._adding, self._finding = _Reader(symbols, True), _Reader(symbols, False)
+        self._adding, self._finding = _NameReader(symbols, True), _NameReader(symbols, False)
 
     def name(self, key: Key) -> str:
         """The name; no other feature has it."""
@@ -291,7 +291,7 @@ class _Unknown(Exception):
     """A symbol that is not in the vocabulary, and may not be added."""
 
 
-class _Reader:
+class _NameReader:
     """Reads names back. What it accepts may still not be how the name is written; ``Names.parse`` checks."""
 
     def __init__(self, symbols: Symbols, add: bool) -> None:

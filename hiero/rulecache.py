@@ -44,7 +44,7 @@ class RuleCache:
             if len(fresh):
                 batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
                 answers = [feature.rows(batch) for feature in self.features]
-                self._rows = stack(self._rows, beside(answers))
+                self._rows = concat_rows(self._rows, merge_rows(answers))
             return pick_rows(self._rows, contents)
 
     def _contents(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -65,7 +65,7 @@ def pick_rows(rows: FeatureRows, chosen: npt.NDArray[np.int32]) -> FeatureRows:
     return FeatureRows(first, rows.id[place], rows.value[place])
 
 
-def stack(above: FeatureRows, below: FeatureRows) -> FeatureRows:
+def concat_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
     """The rows of one after those of the other."""
     return FeatureRows(
         np.concatenate([above.first, below.first[1:] + above.first[-1]]),
@@ -79,7 +79,7 @@ def row_of_entry(first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
 
 
-def beside(parts: Sequence[FeatureRows]) -> FeatureRows:
+def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
     """Row by row the entries of all parts; ids ascend in a row, equal ones are added up, zeros left out."""
     row = np.concatenate([row_of_entry(part.first) for part in parts])
     ids = np.concatenate([part.id for part in parts])

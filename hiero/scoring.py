@@ -30,7 +30,7 @@ from hiero.kernels.features import (
 )
 from hiero.kernels.spelling import shared_scores_kernel
 from hiero.names import Names
-from hiero.rulecache import RuleCache, beside, row_of_entry
+from hiero.rulecache import RuleCache, merge_rows, row_of_entry
 from hiero.spelling import SharedNames
 from hiero.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
 from hiero.weights import LinearWeights
@@ -158,7 +158,7 @@ class RuleScorer:
         parts = [number_names(part, index, self.symbols.names) for part in named]
         if self.features.templates:
             parts.append(intern_rows(rules, everything, self.features.templates, index))
-        return beside(parts)
+        return merge_rows(parts)
 
     @staticmethod
     def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
@@ -235,7 +235,7 @@ def edge_rows(
     """What fires on each rule application, numbered by ``index``."""
     parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
     none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    return beside(parts or [none])
+    return merge_rows(parts or [none])
 
 
 class Replay:

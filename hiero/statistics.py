@@ -16,11 +16,11 @@ try:
 except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-# The stages of a search, and what their times are called: the total has the name of the longest of them.
+# The stages of a search, and the names under which their times are reported.
 STAGES = {
     "features": "features_cpu_s",
     "parse": "parse_cpu_s",
-    "search": "lm_search_cpu_s",
+    "cube": "cube_cpu_s",
     "kbest": "kbest_cpu_s",
 }
 
@@ -66,7 +66,7 @@ class Statistics:
             "words": self.words,
             "failed": self.failed,
             "mean_score": self.mean_score,
-            "search_cpu_s": sum(self.seconds[stage] for stage in STAGES),
+            "decode_cpu_s": sum(self.seconds[stage] for stage in STAGES),
             **{name: self.seconds[stage] for stage, name in STAGES.items()},
             "load_s": self.seconds["load"],
             "extract_s": self.seconds["extract"],

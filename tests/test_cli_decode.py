@@ -145,7 +145,7 @@ def test_forests_statistics_and_derivations(small: list[str], tmp_path: Path) ->
     assert best["derivation"][0]["source"] == [0, 7]
     assert len(list(forests.iterdir())) == 1
     numbers = json.loads(stats.read_text())
-    wanted = {"sentences", "words", "mean_score", "search_cpu_s", "load_s", "extract_s", "compile_s"}
+    wanted = {"sentences", "words", "mean_score", "decode_cpu_s", "load_s", "extract_s", "compile_s"}
     assert wanted | {"pops", "nodes", "edges", "peak_rss_mb"} <= numbers.keys()
     assert numbers["mean_score"] == pytest.approx(best["score"], rel=1e-8)
 

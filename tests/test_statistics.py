@@ -13,7 +13,7 @@ def test_the_search_time_is_that_of_all_its_stages() -> None:
     for seconds, stage in enumerate([*STAGES, "load"], 1):
         statistics.seconds[stage] = float(seconds)
     numbers = statistics.as_dict()
-    assert numbers["search_cpu_s"] == 1 + 2 + 3 + 4
+    assert numbers["decode_cpu_s"] == 1 + 2 + 3 + 4
     assert [numbers[name] for name in STAGES.values()] == [1, 2, 3, 4]
 
 
