@@ -1,4 +1,4 @@
-"""Random grammars as text, and tables as naive twins want them."""
+"""Random grammars as text, and tables in the format of the naive twins."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def rule_lines(draw: st.DrawFn) -> str:
 
 
 def rules_of(table: RuleTable, symbols: Symbols) -> list[tuple[object, ...]]:
-    """A table as ``naive.grammar.read_rules`` has it, features by name, zeros left out."""
+    """A table in the format of ``naive.grammar.read_rules``, features by name, without zeros."""
     rules: Rules = table.rules
 
     def symbol(code: int) -> object:

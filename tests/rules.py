@@ -1,4 +1,4 @@
-"""Random rules for property tests, as naive twins want them and as arrays."""
+"""Random rules for property tests, as text for the naive twins and as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hiero decode`` as a user runs it: a line in, a line out; faults in one line; nothing half-written."""
+"""``hiero decode`` as a process: one line out per line in, one-line errors, no partial output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def written(path: Path, content: str | bytes) -> str:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Options that name a model of a few rules, which is loaded in no time also where nothing is compiled."""
+    """Options for a model of a few rules, which loads fast even without compilation."""
     folder = tmp_path_factory.mktemp("small")
     grammar, weights = folder / "grammar", folder / "weights"
     grammar.write_text(RULES)
@@ -54,7 +54,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["small", pytest.param("bundled", marks=pytest.mark.heavy)])
-def test_a_line_in_a_line_out(
+def test_one_line_out_per_line_in(
     model: str, small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = written(tmp_path / "in", b"\xef\xbb\xbf" + ODD.encode() + b"\xff b")
@@ -73,17 +73,17 @@ def test_a_line_in_a_line_out(
 
 
 @pytest.mark.parametrize("style", ["text", "cdec", "moses", "json"])
-def test_threads_change_nothing(style: str, small: list[str], tmp_path: Path) -> None:
+def test_output_does_not_depend_on_threads(style: str, small: list[str], tmp_path: Path) -> None:
     source = written(tmp_path / "in", TEXT)
-    assert_threads_change_nothing(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
+    assert_equal_output_with_threads(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
 
 
 @pytest.mark.heavy
-def test_threads_change_nothing_of_many_sentences(tmp_path: Path) -> None:
-    assert_threads_change_nothing(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
+def test_output_of_many_sentences_does_not_depend_on_threads(tmp_path: Path) -> None:
+    assert_equal_output_with_threads(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
 
 
-def assert_threads_change_nothing(folder: Path, *options: str) -> None:
+def assert_equal_output_with_threads(folder: Path, *options: str) -> None:
     outputs = []
     for threads in ("1", "3"):
         path = folder / f"out.{threads}"
@@ -107,7 +107,7 @@ def assert_threads_change_nothing(folder: Path, *options: str) -> None:
         ("-i", "<seg id=1 id=2> a </seg>\n", "bad:1: found"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
+def test_errors_are_one_line(
     small: list[str],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

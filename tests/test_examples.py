@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: examples in docstrings and in the README."""
+"""Examples in docstrings and in the README run as shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a bitext and an evaluation: one line, exit code 1, and nothing half-written."""
+"""Invalid input to all commands from bitext to evaluation: one line, exit code 1, no partial output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def everything() -> dict[str, bytes]:
 
 
 def refused(command: str, capfd: pytest.CaptureFixture[str]) -> str:
-    """The one line that a command says instead of doing anything."""
+    """The one-line error of a command that must not do anything."""
     before, folders = everything(), sorted(os.listdir())
     capfd.readouterr()
     assert main(command.split()) == 1
@@ -101,14 +101,14 @@ def test_files_that_do_not_match(
 
 
 @pytest.mark.parametrize("command", ["align", "index"])
-def test_a_bitext_of_nothing(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_bitext(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for name in FILES:
         Path(name).write_bytes(b"")
     message = "src: found no line, expected sentences, one a line\n"
     assert refused(COMMANDS[command], capfd) == message
 
 
-def test_blank_lines_where_they_are_welcome(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_allowed_blank_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("src").write_bytes(b"das haus\n\nein haus\n")
     Path("tgt").write_bytes(b" \nthe book\na house\n")
     for command in ("align", "prep", "lm", "eval"):
@@ -150,7 +150,7 @@ BROKEN = {
         ("score", "gold"),
     ],
 )
-def test_files_that_are_no_text(
+def test_binary_files(
     command: str, file: str, fault: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     content, message = BROKEN[fault]
@@ -197,7 +197,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x/src_words_pool.npy", b"\x93NUMPY", "x/src_words_pool.npy: found damage ("),
     ],
 )
-def test_an_index_that_is_not_what_it_was(
+def test_a_changed_index(
     use: str,
     file: str,
     content: bytes | int | None,
@@ -279,7 +279,7 @@ print(json.dumps(found), file=sys.stderr)
 
 
 def can_mount() -> bool:
-    """Whether a process may have a file system of its own here, which nobody else sees and ends with it."""
+    """Whether a process can mount a private file system here."""
     try:
         command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -288,7 +288,7 @@ def can_mount() -> bool:
 
 
 def without_room(how: str, folder: Path, commands: dict[str, str]) -> dict[str, Any]:
-    """Exit code, standard error and what is left behind of each command."""
+    """Exit code, standard error and remaining files of each command."""
     (folder / "w").write_bytes(b"EgivenFCoherent -1\n")
     (folder / "full").mkdir(exist_ok=True)
     command = [sys.executable, "-c", SCRIPT, how, str(folder / "full"), json.dumps(commands)]
@@ -328,7 +328,7 @@ def stdout(made: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("how", "reason"), [("disk", "no space left on device"), ("limit", "file too large")]
 )
-def test_no_room_for_files(name: str, how: str, reason: str, request: pytest.FixtureRequest) -> None:
+def test_full_disk(name: str, how: str, reason: str, request: pytest.FixtureRequest) -> None:
     code, said, left = request.getfixturevalue(how)[name]
     assert code == 1, said
     assert reason in said
@@ -337,7 +337,7 @@ def test_no_room_for_files(name: str, how: str, reason: str, request: pytest.Fix
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_no_room_on_standard_output(name: str, stdout: dict[str, Any]) -> None:
+def test_full_standard_output(name: str, stdout: dict[str, Any]) -> None:
     code, said, left = stdout[name]
     assert code == 1, said
     assert "no space left on device" in said

@@ -1,4 +1,4 @@
-"""The Forest object and the dynamic programs under it, against enumeration of all derivations."""
+"""The Forest object and its dynamic programs against enumeration of all derivations."""
 
 import copy
 import math
@@ -176,7 +176,7 @@ def leaves(tree):
 
 
 def goal(**options):
-    """``s0 s1`` as ``a b`` or, one worse, ``b a``; another worse, each from its own node."""
+    """Translations of ``s0 s1``: ``a b`` and, lower by one, ``b a``; then both from other nodes."""
     world = World(
         [[0], [1], [2, 3], [4]],
         [([], -1.0), ([], -0.5), ([0, 1], 0.0), ([0, 1], -1.0), ([2], 0.25)],
@@ -193,11 +193,11 @@ def goal(**options):
 
 
 def empty():
-    """A goal that nothing derives."""
+    """A goal without derivations."""
     return World([[]], [], [], [], [], [], [(0, 0)]).forest
 
 
-def test_a_derivation_to_look_at():
+def test_representation_of_a_derivation():
     first, second = goal().kbest(5)
     assert (first.text, second.text) == ("a b", "b a")
     assert str(second.tree()) == "(X (X (X b) (X a)))"
@@ -209,7 +209,7 @@ def test_a_derivation_to_look_at():
     assert "X → a | a" in second._repr_html_()
 
 
-def test_a_forest_to_look_at():
+def test_representation_of_a_forest():
     assert repr(goal()) == "<Forest: 9 words, 4 nodes, 5 edges, 2 derivations>"
     assert "<td style='text-align:left'>b a</td>" in goal()._repr_html_()
 
@@ -244,7 +244,7 @@ def test_features_of_edges():
     assert [forest.edge_features.row(edge) for edge in range(5)] == rows
 
 
-def test_nothing_to_derive():
+def test_no_derivations():
     forest = empty()
     assert not forest
     assert forest.kbest(3) == []
@@ -271,7 +271,7 @@ def test_arrays_are_read_only():
         assert not array.flags.writeable
 
 
-def test_copies_answer_alike():
+def test_copies_are_equal():
     forest = goal()
     forest.kbest(1)
     for other in (copy.deepcopy(forest), pickle.loads(pickle.dumps(forest))):
@@ -283,7 +283,7 @@ def test_copies_answer_alike():
 
 
 @given(worlds())
-def test_counts_do_not_depend_on_who_asks_first(world):
+def test_results_do_not_depend_on_the_order_of_calls(world):
     one, other = world.forest, world.forest
     one.kbest(3, unique=False)
     one.kbest(7)
@@ -328,7 +328,7 @@ def test_counting_beyond_a_float():
         ([0, 0, 1], [[-1, 0]], "a second tail but no first"),
     ],
 )
-def test_what_is_no_hypergraph(first_edge, tail, message):
+def test_invalid_hypergraphs(first_edge, tail, message):
     graph = Hypergraph(np.array(first_edge, np.int64), np.array(tail, np.int32).reshape(-1, 2))
     with pytest.raises(ValueError, match=message):
         validate(graph)

@@ -1,4 +1,4 @@
-"""Indexes: their kernels against slow twins, and what becomes of broken input."""
+"""Indexes: kernels against naive twins, and error messages for broken input."""
 
 from __future__ import annotations
 
@@ -217,8 +217,8 @@ def test_an_index_and_its_check(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert path.read_bytes() == (tmp_path / "index" / path.name).read_bytes()
 
 
-def test_several_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each counts like a bitext more: das is "the" by one of them and "house" or "book" by the other."""
+def test_two_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each counts as another bitext: das is linked to "the" in one and to "house" or "book" in the other."""
     command = make(tmp_path)
     (tmp_path / "crossed").write_text("0-1 1-0\n0-1 1-0\n", encoding="utf-8")
     assert main([*command, "-a", str(tmp_path / "crossed")]) == 0
@@ -309,7 +309,7 @@ def test_the_rest_of_a_large_array_is_checked_on_demand(
         open_index(tmp_path / "index", thorough=True)
 
 
-def test_what_is_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = make(tmp_path)
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "precious").write_text("x")
@@ -329,7 +329,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
-def test_no_room_to_write(tmp_path: Path) -> None:
+def test_full_disk(tmp_path: Path) -> None:
     command = make(tmp_path)
     process = subprocess.run(
         [sys.executable, "-c", LIMITED, "150", *command],

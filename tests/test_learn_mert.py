@@ -1,4 +1,4 @@
-"""Line search against brute force, and what MERT makes of it."""
+"""MERT: line search against brute force, and optimisation of small problems."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def whole(weight, point):
 
 
 @given(st.lists(st.tuples(quarters, quarters), min_size=1, max_size=12))
-def test_lines_inserted_in_any_order_make_the_envelope(lines):
+def test_the_envelope_does_not_depend_on_the_order_of_lines(lines):
     room = len(lines)
     slope, intercept, start = np.empty(room), np.empty(room), np.empty(room)
     label, size = np.empty(room, np.int64), np.int64(0)
@@ -42,7 +42,7 @@ def test_lines_inserted_in_any_order_make_the_envelope(lines):
 
 
 @given(st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)), min_size=1, max_size=40))
-def test_lines_that_round_still_make_an_envelope(lines):
+def test_envelopes_in_spite_of_rounding(lines):
     room = len(lines)
     slope, intercept, start = np.empty(room), np.empty(room), np.empty(room)
     label, size = np.empty(room, np.int64), np.int64(0)
@@ -121,7 +121,7 @@ def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
         assert at(near) == pytest.approx(less)
 
 
-def test_the_middle_of_the_widest():
+def test_the_middle_of_the_widest_interval():
     def row(matches):
         return [4, 4, matches, 0, 0, 0, 4, 3, 2, 1]
 
@@ -148,7 +148,7 @@ def test_the_middle_of_the_widest():
 
 @settings(max_examples=25)
 @given(lists_of(max_size=6), weights, st.integers(0, 3), st.booleans())
-def test_what_is_predicted_is_so_and_no_step_is_better(found, weight, directions, bounded):
+def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directions, bounded):
     lists = candidate_lists(found)
     bounds = [(-1.0, 1.0), (0.0, math.inf), (0.5, 0.5)] if bounded else []
     mert = MERT(features=MOVING, bounds=bounds, directions=directions, restarts=2)
@@ -170,7 +170,7 @@ def test_what_is_predicted_is_so_and_no_step_is_better(found, weight, directions
 
 
 def learnable():
-    """The best of each sentence is found where feature 0 weighs more than twice feature 1, against it."""
+    """The optimum needs a weight of feature 0 more than twice that of feature 1, with opposite sign."""
     rows = []
     for sentence in range(10):
         mine = []
@@ -183,7 +183,7 @@ def learnable():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_mert_finds_the_best_there_is(seed):
+def test_mert_finds_the_optimum(seed):
     start = np.array([-1.0, 1.0, 0.0, 0.0, 0.25])
     mert = MERT(features=[0, 1], restarts=3, directions=2)
     learnt, happened = mert.fit(learnable(), start, 1, seed)
@@ -197,7 +197,7 @@ def test_mert_finds_the_best_there_is(seed):
         assert together.fit(learnable(), start, 1, seed)[0].tolist() == learnt.tolist()
 
 
-def test_weights_keep_their_length_where_it_means_nothing():
+def test_weights_keep_their_norm():
     start = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
     learnt, happened = MERT(features=[0, 1], restarts=0).fit(learnable(), start, 1, 1)
     assert happened["moves"] > 0
@@ -318,7 +318,7 @@ def test_mert_over_forests_predicts_what_is_best(one, other, start):
     assert happened["predicted_bleu"] >= happened["start_bleu"]
 
 
-def test_what_is_left_of_edge_scores_stays():
+def test_the_fixed_part_of_edge_scores():
     world = World([[0, 1]], [([], 1.5), ([], -1.0)], [0, 1], [[0], [0]], [[0], [1]], [[], []], [(0, 1)])
     values = np.array([[1.0, 0.0], [0.5, 0.0]], np.float32)
     surface = ForestSurface(REFERENCES, 2)
@@ -332,7 +332,7 @@ def test_what_is_left_of_edge_scores_stays():
     assert len(surface) == 1
 
 
-def test_forests_that_do_not_fit():
+def test_mismatched_forests():
     surface = ForestSurface(REFERENCES, 2)
     dead = World([[], [0]], [([0], 0.0)], [-1], [], [], [], [(0, 1), (0, 1)])
     assert not surface.add(0, dead.forest, np.zeros((1, 2), np.float32))

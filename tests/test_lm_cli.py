@@ -1,4 +1,4 @@
-"""``hiero lm``: the golden files are what KenLM's own ``query`` prints."""
+"""``hiero lm``: output equals that of KenLM's ``query`` in the golden files."""
 
 from __future__ import annotations
 

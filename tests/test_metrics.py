@@ -1,4 +1,4 @@
-"""BLEU of word ids, against slow twins and against sacrebleu."""
+"""BLEU of word ids against naive twins and sacrebleu."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_statistics_of_lists_equal_their_twin(
 
 
 @given(st.lists(st.tuples(KNOWN, KNOWN, KNOWN), min_size=1, max_size=5))
-def test_corpora_score_what_sacrebleu_says(rows: list[tuple[list[int], list[int], list[int]]]) -> None:
+def test_corpus_scores_equal_sacrebleu(rows: list[tuple[list[int], list[int], list[int]]]) -> None:
     hyps, first, second = zip(*rows, strict=True)
     references = References(list(zip(first, second, strict=True)))
     stats = np.concatenate([references.statistics(s, [hyp]) for s, hyp in enumerate(hyps)])
@@ -104,7 +104,7 @@ def test_corpora_score_what_sacrebleu_says(rows: list[tuple[list[int], list[int]
 
 
 @given(st.lists(SENTENCES, min_size=1, max_size=6), st.lists(SENTENCES, min_size=1, max_size=3))
-def test_every_way_to_score_a_sentence_equals_its_twin(hyps: list[list[int]], refs: list[list[int]]) -> None:
+def test_every_sentence_score_equals_its_twin(hyps: list[list[int]], refs: list[list[int]]) -> None:
     references = References([refs])
     stats = references.statistics(0, hyps)
     for name, twin in TWINS.items():
@@ -113,7 +113,7 @@ def test_every_way_to_score_a_sentence_equals_its_twin(hyps: list[list[int]], re
         assert sentence_bleu(name)(stats[0]) == pytest.approx(wanted[:1], abs=1e-12), name
 
 
-def test_no_way_to_score_lacks_an_oracle() -> None:
+def test_every_sentence_score_has_a_twin() -> None:
     assert set(SENTENCE_BLEU) == {*TWINS, "sacrebleu"}
 
 
@@ -144,8 +144,8 @@ def test_phrasal_multiplies_with_the_shortest_reference() -> None:
 
 
 @pytest.mark.parametrize("name", BACKGROUNDS)
-def test_a_background_fades(name: str) -> None:
-    """Against the definition, with sums kept by hand."""
+def test_a_background_decays(name: str) -> None:
+    """Against the definition, with explicit sums."""
     decay, start, times, new_fades, bleu = {
         "approx": (0.9, 0, "", True, naive.plain),
         "chiang": (0.9, 0, "source", True, naive.plain),
@@ -186,7 +186,7 @@ def test_references_of_lines() -> None:
     assert references.statistics(0, []).shape == (0, 10)
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_arguments() -> None:
     with pytest.raises(ConfigError, match="unknown sentence BLEU 'lian'; did you mean 'liang'"):
         sentence_bleu("lian")
     with pytest.raises(ConfigError, match="unknown background 'chang'; did you mean 'chiang'"):

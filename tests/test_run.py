@@ -1,4 +1,4 @@
-"""``hiero run``: what is made, what is skipped and why, and what interruptions leave."""
+"""``hiero run``: stages, reasons to run or skip them, and interruptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def experiment(tmp_path: Path) -> Experiment:
     return Experiment(tmp_path / "exp")
 
 
-def test_all_that_a_configuration_names_is_made(
+def test_all_stages_of_a_configuration(
     experiment: Experiment, capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert experiment.run("-j", "2") == 0
@@ -74,7 +74,7 @@ def test_the_manifest(experiment: Experiment, capfd: Capture) -> None:
     assert events[0]["event"] == "run"
 
 
-def test_nothing_is_done_twice(experiment: Experiment, capfd: Capture) -> None:
+def test_complete_stages_are_skipped(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.stages_run(capfd) == STAGES
     times = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*.output")}
     assert experiment.stages_run(capfd, "-j", "2") == []
@@ -124,7 +124,7 @@ AFTER_MODEL = ["decode:dev", "decode:test"]
         (lambda e: (e.out / "manifest.json").unlink() or (e.out / "lock").unlink(), None),
     ],
 )
-def test_what_depends_on_a_change_is_done_again_and_nothing_else(
+def test_only_stages_that_depend_on_a_change_run_again(
     experiment: Experiment, capfd: Capture, change: Callable[[Experiment], None], expected: list[str] | None
 ) -> None:
     assert experiment.run("-q") == 0
@@ -142,7 +142,7 @@ def test_what_depends_on_a_change_is_done_again_and_nothing_else(
     assert experiment.artefacts() == made
 
 
-def test_a_change_goes_as_far_as_it_changes_something(experiment: Experiment, capfd: Capture) -> None:
+def test_unchanged_output_ends_the_effect_of_a_change(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     # Another target side: everything but what it does not reach.
     text = FILES["train.en"].replace("house", "home")
@@ -174,7 +174,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read_again(tmp_path: 
     assert manifest.digest(path) == second
 
 
-def test_dry_runs_say_why_and_leave_nothing(experiment: Experiment, capfd: Capture) -> None:
+def test_dry_runs(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("--dry-run") == 0
     assert capfd.readouterr().out.splitlines()[0] == "align: would run (not done before)"
     assert not experiment.out.exists()
@@ -218,7 +218,7 @@ def test_two_runs_in_one_directory(experiment: Experiment, capfd: Capture) -> No
 # Who is killed closes no files.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if killed before each of the moments at which something gets its name."""
+    """Simulated kills before each rename of a file."""
     assert experiment.run("-q") == 0
     whole, whole_out = experiment.artefacts(), experiment.out
     names = {name: getattr(os, name) for name in ("replace", "rename")}
@@ -246,14 +246,14 @@ def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.Monkey
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Simulates SIGKILL: it is never caught."""
 
 
 # ---- other ways to say what is to be made
 
 
 @pytest.mark.parametrize("write", ["whole", "per_sentence"])
-def test_rules_that_are_written_are_those_that_are_not(
+def test_written_rules_equal_rules_extracted_while_decoding(
     experiment: Experiment, capfd: Capture, write: str
 ) -> None:
     assert experiment.run("-q") == 0
@@ -275,7 +275,7 @@ def test_rules_that_are_written_are_those_that_are_not(
     assert experiment.stages_run(capfd) == []
 
 
-def test_lists_of_translations_and_models_that_are_there(experiment: Experiment, capfd: Capture) -> None:
+def test_kbest_lists_and_existing_models(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     first, made = experiment.artefacts()["dev.eval.txt"], experiment.out
     experiment.out = experiment.folder / "second"
@@ -294,7 +294,7 @@ def test_lists_of_translations_and_models_that_are_there(experiment: Experiment,
     assert experiment.artefacts()["dev.eval.txt"] == first
 
 
-def test_an_alignment_of_ones_own(experiment: Experiment, capfd: Capture) -> None:
+def test_a_given_alignment(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     outputs, alignment = experiment.artefacts()["dev.output"], experiment.folder / "own.gz"
     alignment.write_bytes(experiment.artefacts()["train.align.gz"])
@@ -355,6 +355,6 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
 
 @pytest.mark.heavy
 def test_killed_at_random_moments(experiment: Experiment) -> None:
-    """benchmarks/kills.py does so twenty times with the demo."""
+    """benchmarks/kills.py does this twenty times with the demo."""
     kills = trial(experiment.path, experiment.folder, 4, seed=1)
     assert kills.total() == 4
