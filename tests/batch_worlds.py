@@ -63,7 +63,7 @@ def example(sentence: int, found: Sequence[Candidate]) -> Example:
         np.array([word for words, _, _ in found for word in words], np.int32),
     )
     statistics = np.array([stats for _, _, stats in found], np.int64)
-    # Told of the sentence: its number, for want of anything better; a single reference is the shortest.
+    # The number stands for the words of the sentence; a single reference is the shortest.
     return Example(
         sentence, sentence + 1, Candidates(*map(read_only, arrays)), read_only(statistics), statistics[0, 1]
     )

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, settings
 PROJECT = Path(__file__).parents[1]
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 MAX_INTERPRETED_EXAMPLES = 15
-# For tests that want any German-English model: the one in the package, but where nothing
-# is compiled, in which it takes a quarter of a minute to load, a small one.
+# For tests that need any German-English model: the bundled one, or, where nothing
+# is compiled and it takes a quarter of a minute to load, a small one.
 MODEL = PROJECT / "tests" / "golden" / "reordering" / "config.yaml" if INTERPRETED else None
 
 # Compiling breaks any deadline.

@@ -14,7 +14,7 @@ from hiero.tune.example import Example
 from tests.naive.learn import Sparse
 
 FEATURES = 8
-# Quarters, so that sums are exact in any order, and ties are ties.
+# Quarters, so that sums are exact in any order and ties occur.
 QUARTERS = st.integers(-8, 8).map(lambda quarters: quarters / 4)
 ROWS = st.dictionaries(st.integers(0, FEATURES - 1), QUARTERS.filter(bool), max_size=6)
 WEIGHTS = st.lists(QUARTERS, min_size=FEATURES, max_size=FEATURES)

@@ -36,7 +36,7 @@ def arpa_texts(draw: st.DrawFn, min_order: int = 1, closed: bool = False) -> str
 def _lines(draw: st.DrawFn, sections: list[list[tuple[str, ...]]]) -> Iterator[str]:
     end = draw(st.sampled_from(["\n", "\r\n"]))
     gap = draw(st.sampled_from(["", end, end + end]))
-    # A back-off above one is fine; a probability above one, after backing off, has no sign to spare.
+    # Back-offs may be above one; a probability above one, after backing off, cannot be stored.
     highest, backoffs = draw(st.sampled_from([(0.0, ["\t-0.5"]), (-1.0, ["\t0.125"])]))
     backoffs = ["", "\t0", "\t-0", "\t-0.25", *backoffs]
     yield gap + draw(st.sampled_from(["", "# a comment" + end])) + "\\data\\" + end

@@ -9,7 +9,7 @@ from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, read_only
 from tests.naive.features import Rule, Symbol, code
 
-# Words that have been mistaken for something else, and some that are only words.
+# Words that look like syntax, and ordinary words.
 NASTY = [
     "a",
     "b",

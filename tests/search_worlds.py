@@ -50,7 +50,7 @@ def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
     src = draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=0 if labels else 1, max_size=2))
     tgt = draw(st.lists(st.sampled_from([*TARGET_WORDS, UNSEEN]), max_size=3))
     places = sorted(draw(st.integers(0, len(src))) for _ in labels)
-    # From the last on, so that the places of the others stay what they are.
+    # From the last, so that the positions of the others do not change.
     for index, label, place in reversed(list(zip((1, 2), labels, places, strict=False))):
         src.insert(place, f"[{label},{index}]")
         tgt.insert(draw(st.integers(0, len(tgt))), f"[{label},{index}]")
@@ -83,7 +83,7 @@ def arpa_texts(draw: st.DrawFn, max_order: int = 4, words: tuple[str, ...] = ("u
     """An ARPA file that KenLM can read too: of order 2 or more, with every context listed."""
     order = draw(st.integers(2, max_order))
     vocabulary = ["<s>", "</s>", *words, *draw(st.sampled_from([[], ["<unk>"]]))]
-    # Scores above zero, after backing off, have no sign to spare.
+    # Scores above zero, after backing off, cannot be stored.
     highest, backoffs = draw(st.sampled_from([(0, ["", "\t0", "\t-0.25", "\t-0.5"]), (-1, ["", "\t0.125"])]))
     probs = st.integers(-24, 0).map(lambda number: number / 8 + highest)
     sections: list[list[tuple[str, ...]]] = [[(word,) for word in vocabulary]]
@@ -200,7 +200,7 @@ def enumerated(system: System) -> list[tuple[float, naive.Derivation]]:
     return sorted(scored, key=lambda pair: -pair[0])
 
 
-# ---- what the package found, as the twins would say it
+# ---- results of the package in the format of the twins
 
 
 def side_texts(forest: Forest, first: np.ndarray, side: np.ndarray, rule: int) -> tuple[str, ...]:

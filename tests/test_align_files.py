@@ -21,7 +21,7 @@ from hiero.symbols import table_entry
 from tests.naive import align as naive
 from tests.test_align_symmetrize import alignment, lines_of
 
-# Tokens and what separates them, and what some programs take for a separator or for the end of a line.
+# Tokens, separators, and characters that some programs take for separators or line ends.
 ALPHABET = ["a", "b", " ", "\t", "\n", "\r", "\r\n", "\u2028", "\u00a0", "\u0085", "\f", "\v", "|||", "[X,1]"]
 TEXTS = st.lists(st.sampled_from(ALPHABET), max_size=30).map(lambda parts: "".join(parts))
 

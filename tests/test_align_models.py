@@ -200,7 +200,7 @@ def test_links_of_the_hmm(world: World) -> None:
 @given(worlds())
 def test_jump_weights(world: World) -> None:
     counts, _, jumps = expect_hmm(world, False)
-    # What the E-step found, which its own test checks: here small numbers are divided by each other.
+    # From the counts of the E-step, which has its own test: small numbers are divided by each other.
     jump = {(d, k): float(jumps[d, k]) for d in range(2) for k in range(NUM_JUMPS) if jumps[d, k] > 0}
     left = {}
     for direction in range(2):

@@ -61,7 +61,7 @@ LAYERS = (
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
-# What kernels may lean on beside hiero itself: numbers, and nothing that opens, prints or remembers.
+# Modules that kernels may import besides hiero: without input, output or state.
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
 MAX_EXPORTS = 12
@@ -257,7 +257,7 @@ print(len(names), compile_timer.seconds)
 
 def test_importing_the_package_compiles_nothing(tmp_path: Path) -> None:
     """With an empty cache, so that any use of machine code would compile it."""
-    # The package that is tested here is the one to look at there, installed or not.
+    # The subprocess must import the package under test, installed or not.
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
     probe = subprocess.run(
         [sys.executable, "-c", PROBE],

@@ -95,7 +95,7 @@ def test_bins_partition_the_line(begin: list[float], value: float) -> None:
     assert value < ends[fired] or fired == len(begin) - 1
 
 
-# ---- what values are
+# ---- values
 
 
 def test_conversion_from_logarithms() -> None:
@@ -246,7 +246,7 @@ def test_score_is_the_dot_product(files: Path) -> None:
         own_rules = derivation.features.get("PassThrough", 0) + derivation.features.get("Glue", 0) + 1
         assert (
             bins_fired == (derivation.rules >= 0).sum() - own_rules
-        )  # neither glue nor words that pass have any
+        )  # glue and pass-through rules have none
 
 
 def test_all_ways_to_load_bins_are_equal(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -390,7 +390,7 @@ def test_weights_of_bins_that_are_not_in_use(files: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "weights",
     [
-        {"P_bin2_0.1": 1.0, "P_bin9_0.7": 1.0},  # of bins there were before, carried along
+        {"P_bin2_0.1": 1.0, "P_bin9_0.7": 1.0},  # the second from other bins, kept
         {"P_bin2_0.1": 0.0, "P_bin9_0.7": 0.0},
         {"P_bin2_0.1": 1.0, "Mine_bin1_4": 1.0, "Q_bin_3": 1.0},
     ],

@@ -19,7 +19,7 @@ from tests.tune_worlds import Tuning
 
 Capture = pytest.CaptureFixture[str]
 
-# Figure 4 of Clark, Dyer and Lavie (2014): "he says" shall win over "she said" and "big lion" over "small
+# Figure 4 of Clark, Dyer and Lavie (2014): "he says" must win over "she said" and "big lion" over "small
 # kitten", though the feature falls in one case and rises in the other.
 FIGURE_4 = [
     *("[X] ||| er ||| she ||| H=2", "[X] ||| er ||| he ||| H=1"),

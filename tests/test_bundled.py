@@ -37,7 +37,7 @@ def made() -> dict[str, str]:
 
 def test_the_script_reproduces_the_files(made: dict[str, str]) -> None:
     assert sorted([*made, *TRAINED.values()]) == bundled.names()
-    # Compared unpacked: the bytes of a gzip stream differ between zlib and its faster rivals.
+    # Compared unpacked: the bytes of a gzip stream depend on the zlib implementation.
     assert [name for name, text in made.items() if read(name) != text] == []
 
 

@@ -79,7 +79,7 @@ def test_decoding_uses_the_vector_of_a_learner(model: Model) -> None:
     assert forest.viterbi().score == 0
     found = candidates(forest, 10, vector.index)
     vector.grow()
-    # Against a list of weights by name: the numbers of a vector are not to be taken on trust.
+    # Compared with weights by name, to check the numbers of the vector.
     generator = np.random.default_rng(7)
     vector.value[: len(vector)] = generator.normal(size=len(vector))
     other.weights_changed()

@@ -17,7 +17,7 @@ from hiero import bundled
 from hiero.cli.main import main
 from tests.conftest import INTERPRETED
 
-# A long line: as long as takes a moment where kernels are interpreted.
+# Shorter where kernels are interpreted.
 ODD = "das haus\n\n[X,1] ||| \x00 a\n\u2028 x\n" + "wort " * (20 if INTERPRETED else 500) + "\n"
 RULES = """\
 [X] ||| das ||| the ||| p=0.5 ||| 0-0

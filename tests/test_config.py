@@ -82,7 +82,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert config.data["dev"].source == str(folder / "dev.de")
     assert config.data["test"].translations == [str(folder / "test.en"), str(folder / "test.other.en")]
     assert config.eval.against == {"a": {"dev": [str(folder / "x"), str(tmp_path / "y")]}}
-    # This word is no path.
+    # This word is not a path.
     assert config.lm[0].estimate == config.grammar[0].index == "train"
     assert config.eval.seed == 3
 

@@ -64,7 +64,7 @@ def test_pass_through() -> None:
 
 
 def test_words_in_matching_rules_are_known() -> None:
-    # "hat" and "gesehen" do not stand as the rule wants them.
+    # "hat" and "gesehen" are not in the positions of the rule.
     oov = model_of(pass_through="oov")
     assert translations(oov, "gesehen hat") == ["gesehen hat"]
     assert translations(oov, "hat das gesehen") == ["saw the", "saw that"]
@@ -190,7 +190,7 @@ def test_no_rules_at_all() -> None:
     assert not model_of([], pass_through="none").parse("das haus")
 
 
-# ---- nothing to find
+# ---- no derivation
 
 
 @pytest.mark.parametrize("sentence", ["", "   ", "x", "das x", '<seg id="1"></seg>'])

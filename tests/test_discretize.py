@@ -117,7 +117,7 @@ def test_statistics_of_bins(numbers: list[float], bits: int) -> None:
         assert bins.rules[j] == len(inside) > 0
         assert bins.values[j] == len(set(inside))
         assert (bins.low[j], bins.high[j]) == (min(inside), max(inside))
-    # Whatever there may be: what was never seen is in an outer bin, or in that of the value below.
+    # Unseen values are in an outer bin, or in that of the next smaller value.
     assert places(bins, [-1e30, 1e30]) == [0, len(bins) - 1]
 
 

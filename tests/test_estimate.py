@@ -250,7 +250,7 @@ def test_models_equal_the_definition(
     for ngram, numbers in expected.items():
         assert found[ngram] == pytest.approx(numbers, abs=1e-5), ngram
     for context in [(), ("a",), ("<s>",), ("a", "b"), ("<s>", "c"), ("b", "a", "c")]:
-        # A context in which all that followed was pruned and a word that was never seen have no entry.
+        # Contexts whose n-grams were all pruned and unknown words have no entry.
         assert naive.sum_of_probabilities(found, context) == pytest.approx(1, abs=1e-4)
 
 

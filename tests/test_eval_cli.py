@@ -191,7 +191,7 @@ def test_seeds(files: dict[str, Path], capfd: pytest.CaptureFixture[str]) -> Non
     assert intervals[0] != intervals[1]
 
 
-# ---- what is read
+# ---- input
 
 
 KBEST = [
@@ -216,7 +216,7 @@ def test_input_formats(tmp_path: Path) -> None:
         {"translations": [{"text": ""}]},
     ]
     assert read([json.dumps(record) for record in records], 2) == ["a b", ""]
-    # Ids in any order, if they are numbers; names stay as they come.
+    # Numeric ids may be in any order; names keep their order.
     assert read(["5 ||| e ||| F=1 ||| 1", "4 ||| d ||| F=1 ||| 1"], 2) == ["d", "e"]
     assert read(["y ||| e ||| F=1 ||| 1", "", "x ||| d ||| F=1 ||| 1"], 2) == ["e", "d"]
     (tmp_path / "hyp.gz").write_bytes(gzip.compress("\ufeffä\r\nb".encode()))

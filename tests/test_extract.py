@@ -61,7 +61,7 @@ def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
         for number, sentence in enumerate(world.bitext.src):
             expected = naive.extract(world.bitext, sentence, world.limits, number, links_too)
             assert_same(extracted(source, sentence, number), expected)
-        # What was left out of one sentence is there for others.
+        # A rule left out for one sentence is there for others.
         last = world.sentences[-1]
         assert_same(extracted(source, last), naive.extract(world.bitext, last, world.limits))
 
@@ -139,7 +139,7 @@ def test_numbers_round_trip(values: list[float]) -> None:
     line = text.lines(rules).decode()
     assert line.startswith("[X] ||| a ||| a ||| EgivenFCoherent=")
     found = split_line(line)[2]
-    # What is smaller than any sum of logarithms of counts may be written as 0.
+    # Numbers smaller than any sum of logarithms of counts may be written as 0.
     assert [np.float32(value) for value in found] == [value if value >= 1e-20 else 0 for value in values]
     spelt = [pair.split("=")[1] for pair in line.split(" ||| ")[3].split()]
     assert all(len(number) <= len(f"{value:.9g}") + 1 for number, value in zip(spelt, values, strict=True))
@@ -234,7 +234,7 @@ def test_rules_cached_by_an_earlier_run(tmp_path: Path) -> None:
 
     assert again() == first
     assert len(list((tmp_path / "store").rglob("*.rules"))) == 1
-    file.write_bytes(written[:-1])  # an accident
+    file.write_bytes(written[:-1])  # truncated
     assert again() == first
     assert file.read_bytes() == written
     other = ExtractConfig(store=str(tmp_path / "store"), max_gaps=0)

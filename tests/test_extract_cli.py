@@ -216,7 +216,7 @@ def test_errors_are_one_line(
     assert sorted(os.listdir()) == ["bad", "cut.gz", "folder", "good"]
 
 
-# ---- what is kept from one time to the next
+# ---- cached rules
 
 
 def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,17 +239,17 @@ def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.Ca
     (first, second), contents_before = files(), contents(kept)
     assert with_store() == plain
     assert contents(kept) == contents_before
-    # They are not merely written: swap them, and the grammars are swapped.
+    # The cache is read: if its files are swapped, the grammars are, too.
     swapped = second.read_bytes(), first.read_bytes()
     first.write_bytes(swapped[0])
     second.write_bytes(swapped[1])
     assert with_store() == plain[::-1] != plain
-    # Broken ones are made again.
+    # Damaged files are made again.
     first.write_bytes(swapped[1][:-3])
     second.write_bytes(b"")
     assert with_store() == plain
     assert contents(kept) == contents_before
-    # Other settings, other files; what the label of gaps is does not matter to them.
+    # Other settings have other files, except for the label of gaps.
     for number, options in enumerate(
         [("--max-gaps", 0), ("--max-span", 1), ("--max-symbols", 1), ("--samples", 1)], 2
     ):
@@ -262,7 +262,7 @@ def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.Ca
     make_index(tmp_path, without_link="1-1")
     assert with_store() == grammars() != plain
     assert len(files()) == 12
-    # A sentence that is left out is part of what rules depend on, too.
+    # Rules also depend on the sentence that is left out.
     source.write_text(SRC)
     assert with_store("--leave-one-out") == grammars("--leave-one-out") != with_store()
 
@@ -396,7 +396,7 @@ def test_an_index_in_a_configuration(index: Path, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(text.replace("max_gaps: 0", "max_gaps: 0, max_symbols: 1"))
     assert translated("das alte buch") == "the old book"
     assert len(kept()) == 3
-    # What is kept is read, as long as the settings are those that it was made with.
+    # Cached rules are read as long as the settings are the same.
     book.write_bytes(house.read_bytes())
     assert translated("das alte buch") == "the old book"
     (tmp_path / "c.yaml").write_text(text)
@@ -439,7 +439,7 @@ def test_rare_rules_may_be_left_out(index: Path, tmp_path: Path, capsys: pytest.
     assert two == at_least(2)
     assert three == at_least(3)
     assert len(three) < len(two) < len(one)
-    # Kept rules are kept apart.
+    # Their cached rules are separate.
     (tmp_path / "in").write_text("das alte haus\n")
     sizes = []
     for count in (1, 2, 1, 2):

@@ -64,7 +64,7 @@ LINES_DIFFER = "found the end of the file, expected a line, as there are"
 @pytest.mark.parametrize(
     ("command", "file", "content", "message"),
     [
-        # One side is longer than the other, or is not there at all.
+        # One side is longer than the other, or missing.
         ("align", "tgt", b"the house\n", f"tgt:2: {LINES_DIFFER} 3 in src (line n of one file must be"),
         ("align", "tgt", FILES["tgt"] + b"\n", f"src:4: {LINES_DIFFER} 4 in tgt"),
         ("align", "src", b"", f"src:1: {LINES_DIFFER} 3 in tgt"),
@@ -79,10 +79,10 @@ LINES_DIFFER = "found the end of the file, expected a line, as there are"
         ("eval", "src", b"", "src: found 0 lines, expected 3, as many as tgt has"),
         ("eval", "tgt", b"", "tgt: found no lines, expected references"),
         ("lm", "src", b"", "src: found an empty file, expected text"),
-        # A blank line: fine for prep, align, lm and eval, but an index is of pairs.
+        # A blank line: allowed in prep, align, lm and eval, but not in an index.
         ("index", "src", b"das haus\n\nein haus\n", "src:2: found an empty line, expected 1 to 32000 words"),
         ("index", "tgt", b"the house\nthe book\n \t\n", "tgt:3: found an empty line, expected 1 to 32000"),
-        # Alignments that belong to another bitext.
+        # Alignments of another bitext.
         ("index", "align", b"0-0\n0-0 2-1\n0-0\n", "align:2: found link 2-1, expected positions in 2 source"),
         ("index", "align", b"0-0\n0-0\n0-0 1-2\n", "align:3: found link 1-2, expected positions in 2 source"),
         ("index", "align", b"0-0\n\n1-9999999999\n", "align:3: found '1-9999999999', expected i-j"),
@@ -158,7 +158,7 @@ def test_binary_files(
     assert re.match(f"{file}:{message}", refused(COMMANDS[command], capfd))
 
 
-# ---- an index, after it was made
+# ---- damaged indexes
 
 USES = {
     "extract": "extract -x x -i in -o g",
@@ -218,13 +218,13 @@ def test_a_changed_index(
         path.write_bytes(content)
     said = refused(USES[use], capfd)
     if file == "x/meta.json" and use == "decode":
-        message = "x"  # without it, nobody knows that this should be an index
+        message = "x"  # without it, the directory is not recognised as an index
     assert said.startswith(message)
 
 
-# ---- no room
+# ---- full disks
 
-# By what has no room: a file system that is full, a limit on the size of files, or standard output.
+# By the kind of failure: a full file system, a limit on the size of files, or standard output.
 FULL = {
     "align": "align -q -s ../src -t ../tgt -o out",
     "align, compressed": "align -q -s ../src -t ../tgt -o out.gz --forward fwd --reverse rev",
@@ -250,10 +250,10 @@ PRINTED = {
     "eval": "eval ../src -r ../tgt --trials 10",
     "decode": "decode -q -g ../x -w ../w -i ../in",
 }
-# Runs commands where there is no room, and writes on standard error what became of each.
+# Runs commands without free space, and writes the result of each on standard error.
 SCRIPT = """
 import contextlib, io, json, os, resource, shutil, signal, sys, tempfile
-tempfile.gettempdir()  # tries to write where it has not been asked before
+tempfile.gettempdir()  # tries to write on its first call
 how, full, commands = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 os.chdir(full)
 if how == "limit":
@@ -295,7 +295,7 @@ def without_room(how: str, folder: Path, commands: dict[str, str]) -> dict[str, 
     if how == "disk":
         mount = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
         command = ["unshare", "-rm", "sh", "-c", mount, "sh", str(folder / "full"), *command]
-    # Nothing is compiled: the cache of machine code would need room as well.
+    # Without compilation, whose cache would need space as well.
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
     process = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert process.returncode == 0, process.stderr

@@ -54,7 +54,7 @@ def test_inside_outside_and_counts(world):
     forest, nodes, edges = world.forest, world.nodes, world.edges
     for v in range(len(nodes)):
         assert forest.inside()[v] == pytest.approx(logarithm(naive.inside(nodes, edges, v)))
-        if naive.inside(nodes, edges, v):  # else the twin would divide by zero, and nothing depends on it
+        if naive.inside(nodes, edges, v):  # else the twin would divide by zero
             assert forest.outside()[v] == pytest.approx(logarithm(naive.outside(nodes, edges, v)))
     assert forest.num_derivations == len(enumerated(world))
     assert bool(forest) == bool(enumerated(world))
@@ -138,7 +138,7 @@ def test_samples_follow_the_posterior(world, seed):
         frequency[tuple(d.edges.tolist())] += 1
         assert d.score == sum(world.edges[edge][1] for edge in d.edges.tolist())
     statistic = sum((frequency[d] - count * p) ** 2 / (count * p) for d, p in expected.items())
-    # Six standard deviations above the mean of chi-square: never by chance in the life of this test.
+    # Six standard deviations above the mean of chi-square.
     freedom = len(expected) - 1
     assert statistic <= freedom + 6 * math.sqrt(2 * freedom) + 30
 
@@ -300,7 +300,7 @@ def test_log_add():
 
 
 def test_counting_beyond_a_float():
-    # 2 ** 1100 derivations, beside a node that nothing derives.
+    # 2 ** 1100 derivations, and a node without derivations.
     world = World([], [], [], [], [], [], [])
     world.nodes.append([])
     world.spans.append((0, 0))

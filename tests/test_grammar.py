@@ -143,14 +143,14 @@ def test_matching_rules_equal_those_of_the_twin(tmp_path_factory, lines, words, 
     symbols = Symbols()
     grammar = build_grammar([parse_cdec(lines, symbols)])
     path = tmp_path_factory.mktemp("c") / "g"
-    # Before the sentence is known, so that the directory has no ids for words that no rule has.
+    # Before the sentence is interned, so that the directory has no ids for words without rules.
     write_compiled(path, grammar, symbols)
     text = " ".join(words)
     whole = StaticGrammar(grammar, limit)
     expected = matching(whole.all_rules(), symbols, [w.encode() for w in words], limit)
     assert rules_of(whole.rules_for(sentence(symbols, text), {}), symbols) == expected
 
-    # Another process has other ids: those of words are given in another order, some not at all.
+    # Another process has other ids: words are interned in another order, some not at all.
     others = Symbols()
     others.names.intern_all([b"zzz"])
     mapped = open_grammar(path, others, limit)

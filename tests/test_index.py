@@ -31,7 +31,7 @@ from tests.naive import extract as naive
 texts = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=9), min_size=1, max_size=8).map(
     lambda sentences: [word for words in sentences for word in [*words, 0]]
 )
-# Long repeats, which take several rounds of sorting, and groups that are too large for sorting by insertion.
+# Long repeats, which need several rounds of sorting, and groups too large for insertion sort.
 repetitive = st.tuples(texts, st.integers(1, 25)).map(lambda pair: pair[0] * pair[1])
 
 
@@ -153,7 +153,7 @@ def test_collocations(world: World) -> None:
         assert found == {pattern: matches for pattern, matches in finder.listed.items() if matches}
 
 
-# ---- what can be wrong
+# ---- errors
 
 
 BITEXT = naive.Bitext(
@@ -210,7 +210,7 @@ def test_an_index_and_its_check(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "index is complete" in captured.err
     assert main(["index", "--check", str(tmp_path / "index")]) == 0
     assert "2 sentence pairs, 5 and 4 words, alignments: 1; as it was made" in capsys.readouterr().err
-    # Made again, it is the same, byte by byte.
+    # A second run gives the same bytes.
     shutil.copytree(tmp_path / "index", tmp_path / "copy")
     assert main(make(tmp_path)) == 0
     for path in (tmp_path / "copy").iterdir():
@@ -234,9 +234,9 @@ def test_two_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         values = dict(pair.split("=") for pair in features.split())
         if src == "das":
             counts[tgt] = tuple(round(10 ** float(values[name]) - 1) for name in ("SampleCountF", "CountEF"))
-    # Seen four times in all: twice in each of two alignments.
+    # Four occurrences: two in each of two alignments.
     assert counts == {"the": (4, 2), "house": (4, 1), "book": (4, 1)}
-    # A second alignment of another bitext is as wrong as a first one.
+    # A second alignment of another bitext is an error, too.
     (tmp_path / "crossed").write_text("0-1 1-0\n", encoding="utf-8")
     capsys.readouterr()
     assert main([*command, "-a", str(tmp_path / "crossed")]) == 1
@@ -335,7 +335,7 @@ def test_full_disk(tmp_path: Path) -> None:
         [sys.executable, "-c", LIMITED, "150", *command],
         capture_output=True,
         text=True,
-        # Nothing is compiled: the cache of machine code would be subject to the limit as well.
+        # Without compilation, whose cache would be subject to the limit as well.
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"},
         check=False,
     )

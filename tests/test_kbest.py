@@ -94,7 +94,7 @@ def chain(length, choices=2):
 
 
 def test_deep_chains_need_no_recursion():
-    length = 1100  # more than Python would go down into
+    length = 1100  # more than Python's recursion limit
     forest = chain(length).forest
     found = forest.kbest(50)
     assert len({d.text for d in found}) == 50

@@ -96,7 +96,7 @@ def test_learning_equals_the_twin(
             naive.shift(total, slope, 1.0)
         eager.step({feature: value for feature, value in total.items() if abs(value) > 1e-10})
     learner.end_epoch(weight)
-    # A gradient is rounded where it is summed in another order; AdaGrad's first step does not care.
+    # Sums in another order differ by rounding, to which AdaGrad's first step is not sensitive.
     np.testing.assert_allclose(weight, as_vector(eager.weight), rtol=0, atol=1e-8)
     assert lost == pytest.approx(twin_lost, abs=1e-6)
 
@@ -197,7 +197,7 @@ def test_a_restored_learner_continues_identically() -> None:
         epoch(straight, weight)
     epoch(first, broken)
     kept = first.state()
-    first.learn([example(TOY_ROWS)], broken.copy())  # what is kept does not change any more
+    first.learn([example(TOY_ROWS)], broken.copy())  # the saved state must not change
     second = AdaGradLearner(l1=0.01)
     second.restore(kept)
     epoch(second, broken)

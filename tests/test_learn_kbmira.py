@@ -27,7 +27,7 @@ def orders(count, iteration, seed, epochs):
 @settings(max_examples=40)
 @given(lists_of(), weights, st.sampled_from([0.01, 1.0]), st.sampled_from(["oracle", "model"]), st.booleans())
 def test_averages_equal_those_of_the_twin(found, start, aggressiveness, chosen, shuffle):
-    # Not quarters: hope and fear must not hang on rounding where two are equal but for the order of a sum.
+    # Not quarters, so that hope and fear do not depend on rounding in ties.
     start = start + np.array([0.013, 0.0171, -0.0123, 0.0197, 0.0089, -0.0149])
     lists, merged = candidate_lists(found), list(naive.merged(found).values())
     visits = list(orders(len(merged), 2, 5, 4)) if shuffle else [list(range(len(merged)))] * 4
@@ -77,7 +77,7 @@ def test_nothing_to_learn():
     for lists in (CandidateLists(), candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])):
         learnt, _ = KBMIRA(epochs=3).fit(lists, before, 1, 1)
         assert learnt.tolist() == before.tolist()
-    # Other words for the same features: nothing can tell them apart.
+    # Different words with equal features.
     worse = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
     lists = candidate_lists([(0, [((0,), {0: 1.0}, worse), ((1,), {0: 1.0}, stats)])])
     learnt, happened = KBMIRA(epochs=3).fit(lists, before, 1, 1)

@@ -90,7 +90,7 @@ def test_best_step_within_bounds(found, weight, point, direction, low, width):
     step, bleu = best_step(envelopes, low, low + width, 1e6)
     middle, best = naive.best_step(as_lists(envelopes), low, low + width)
     assert bleu == pytest.approx(best)
-    # Where other statistics give the same BLEU but for rounding, the two need not choose the same interval.
+    # Intervals may differ if their BLEU differs only by rounding.
     assert low <= step <= low + width
     assert naive.bleu_at(as_lists(envelopes), step) == pytest.approx(best)
     if not naive.has_near_ties(as_lists(envelopes), low, low + width):
@@ -103,7 +103,7 @@ def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
     envelopes = ListSurface(lists, np.array(MOVING), weight).envelopes(point, direction)
     step, bleu = best_step(envelopes, -np.inf, np.inf, 1e6)
     ends = sorted({start for lines in as_lists(envelopes) for start, _ in lines} - {-math.inf})
-    # One point between each two changes, and one on either side: BLEU is constant in between.
+    # One point in each interval, in which BLEU is constant.
     tried = [(x + y) / 2 for x, y in itertools.pairwise(ends)]
     tried += [ends[0] - 1, ends[-1] + 1] if ends else [0.0]
 
@@ -115,7 +115,7 @@ def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
     if ends:
         outside = 0.2 * (1 + max(map(abs, ends)))
         assert ends[0] - outside < step < ends[-1] + outside
-        # Farther out is not looked at, but what is between is none the worse for it.
+        # Points beyond the limit are ignored; inside, the result is at least as good.
         near, less = best_step(envelopes, -np.inf, np.inf, 1.0)
         assert abs(near) <= 1.4
         assert at(near) == pytest.approx(less)
@@ -137,7 +137,7 @@ def test_the_middle_of_the_widest_interval():
     best = [(-math.inf, 0), (1, 2), (2, 1), (3, 2), (7, 1)]
     assert step(*best) == to(5)
     assert step(*best, high=3.5) == to(1.5)
-    assert step((-math.inf, 0), (1, 2), (4, 2), (6, 1), (7, 2), (10, 0)) == to(3.5)  # neighbours are one
+    assert step((-math.inf, 0), (1, 2), (4, 2), (6, 1), (7, 2), (10, 0)) == to(3.5)  # neighbours are merged
     assert step((-math.inf, 1), (5, 2)) == to(5.6)  # a little beyond
     assert step((-math.inf, 2), (5, 1)) == to(4.4)
     assert step((-math.inf, 2), (5, 1), low=-100, high=100) == to(-47.5)
@@ -157,7 +157,7 @@ def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directio
     assert learnt[fixed].tolist() == weight[fixed].tolist()
     assert happened["predicted_bleu"] >= happened["start_bleu"]
     if happened["moves"] and happened["restart"] == 0 and happened["predicted_bleu"] > happened["start_bleu"]:
-        # Not on an edge, where rounding of the twin's sums would decide.
+        # Not on a boundary, where rounding of the twin's sums would decide.
         value = naive.corpus_floor_bleu(list(naive.merged(found).values()), learnt.tolist())
         assert value == pytest.approx(happened["predicted_bleu"])
     if bounded:
@@ -274,7 +274,7 @@ def test_envelopes_of_forests_are_those_of_all_derivations(world_and_values, poi
     assert envelopes.start.tolist() == [start for start, _ in expected]
     assert envelopes.first.tolist() == [0, len(expected)]
     for row, (_, place) in zip(envelopes.statistics.tolist(), expected, strict=True):
-        # Several derivations may be on one line: any of them may stand for it.
+        # Several derivations may have the same line; any of them may be returned.
         same = [words[i] for i, line in enumerate(lines) if line == lines[place]]
         assert row in REFERENCES.statistics(0, same).tolist()
 

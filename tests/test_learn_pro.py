@@ -343,7 +343,7 @@ def test_regularization_and_interpolation():
     held = PRO(l2=0.01, pull=1e6, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert held == pytest.approx(before, abs=1e-2)
     assert free[0] > 0
-    assert free[9] == pytest.approx(0, abs=1e-3)  # met nowhere: only the ridge has a say
+    assert free[9] == pytest.approx(0, abs=1e-3)  # does not occur: only the ridge applies
     tenth = PRO(l2=0.01, interpolation=0.1, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert tenth == pytest.approx(0.1 * free + 0.9 * before)
     sparse, happened = PRO(l2=0.0, l1=3.0, pairs=FEW).fit(lists, before, 1, 1)

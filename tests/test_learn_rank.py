@@ -132,7 +132,7 @@ def test_gradients_that_cancel_are_zero() -> None:
     _, ids, _ = gradient_kernel(*args, np.int64(KINDS["logistic"]), weight, np.zeros(3))
     assert sorted(ids.tolist()) == [0, 2, 3]
 
-    # Three times 0.1 less 0.3, the steps that four translations make with each other.
+    # Three times 0.1 less 0.3, the steps of pairs of four translations.
     rows = [{0: 1.0, 1: 0.1}, {1: -0.3, 2: 1.0}, {3: 1.0}, {4: 1.0}]
     args = arrays(rows, [0.75, 0.5, 0.25, 0.0], Loss())
     _, ids, _ = gradient_kernel(*args, np.int64(KINDS["perceptron"]), np.zeros(FEATURES), np.zeros(3))
@@ -197,7 +197,7 @@ def test_sentences_without_updates_are_counted() -> None:
     assert (report.sentences, report.unpaired, report.equal, report.pairs) == (1, 1, 1, 0)
     report = learner.learn([example(rows, [[9, 8], [8, 9]])], weight)
     assert (report.sentences, report.unpaired, report.equal, report.pairs) == (1, 1, 1, 0)
-    # All different, but no lot falls on a pair that differs enough.
+    # All different, but no sampled pair differs enough.
     strict = RankLearner(pairing=Pro(threshold=0.99))
     report = strict.learn([example(rows)], weight)
     assert (report.sentences, report.unpaired, report.equal) == (1, 1, 0)

@@ -81,7 +81,7 @@ def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
         ngram_table.put(table, ngram_table.locate(table, code), code, np.float32(value), np.float32(-value))
     slots = len(table.key) // 2
     assert table.used[0] == len(keys) <= slots * ngram_table.MAX_LOAD
-    assert slots in (64, 128)  # 64 are enough for the spare room; none is wasted
+    assert slots in (64, 128)  # 64 are enough for the required load factor
     for value, key in enumerate(keys):
         slot = ngram_table.locate(table, np.uint64(key))
         assert int(table.key[2 * slot]) == key

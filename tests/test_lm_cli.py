@@ -57,7 +57,7 @@ def test_query_reads_standard_input_and_gz(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     text = (DATA / "tiny.txt").read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text[:-1])))  # no line end at the end
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text[:-1])))  # without a final newline
     assert lm("query", DATA / "tiny.arpa") == 0
     assert capfdbinary.readouterr().out.decode() == GOLD
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.replace(b"\n", b"\r\n")))

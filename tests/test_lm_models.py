@@ -40,7 +40,7 @@ def test_compiled_is_the_same_model_mapped(compiled: Path) -> None:
     alone = load_language_models([("LM", compiled)]).arrays.key
     while isinstance(alone.base, np.ndarray):
         alone = alone.base
-    assert isinstance(alone, np.memmap)  # nobody copied it
+    assert isinstance(alone, np.memmap)  # not copied
 
 
 def test_compiling_records_the_source_and_leaves_no_temporary_files(compiled: Path) -> None:
@@ -131,7 +131,7 @@ def test_word_ids_follow_the_vocabulary() -> None:
     assert ids.dtype == np.int32
     assert ids.flags.c_contiguous
     assert not ids.flags.writeable
-    assert np.shares_memory(ids, models.word_ids(words))  # nothing new, nothing done
+    assert np.shares_memory(ids, models.word_ids(words))  # nothing new
     words.intern_all(b"w%d" % i for i in range(5000))
     words.intern(b"cat")
     assert models.word_ids(words)[:, 5007].tolist() == [4, 4]

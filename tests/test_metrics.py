@@ -23,7 +23,7 @@ from hiero.metrics import (
 from hiero.symbols import Vocabulary
 from tests.naive import bleu as naive
 
-# Few words, so that n-grams repeat; a negative one is a word that no reference can have.
+# Few words, so that n-grams repeat; negative ones are in no reference.
 SENTENCES = st.lists(st.integers(-1, 3), max_size=12)
 KNOWN = st.lists(st.integers(0, 3), max_size=12)
 WORLDS = st.lists(
@@ -94,7 +94,7 @@ def test_corpus_scores_equal_sacrebleu(rows: list[tuple[list[int], list[int], li
                 force=True,
             )
             wanted = metric.corpus_score([text(hyp) for hyp in hyps], streams)
-            if smooth != "add-k":  # which adds to what it counted
+            if smooth != "add-k":  # which changes the counts
                 assert [wanted.sys_len, wanted.ref_len, *wanted.counts, *wanted.totals] == total.tolist()
             score = corpus_bleu(total, smooth, value, effective_order=effective)
             assert score * 100 == pytest.approx(wanted.score, abs=1e-9)
@@ -120,7 +120,7 @@ def test_every_sentence_score_has_a_twin() -> None:
 def test_a_perfect_translation() -> None:
     stats = References([[range(9)]]).statistics(0, [range(9)])
     scores = {name: float(score(stats)[0]) for name, score in SENTENCE_BLEU.items()}
-    # By hand: the reference counts a word more; what no match would get, the fourth root of 1/(10*9*8*7).
+    # One word is added to the reference length; without matches, the score is (1/(10*9*8*7))**0.25.
     short, worst = math.exp(1 - 10 / 9), (1 / 5040) ** 0.25
     assert scores == pytest.approx(
         dict.fromkeys(scores, 1.0)

@@ -126,7 +126,7 @@ def test_minimum_of_a_function_that_is_not_quadratic() -> None:
     valley = Valley()
     found = minimum(valley, np.array([-1.2, 1.0]), 200)
     assert found.converged
-    assert valley.looked < 1.5 * found.steps  # it remembers how far it may go
+    assert valley.looked < 1.5 * found.steps  # the radius is kept between steps
     assert found.x == pytest.approx([1.0, 1.0], abs=1e-4)
     few = minimum(Valley(), np.array([-1.2, 1.0]), 3)
     assert (few.steps, few.converged) == (3, False)

@@ -104,7 +104,7 @@ def test_names(spec: str, tmp_path: Path) -> None:
         read_run(f"sgd={tmp_path}")
 
 
-# ---- runs as they are
+# ---- directories of runs
 
 
 @pytest.fixture(scope="module")

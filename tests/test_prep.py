@@ -54,7 +54,7 @@ def pair(tmp_path: Path, src: str, tgt: str, *arguments: object) -> tuple[str, s
 def test_characters(tmp_path: Path) -> None:
     text = "Mu\u0308ller\tund\u00a0 Co \r\na\x00b\x07\u2028c\x85d\u00ad\u200be\n\ufeff\n  x  "
     assert single(tmp_path, "\ufeff" + text, "--no-tokenize") == "Müller und Co\na b c de\n\nx\n"
-    # A dot above that lower-casing leaves behind is composed again where it can be.
+    # The combining dot above left by lower-casing is composed where possible.
     assert single(tmp_path, "İX É", "--no-tokenize", "--lowercase") == "i\u0307x é\n"
 
 
@@ -213,7 +213,7 @@ def test_capitals() -> None:
     ]
     assert recase(["OBEN", "berlin", "BERLIN"]) == ["OBEN", "Berlin", "BERLIN"]
     assert recase([]) == []
-    assert recase(["ǆep"]) == ["ǅep"]  # not the capital of capitals
+    assert recase(["ǆep"]) == ["ǅep"]  # title case, not upper case
 
 
 def test_learning_capitals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +245,7 @@ def test_without_sacremoses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not (tmp_path / "out").exists()
 
 
-# ---- with it
+# ---- with sacremoses
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.reference
 EVERYTHING = os.environ.get("HIERO_REFERENCE") == "all"
 POP_LIMIT, K = 200, 100
 MAX_LOSS = 0.02  # of the mean score
-EVERY = {"m30k": 4, "ep": 10}  # sentences of which one's k-best list is looked at
+EVERY = {"m30k": 4, "ep": 10}  # the k-best list of every 4th or 10th sentence is checked
 NUM_SPARSE = 30
 TEMPLATES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical"]
 
@@ -136,7 +136,7 @@ def test_strings_in_both_lists(decoded: Decoded) -> None:
                 differing.append((number, our, their))
     assert num_shared > 0.5 * sum(map(len, decoded.ours.values()))
     assert num_same > 0.2 * num_shared
-    # One search found a better derivation than the other; none of them one that there is not.
+    # One search found a better derivation than the other; both derivations are valid.
     exact: dict[int, Exact] = {}
     for number, our, their in differing[:: 10 if EVERYTHING else 100]:
         segment = decoded.segments[number]

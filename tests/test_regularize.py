@@ -58,7 +58,7 @@ def test_value_equals_the_definition(values: list[list[float]], gamma: float | N
 @given(groups, gammas)
 def test_gradient_equals_finite_differences(values: list[list[float]], gamma: float | None) -> None:
     """Of a bin's own penalty and of those of its neighbours."""
-    # Not next to where neighbours are equal: D jumps to 1 there.
+    # Not near equal neighbours, where D jumps to 1.
     values = [[w + 0.01 * j * j for j, w in enumerate(mine)] for mine in values]
     term, weight = world(values, strength=2.0, gamma=gamma)
     close = any(abs(a - c) < 1e-3 for mine in values for a, c in zip(mine, mine[2:], strict=False))
@@ -130,7 +130,7 @@ def test_curvature_of_monotone_without_negative_eigenvalues(values: list[float],
     left, here, right = term.groups[0].tolist()
     radius = 0.5 * (weight[left] - weight[right])
     off = 0.5 * (weight[left] + weight[right]) - weight[here]
-    # Not next to equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
+    # Not near equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
     if abs(radius) > 0.05 and abs(off) > 0.01:
         back = np.linalg.pinv(OFF_AND_RADIUS)
         matrix = second_differences(term, weight)[np.ix_(term.groups[0], term.groups[0])]
@@ -210,7 +210,7 @@ def test_strong_monotone_regularization_leaves_no_violations(seed: int) -> None:
     assert value < 0.25 * straight
 
 
-# ---- as the authors' program has them
+# ---- terms of the authors' program
 
 
 def test_released_linear_also_regularizes_the_ends() -> None:

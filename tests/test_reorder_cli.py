@@ -258,7 +258,7 @@ def test_models_are_mapped(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         base: object = array
         while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
             base = base.base
-        assert isinstance(base, np.memmap)  # nobody copied it
+        assert isinstance(base, np.memmap)  # not copied
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -369,7 +369,7 @@ def test_two_models_of_a_kind_are_refused(
     assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
     error = f"found {made / 'dual'} and {made / 'primal'}, which are both classifiers, expected one of each"
     assert capsys.readouterr().err.endswith(f"features: reordering: {error} kind\n")
-    # In a run before anything is learnt.
+    # In a run, before learning.
     files = {"source": str(made / "src"), "target": str(made / "tgt"), "alignment": str(made / "align")}
     config = {
         "data": {"train": files},
@@ -410,7 +410,7 @@ def test_run_learns_a_model_and_decodes_with_it(
     out = (tmp_path / "out" / "dev.output").read_text()
     assert "reordering.model" in (tmp_path / "out" / "model.yaml").read_text()
     capsys.readouterr()
-    # Once more: nothing to do. And by hand: the same.
+    # A second run has nothing to do; single commands give the same.
     assert main(command) == 0
     assert "start" not in [
         json.loads(line)["event"] for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()[-7:]

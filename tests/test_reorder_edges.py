@@ -126,11 +126,11 @@ M, S, O = naive.MONOTONE, naive.SWAP, naive.OTHER  # noqa: E741
         ("[X] ||| das haus ||| the house ||| a=1 ||| 0-0 1-1", []),
         ("[X] ||| das [X,1] ||| the [1] ||| a=1 ||| 0-0", [M]),
         ("[X] ||| [X,1] haus ||| house [1] ||| a=1 ||| 1-0", [S]),
-        # Verb-final: the gap follows its verb, which stands behind it.
+        # Verb-final: the gap precedes its verb.
         ("[X] ||| hat [X,1] versprochen ||| has promised [1] ||| a=1 ||| 0-0 2-1", [O, S]),
         ("[X] ||| ne [X,1] pas ||| not [1] ||| a=1 ||| 0-0 2-0", [O]),
         ("[X] ||| [X,1] de [X,2] ||| [2] 's [1] ||| a=1 ||| 1-1", [S, S]),
-        ("[X] ||| [X,1] de [X,2] ||| [2] [1] ||| a=1", [S]),  # words without links do not part them
+        ("[X] ||| [X,1] de [X,2] ||| [2] [1] ||| a=1", [S]),  # words without links do not separate them
         ("[X] ||| [X,1] von [X,2] ||| [1] [2] of ||| a=1 ||| 1-2", [O, S]),
         ("[X] ||| [X,1] [X,2] ||| [1] , [2] ||| a=1", [M]),
     ],
@@ -305,5 +305,5 @@ def test_each_application_is_scored_once(
     applied = [tuple(row) for row in np.column_stack([*batch[:3], batch.split]).tolist()]
     assert len(applied) == len(set(applied)) > 20
     assert forest.kbest(3)[0].features["ReorderingSwapBlocks"] > 0
-    # Those whose features are asked for are asked about again.
+    # Applications are scored again when their features are requested.
     assert sum(len(again.rule) for again in asked[1:]) < len(batch.rule)

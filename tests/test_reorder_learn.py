@@ -154,7 +154,7 @@ def test_dual_equals_its_twin(
     kept, expected = naive.dual(examples, range(len(examples)), exact, FEATURES, variance, shrink, rate, 30)
     before = naive.dual_objective(examples, exact, FEATURES, variance)
     after = [naive.completed(row) for row in alpha.astype(float).tolist()]
-    # How often a step is halved may hang on the last bit; then both are on the way down all the same.
+    # The number of halvings may depend on rounding; then both still decrease the objective.
     assert order[: int(report[KEPT])].tolist() == kept
     assert alpha == pytest.approx(np.array(expected), abs=1e-4)
     # The weights are those of the shares, and the change of D adds up (eq. 13, 14).
@@ -208,7 +208,7 @@ def test_the_dual_reaches_the_optimum_of_scipy(variance: float) -> None:
     assert learned.dual == pytest.approx(-best, rel=1e-5)
     assert learned.gap is not None
     assert abs(learned.gap) < 1e-4 * best
-    # Downwards all the way, and what was added up on the way is what it is.
+    # The objective decreases, and the running sum equals its value.
     values = [one.objective for one in learned.history]
     assert all(b <= a + 1e-9 for a, b in itertools.pairwise(values))
     assert values[-1] == pytest.approx(learned.dual, abs=1e-6)

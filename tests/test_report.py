@@ -102,7 +102,7 @@ def test_a_table_for_the_terminal() -> None:
     assert "best log" not in plain
 
 
-# ---- pictures
+# ---- plots
 
 
 def numbers(element: ElementTree.Element, names: str) -> list[float]:
@@ -121,7 +121,7 @@ def test_plots_stay_inside_their_frames(
 ) -> None:
     one = bins(values, seen=seen, of=of)
     learnt = data.draw(st.lists(st.floats(-9, 9), min_size=len(one), max_size=len(one)))
-    learnt = [w or 0.5 for w in learnt]  # no weight at all would be a mistake
+    learnt = [w or 0.5 for w in learnt]  # a table without weights is an error
     (curve,) = curves_of([one], weights(one, learnt))
     root = ElementTree.fromstring(draw(curve))
     circles = root.findall(f"{SVG}circle")

@@ -43,7 +43,7 @@ def test_all_stages_of_a_configuration(
     assert len(gzip.decompress(made["train.align.gz"]).splitlines()) == FILES["train.de"].count("\n")
     record = json.loads(made["test.eval.json"])
     assert [system["name"] for system in record["systems"]] == ["hiero"]
-    # What was made is a model, from wherever it is loaded.
+    # The directory is a model, and can be loaded from anywhere.
     monkeypatch.chdir(tmp_path)
     best = hiero.load(experiment.out / "model.yaml").translate("das haus")
     assert best is not None
@@ -78,12 +78,12 @@ def test_complete_stages_are_skipped(experiment: Experiment, capfd: Capture) -> 
     assert experiment.stages_run(capfd) == STAGES
     times = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*.output")}
     assert experiment.stages_run(capfd, "-j", "2") == []
-    # A new date is no change.
+    # A new modification time is not a change.
     for name in FILES:
         os.utime(experiment.folder / name)
     assert experiment.stages_run(capfd) == []
     assert {path: path.stat().st_mtime_ns for path in times} == times
-    # Nor is the same configuration in other words, and from elsewhere.
+    # Nor is an equivalent configuration in another directory.
     experiment.path = experiment.out / "config.yaml"
     assert experiment.stages_run(capfd) == []
 
@@ -130,13 +130,13 @@ def test_only_stages_that_depend_on_a_change_run_again(
     assert experiment.run("-q") == 0
     change(experiment)
     if expected is None:
-        # A directory that is not ours, as far as anybody can tell.
+        # A directory that is not recognised as one of a run.
         assert "found other files" in experiment.error(capfd)
         return
     assert experiment.stages_run(capfd) == expected
     assert experiment.stages_run(capfd) == []
     made = experiment.artefacts()
-    # As it would have been from the beginning.
+    # The same as in a new run.
     experiment.out = experiment.folder / "fresh"
     assert experiment.run("-q") == 0
     assert experiment.artefacts() == made
@@ -144,12 +144,12 @@ def test_only_stages_that_depend_on_a_change_run_again(
 
 def test_unchanged_output_ends_the_effect_of_a_change(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
-    # Another target side: everything but what it does not reach.
+    # Another target side: all stages that depend on it.
     text = FILES["train.en"].replace("house", "home")
     (experiment.folder / "train.en").write_text(text)
     assert experiment.stages_run(capfd) == STAGES[:1] + STAGES[1:]
     assert "home" in experiment.artefacts()["dev.output"].decode()
-    # More training that comes to the same links stops at the alignment.
+    # More training with the same links as the result changes nothing after the alignment.
     before = experiment.artefacts()["train.align.gz"]
     experiment.set(align={"iterations": 2, "tension": 4.000001})
     assert experiment.stages_run(capfd)[:1] == ["align"]
@@ -164,7 +164,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read_again(tmp_path: 
     path.write_text("two")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert manifest.digest(path) != first
-    # One that has been left alone is not read twice.
+    # A file that is old enough is not read twice.
     old = status.st_mtime_ns - 10_000_000_000
     os.utime(path, ns=(old, old))
     second = manifest.digest(path)
@@ -215,7 +215,7 @@ def test_two_runs_in_one_directory(experiment: Experiment, capfd: Capture) -> No
     assert experiment.run("-q") == 0
 
 
-# Who is killed closes no files.
+# A simulated kill leaves files open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated kills before each rename of a file."""
@@ -249,7 +249,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: it is never caught."""
 
 
-# ---- other ways to say what is to be made
+# ---- other configurations
 
 
 @pytest.mark.parametrize("write", ["whole", "per_sentence"])

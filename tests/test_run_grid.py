@@ -48,7 +48,7 @@ def test_all_combinations_are_tried_and_the_best_is_taken(experiment: Experiment
     assert [line.endswith("*") for line in lines[1:]] == [k == best for k in range(4)]
     assert {"curves/EgivenFCoherent.svg", "curves/CountEF.svg", "curves/table.txt"} <= set(made)
     assert b"features.bins" in made["model.yaml"]
-    # Nothing again; then only what is new.
+    # First nothing, then only new combinations.
     assert experiment.stages_run(capfd) == []
     experiment.set(grid={"bits": [1, 2], "beta": [0.1, 10, 1000]})
     again = experiment.stages_run(capfd)

@@ -92,7 +92,7 @@ class Killed(BaseException):
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # who is killed closes no files
+)  # a simulated kill leaves files open
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated kills before each rename of a file."""
     assert experiment.run("-q") == 0

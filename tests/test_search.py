@@ -27,7 +27,7 @@ from tests.naive import search as naive
 from tests.naive.search import Rule
 from tests.search_worlds import GLUE, System, enumerated, naive_steps, rule_key, steps_of, systems
 
-ALL = 10_000  # derivations: more than there are
+ALL = 10_000  # more than the number of derivations
 
 
 def texts(scored: Iterable[tuple[float, naive.Derivation]]) -> list[tuple[float, str]]:
@@ -46,7 +46,7 @@ def best_of_strings(pairs: Iterable[tuple[float, str]]) -> dict[str, float]:
 
 
 @given(systems())
-# A circle of unary rules through glue, whatever number the goal's category has.
+# A cycle of unary rules through glue, with any id of the goal's category.
 @example(
     System((Rule("X", ("a",), ("u",)), Rule("X", ("[S,1]",), ("[S,1]",))), ("a",) * 3, labels=("S", "Y", "X"))
 )

@@ -20,7 +20,7 @@ from tests.batch_worlds import candidate_lists
 
 Hypothesis = list[tuple[str, float]]  # features of its partial hypotheses, with values
 
-# Of each sentence the better hypothesis, then the worse one.
+# The better hypothesis of each sentence, then the worse one.
 FIGURES: dict[str, list[tuple[Hypothesis, Hypothesis]]] = {
     "figure 4, collinear": [
         ([("H", 1), ("H", 1)], [("H", 2), ("H", 2)]),

@@ -102,7 +102,7 @@ def test_a_system_that_is_always_better() -> None:
     by_bootstrap = paired_bootstrap_test(ratio, worse, better, 999)
     assert (by_bootstrap.p, by_bootstrap.wins) == (1 / 1000, 1.0)
     assert by_bootstrap.interval is not None
-    # Every sample gains 3 of 10: there is nothing to vary.
+    # Every sample gains 3 of 10: the variance is zero.
     assert (by_bootstrap.interval.low, by_bootstrap.interval.high) == pytest.approx((0.3, 0.3))
 
 
@@ -130,7 +130,7 @@ def test_p_values_are_uniform_under_the_null_hypothesis(test: Callable[..., Comp
         )
         values.append(test(ratio, a, b, 300, seed).p)
     for level in (0.05, 0.1, 0.25, 0.5, 0.75):
-        # Three standard deviations of a share of 300 experiments.
+        # Three standard deviations of a fraction of 300 experiments.
         assert np.mean(np.array(values) <= level) == pytest.approx(
             level, abs=3 * np.sqrt(level * (1 - level) / 300) + 0.01
         )

@@ -71,7 +71,7 @@ def test_weights_that_translate(world: Tuning, capfd: Capture) -> None:
     log = [json.loads(line) for line in (world.out / "log.jsonl").read_text().splitlines()]
     assert [record["epoch"] for record in log] == [1, 2, 3]
     assert log[0]["sentences"] == 12
-    # What was written is the configuration of the same run.
+    # The written configuration gives the same run.
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert kept["tune"]["metric"] == "liang"
     assert kept["data"]["dev"]["source"] == str(world.folder / "dev.src")
@@ -80,7 +80,7 @@ def test_weights_that_translate(world: Tuning, capfd: Capture) -> None:
 def test_flags_take_precedence(world: Tuning) -> None:
     world.set(data={"text": world.config["data"]["dev"]})
     more = ["--on", "text", "--epochs", "1", "--no-unique", "--kbest", "7", "--features", "shape"]
-    assert world.run("-q", *more, "--held-out", "text") == 1  # what is learnt from cannot choose
+    assert world.run("-q", *more, "--held-out", "text") == 1  # the tuning set cannot be held out
     assert world.run("-q", *more) == 0
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert (kept["tune"]["on"], kept["tune"]["unique"], kept["tune"]["kbest"]) == ("text", False, 7)
@@ -103,7 +103,7 @@ def test_nothing_held_out(world: Tuning, capfd: Capture) -> None:
     captured = capfd.readouterr()
     assert captured.out.endswith("weights.gz (the last: nothing is held out)\n")
     assert "nothing is held out: the last epoch is the answer" in captured.err
-    # Nothing is what it says, too, when the configuration is read again.
+    # An empty value is also kept when the configuration is read again.
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert kept["tune"]["held_out"] is None
 
@@ -157,13 +157,13 @@ def test_the_example_has_all_keys() -> None:
     lines = path.read_text().partition("\ntune:\n")[2]
     named = re.findall(r"^  (?:# )?(\w+):", lines, re.MULTILINE)
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
-    # What it says is what is meant by leaving it out, but for two.
+    # All values are the defaults, except for two.
     preset = TuneConfig(start="uniform", rate=1e-3).resolved()
     left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None, "peer": None}
     assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
 
 
-# ---- going on
+# ---- resuming
 
 
 def test_existing_output_is_not_overwritten(world: Tuning, capfd: Capture) -> None:
@@ -235,7 +235,7 @@ class Killed(BaseException):
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # who is killed closes no files
+)  # a simulated kill leaves files open
 @pytest.mark.parametrize("algorithm", ["itermixsgd", "mira", "adagrad", "kbmira"])
 def test_interrupted_anywhere(world: Tuning, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     """Simulated kills before each rename of a file."""
@@ -263,7 +263,7 @@ def test_interrupted_anywhere(world: Tuning, monkeypatch: pytest.MonkeyPatch, al
     assert moment > 15
 
 
-# ---- processes of their own
+# ---- subprocesses
 
 
 def environment() -> dict[str, str]:
@@ -272,7 +272,7 @@ def environment() -> dict[str, str]:
 
 def started(world: Tuning, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "hiero.cli.main", *world.command(*more)]
-    # Who runs the tests in the background (nohup) has Ctrl-C ignored, and children inherit that.
+    # Tests run in the background (nohup) ignore Ctrl-C, and children inherit this.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(
@@ -328,7 +328,7 @@ sys.exit(main(sys.argv[2:]))
 def test_full_disk(world: Tuning, room: int) -> None:
     """With room for almost nothing, and with room for the first files but not for weights."""
     command = [sys.executable, "-c", FULL, str(room), *world.command("-q")]
-    # Nothing is compiled: the cache of machine code would need room as well.
+    # Without compilation, whose cache would need space as well.
     env = environment() | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
     process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert process.returncode == 1
@@ -338,7 +338,7 @@ def test_full_disk(world: Tuning, room: int) -> None:
     assert world.run("-q", "--resume") == 0
 
 
-# ---- mistakes
+# ---- errors
 
 
 def lacks(**sections: Any) -> Any:
@@ -411,7 +411,7 @@ def test_invalid_start_weights(world: Tuning, capfd: Capture) -> None:
     expected = f"{given}:2: found the weight 'nan', expected a finite number"
     assert world.error(capfd, "--start", str(given)) == expected
     world.file("given", ["Right 1", "Wrong 0"])
-    assert world.run("-q", "--start", str(given), "--resume") == 1  # another start than it was begun with
+    assert world.run("-q", "--start", str(given), "--resume") == 1  # not the start weights of the first run
     world.out = world.folder / "other"
     assert world.run("-q", "--start", str(given)) == 0
 
