@@ -1,4 +1,4 @@
-"""Commands of hiero in processes of their own: what they cost."""
+"""Run hiero commands in separate processes, and measure time and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK = 0.05  # seconds between looks at a process
 
 
 class Usage(NamedTuple):
-    """What a process took."""
+    """Time and memory of a process."""
 
     cpu: float  # seconds, of user and system, all threads
     wall: float  # seconds
@@ -23,7 +23,7 @@ class Usage(NamedTuple):
 
 
 def hiero(*arguments: str | Path, out: Path | None = None) -> Usage:
-    """Run a command, its standard output to a file, or nowhere; leave with its exit code if it fails."""
+    """Run a command, its standard output to a file or discarded; exit with its code if it fails."""
     command = [sys.executable, "-m", "hiero.cli.main", *map(str, arguments)]
     start, own = time.perf_counter(), 0.0
     with open(out or os.devnull, "wb") as stream:
@@ -55,7 +55,7 @@ def least(runs: list[Usage]) -> Usage:
 
 
 def bytes_in(path: Path) -> int:
-    """Of a file, or of all files in a directory."""
+    """The size of a file, or of all files in a directory."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

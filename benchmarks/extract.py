@@ -1,19 +1,19 @@
-"""Our rules beside those of cdec's extractor, sentence by sentence, and the CPU time they take.
+"""Rules and CPU time of ``hiero extract``, compared with cdec's extractor sentence by sentence.
 
     python -m benchmarks.extract [--reference DIR] [--data DIR] [--sets m30k,ep,loo] [--rounds 3]
 
-Same bitext, alignment, limits and samples on both sides. An index is made of the training set, and the rules
-of every sentence that the reference has a grammar for are compared with that grammar: source sides, rules,
-values of the seven features to 1e-4, and word links, apart for source sides that cdec saw fewer than 300
-times and those that it sampled. ``loo`` are the first training sentences, extracted without themselves.
+Bitext, alignment, limits and samples are the same. An index is made of the training set, and the rules of
+every sentence with a reference grammar are compared with that grammar: source sides, rules, values of the
+seven features to 1e-4, and word links, separately for source sides with fewer than 300 occurrences and those
+that cdec sampled. ``loo`` are the first training sentences, extracted with leave-one-out.
 
 cdec ran once; its times are those of the reference's README, in loops of the reference's ``calibrate.py``,
-which runs here before and after. Ours are CPU seconds of whole processes, user and system, start included,
-with compiled kernels, in the same loops; of several rounds the least counts:
+which runs here before and after. hiero's times are CPU seconds of whole processes, user and system, with
+compiled kernels, in the same loops, the minimum of several rounds:
 
-    cold  a fresh process opens the index and extracts all sentences, as ``hiero decode -g INDEX`` does
+    cold  a new process opens the index and extracts all sentences, as ``hiero decode -g INDEX`` does
     text  ``hiero extract``: the same, and grammars as compressed text
-    warm  the same sentences once more in the same process, which remembers their phrases
+    warm  the same sentences once more in the same process, with cached phrases
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def jobs_of(name: str, reference: Path, data: Path) -> list[Job]:
 
 
 class Share:
-    """How many of cdec's things we have, and how many we have besides."""
+    """Numbers of items that cdec has, that both systems have, and that only hiero has."""
 
     def __init__(self) -> None:
         self.theirs = self.both = self.ours_only = 0
@@ -91,7 +91,7 @@ class Share:
 
     @property
     def value(self) -> float:
-        """Of all that either has, the part that both have."""
+        """Items of both systems divided by those of either."""
         every = self.theirs + self.ours_only
         return self.both / every if every else 1.0
 
@@ -170,7 +170,7 @@ def sides_of(rules: Rules) -> Side:
 
 
 def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[str], list[float]]:
-    """Lines to print; what of rules and of feature values is alike where nothing is sampled."""
+    """Lines to print; fractions of equal rules and feature values where nothing is sampled."""
     import numpy as np
 
     from hiero.bitext.extract import FEATURES, IndexSource
@@ -203,7 +203,7 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
 
 
 class Timing(NamedTuple):
-    """CPU seconds of a process that extracts: its start, with it the first pass, a later pass; rules."""
+    """CPU seconds of extraction: start of the process, start with first pass, later pass; and rules."""
 
     start: float
     cold: float
@@ -212,7 +212,7 @@ class Timing(NamedTuple):
 
 
 def time_extraction(name: str, index: Path, reference: Path, data: Path) -> Timing:
-    """To be called first thing in a new process."""
+    """Measure extraction; must be the first call in a new process."""
     from hiero.bitext.extract import Extractor
     from hiero.bitext.index import open_index
 
@@ -235,13 +235,13 @@ def in_new_process(function: Any, *arguments: Any) -> Any:
 
 
 class Run:
-    """The indexes, and what has been found out."""
+    """The indexes and the results."""
 
     def __init__(self, bench: Bench, data: Path) -> None:
         self.bench, self.data = bench, data
 
     def measure_index(self, bitext: str) -> None:
-        """Make an index, and say what it took."""
+        """Make an index, and print time and memory."""
         folder, out = self.data / bitext, self.bench.folder / f"{bitext}.idx"
         command = ["index", "-q", "-s", folder / "train.src.gz", "-t", folder / "train.trg.gz"]
         command += ["-a", folder / "train.align.gz", "-o", out]

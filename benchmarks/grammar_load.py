@@ -1,9 +1,9 @@
-"""What loading grammars costs: reading text, planting it, compiling, mapping, and filtering for a sentence.
+"""CPU time of loading grammars: reading text, building tries, compiling, mapping, filtering for a sentence.
 
     python benchmarks/grammar_load.py GRAMMAR... [--input SENTENCES]
 
-Prints process CPU seconds, compilation of kernels apart. Without ``--input`` the source sides of the grammar
-itself stand in for sentences.
+Prints process CPU seconds without compilation of kernels. Without ``--input``, source sides of the grammar
+are used as sentences.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Ours beside cdec on the reference sets: model score and CPU time at the same pop limits.
+"""Comparison with cdec on the reference sets: model score and CPU time at the same pop limits.
 
     python -m benchmarks.reference [--reference DIR] [--sets m30k,ep] [--pop-limits 10,30,100,200,500,1000]
                                    [--rounds 3] [-j 2] [--sparse]
 
-Same grammars, language model, weights, features, span limit and pop limit on both sides. cdec ran once, when
-the reference was made: its scores are read from its output, its times are those of the reference's README, in
-loops of the reference's ``calibrate.py``. The same loop runs here, before and after each set, and our seconds
-are divided by it. Compared are features, parsing, search and the best derivation, the CPU time of all threads
-together; loading and compiling are not in it, ours have columns of their own.
+Grammars, language model, weights, features, span limit and pop limit are the same. cdec ran once, when the
+reference was made: scores are read from its output, times are those of the reference's README, in loops of
+the reference's ``calibrate.py``. The same loop runs here, before and after each set, and hiero's seconds are
+divided by it. Times include features, parsing, search and the best derivation, summed over threads, but not
+loading and compilation; hiero's loading time has its own column.
 
-Every figure of ours is ``hiero decode --stats`` in a process of its own, with compiled kernels; of several
-rounds the one with the least CPU time counts. Other work on the machine can only make us look worse.
+hiero's numbers are those of ``hiero decode --stats`` in a separate process with compiled kernels, in the
+round with the least CPU time. Other load on the machine can only make hiero slower.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Stats = dict[str, float]
 
 
 class Bench:
-    """Where things are and how often to measure."""
+    """Paths and the number of rounds."""
 
     def __init__(self, reference: Path, folder: Path, rounds: int) -> None:
         self.reference, self.folder, self.rounds = reference, folder, rounds
@@ -62,7 +62,7 @@ class Bench:
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     def decode(self, name: str, *options: str, weights: Path | None = None, empty: bool = False) -> Stats:
-        """``hiero decode`` once; its output is in ``folder / "out"``."""
+        """Run ``hiero decode`` once; its output is in ``folder / "out"``."""
         data, stats, source = self.reference / name, self.folder / "stats.json", self.folder / "nothing"
         source.touch()
         command = [sys.executable, "-m", "hiero.cli.main", "decode", "--quiet"]
@@ -74,7 +74,7 @@ class Bench:
         return found
 
     def least(self, name: str, *options: str, weights: Path | None = None) -> Stats:
-        """The round with the least CPU time, after one that fills the cache of kernels if it has to."""
+        """The round with the least CPU time, after one that compiles the kernels if necessary."""
         runs = [self.decode(name, *options, weights=weights) for _ in range(self.rounds)]
         if runs[0]["compile_s"]:
             print(f"(compiled kernels in {runs[0]['compile_s']:.1f} s)")
@@ -98,7 +98,7 @@ def cdec_means(path: Path) -> dict[int, float]:
 
 
 def compare(bench: Bench, name: str, pop_limits: Sequence[int]) -> None:
-    """The table of one set, and whether it is as promised."""
+    """Print the table of one set, and check the required scores and times."""
     before = bench.calibrate()
     runs = {pop_limit: bench.least(name, "--pop-limit", str(pop_limit)) for pop_limit in pop_limits}
     models = min(bench.decode(name, empty=True)["load_s"] for _ in range(bench.rounds))
