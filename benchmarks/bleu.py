@@ -73,7 +73,7 @@ def main() -> None:
     texts = [" ".join(map(str, words.tolist())) for words in flat[:2000]]
     metric = sacrebleu.BLEU(tokenize="none", force=True)
     streams = [[" ".join(map(str, sentences[n // KBEST].tolist())) for n in range(len(texts))]]
-    # No speed without the same result.
+    # The results must be equal.
     assert metric._extract_corpus_statistics(texts, streams) == stats[: len(texts)].tolist()
 
     row(

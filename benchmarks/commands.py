@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
-LOOK = 0.05  # seconds between looks at a process
+LOOK = 0.05  # seconds between samples
 
 
 class Usage(NamedTuple):
@@ -18,8 +18,8 @@ class Usage(NamedTuple):
 
     cpu: float  # seconds, of user and system, all threads
     wall: float  # seconds
-    peak_mb: float  # resident memory, with what it has touched of mapped files
-    own_mb: float  # without that, which the system can take back at any time; 0 where Linux's /proc is not
+    peak_mb: float  # resident memory, including mapped files
+    own_mb: float  # without mapped files; 0 without Linux's /proc
 
 
 def hiero(*arguments: str | Path, out: Path | None = None) -> Usage:

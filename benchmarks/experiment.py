@@ -17,7 +17,7 @@ from hiero.manifest import Manifest
 from hiero.pipeline import Run
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-FORMS = (  # of the names of a set's source and target
+FORMS = (  # file names of the source and target of a set
     ("{d}/{n}.src.gz", "{d}/{n}.trg.gz"),
     ("{d}/{n}.src.gz", "{d}/{n}.ref0.gz"),
     ("{d}.{n}.de", "{d}.{n}.en"),  # as the demo's
@@ -76,7 +76,7 @@ class Experiment:
         lm = {"estimate": "train", "order": self.order, "discount_fallback": True}
         train = self.train()
         if str(self.out.resolve()) in train.get("alignment", ""):
-            del train["alignment"]  # our own: the run knows how it was made
+            del train["alignment"]  # computed by the run itself
         self.run("base", {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}]})
 
     def models(self) -> Settings:
@@ -114,16 +114,16 @@ class Experiment:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for paths, runs and significance tests."""
     add = parser.add_argument
-    add("out", type=Path, metavar="OUT", help="where everything goes")
+    add("out", type=Path, metavar="OUT", help="directory for all output")
     add("--data", required=True, metavar="DIR", help="a bitext: train, dev and devtest")
-    add("--index", type=Path, help="an index of the training set that there is")
-    add("--lm", type=Path, help="a language model that there is")
-    add("--alignment", type=Path, help="an alignment of the training set that there is")
-    add("--order", type=int, default=5, help="of the language model that is made (default 5)")
+    add("--index", type=Path, help="an existing index of the training set")
+    add("--lm", type=Path, help="an existing language model")
+    add("--alignment", type=Path, help="an existing alignment of the training set")
+    add("--order", type=int, default=5, help="order of a new language model (default 5)")
     add("--replicas", type=int, default=3, metavar="N", help="tuning runs of each system (default 3)")
     add("--epochs", type=int, metavar="N", help="of each run (default: as in the configuration)")
     add("--trials", type=int, default=10_000, help="of the test (default 10000)")
-    add("--table", action="store_true", help="run nothing, but make the table of what there is")
+    add("--table", action="store_true", help="only make the table, from existing runs")
     add("-j", "--threads", type=int, default=1)
     add("-q", "--quiet", action="store_true")
 

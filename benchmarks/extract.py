@@ -75,7 +75,7 @@ def jobs_of(name: str, reference: Path, data: Path) -> list[Job]:
     return jobs
 
 
-# What of both sides is alike.
+# Agreement.
 
 
 class Share:
@@ -199,7 +199,7 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
     return list(comparison.report(name)), [below[what].value for what in ("rules", "feature values")]
 
 
-# What they cost.
+# Time and memory.
 
 
 class Timing(NamedTuple):
@@ -246,7 +246,7 @@ class Run:
         command = ["index", "-q", "-s", folder / "train.src.gz", "-t", folder / "train.trg.gz"]
         command += ["-a", folder / "train.align.gz", "-o", out]
         before = self.bench.calibrate()
-        hiero(*command)  # compiles if it has to
+        hiero(*command)  # to compile
         taken = least([hiero(*command) for _ in range(self.bench.rounds)])
         loop = min(before, self.bench.calibrate())
         loops, cdec = taken.cpu / loop, CDEC_INDEX_LOOPS.get(bitext)
@@ -263,7 +263,7 @@ class Run:
         bench, index = self.bench, self.bench.folder / f"{BITEXTS[name]}.idx"
         source, out = bench.reference / name / "input.sgm", bench.folder / "grammars"
         before = bench.calibrate()
-        in_new_process(time_extraction, name, index, bench.reference, self.data)  # compiles if it has to
+        in_new_process(time_extraction, name, index, bench.reference, self.data)  # to compile
         timings = [
             in_new_process(time_extraction, name, index, bench.reference, self.data)
             for _ in range(bench.rounds)
@@ -302,7 +302,7 @@ def main() -> int:
     add("--reference", type=Path, default=PROJECT.parent / "shared" / "reference", metavar="DIR")
     add("--data", type=Path, default=PROJECT.parent / "shared" / "data", metavar="DIR")
     add("--sets", default=",".join(BITEXTS), help=f"of {', '.join(BITEXTS)}")
-    add("--rounds", type=int, default=3, help="measurements of which the least counts (default 3)")
+    add("--rounds", type=int, default=3, help="measurements, of which the minimum is used (default 3)")
     args = parser.parse_args()
     names = re.split(r",\s*", args.sets)
     if not set(names) <= BITEXTS.keys() or args.rounds < 1:

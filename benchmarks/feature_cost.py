@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = {"plain": make_model(plain), name: make_model(other)}
     lines = [line.decode() for line in read_lines(args.text)]
     for model in models.values():
-        seconds(model, lines)  # compiles, and extracts what an index then remembers
+        seconds(model, lines)  # compiles, and fills the caches of an index
     best = dict.fromkeys(models, float("inf"))
     for _ in range(args.rounds):
         for key, model in models.items():

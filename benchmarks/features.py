@@ -122,7 +122,7 @@ def main() -> None:
         "feature",
     )
     weights.exact = True
-    # No speed without the same result.
+    # The results must be equal.
     assert np.allclose(sparse.scores(rules, lm_word), loose.scores(rules, lm_word))
     plain = {key: value for key, _, value in weights.items_bytes()}
     replay = Replay(sparse, rules, lm_word).rules(range(200))

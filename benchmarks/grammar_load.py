@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("grammar", nargs="+", type=Path)
     parser.add_argument("--input", type=Path, help="sentences, plain or <seg> lines")
     args = parser.parse_args()
-    # Once unmeasured: machine code is compiled, or fetched from the cache.
+    # Once without measurement, to compile or load machine code.
     build_grammar([read_grammar(args.grammar[0], Symbols())])
     symbols, clock = Symbols(), Clock()
     tables = [read_grammar(path, symbols) for path in args.grammar]

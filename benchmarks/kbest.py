@@ -104,7 +104,7 @@ class Builder:
         num_rules = len(self.sides)
         none = np.zeros(num_rules + 1, np.int64)
         tgt = np.array([symbol for side in self.sides for symbol in side], np.int32)
-        # Words, then gaps by ascending index, whatever the target order.
+        # Words, then gaps by ascending index, independently of the target order.
         src = np.array([symbol for side in self.sides for symbol in sorted(side, reverse=True)], np.int32)
         rules = Rules(
             np.zeros(num_rules, np.int32), first_tgt, src, first_tgt, tgt,

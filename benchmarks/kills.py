@@ -58,12 +58,12 @@ def trial(config: Path, folder: Path, kills: int, seed: int, threads: int = 1) -
         program = [sys.executable, "-m", "hiero.cli.main", "run", str(config), "-q", "-j", str(threads)]
         return [*program, "-o", str(folder / name)]
 
-    for name in ("whole", "killed"):  # the second time, nothing has to be compiled any more
+    for name in ("whole", "killed"):  # the first run compiles
         subprocess.run(command(name), check=True, stdout=subprocess.DEVNULL)
     compare(folder)
     stages = json.loads((folder / "killed" / "manifest.json").read_text())["stages"]
     shutil.rmtree(folder / "killed")
-    # Long enough for any stage to come to its end now and then.
+    # Long enough for every stage to complete sometimes.
     longest = 1.5 * max(entry["wall_seconds"] for entry in stages.values())
     dice, seen, log = random.Random(seed), Counter[str](), folder / "killed" / "log.jsonl"
     while seen.total() < kills:

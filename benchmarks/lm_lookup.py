@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
-    arpa = folder / "lm.arpa"  # KenLM's module reads gz only if it was built to
+    arpa = folder / "lm.arpa"  # KenLM's module may be built without gz
     with arpa.open("wb") as out:
         out.writelines(chunk.data for chunk in read_chunks(source))
     config = kenlm.Config()

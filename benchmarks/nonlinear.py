@@ -185,9 +185,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--conditions", type=some_of(CONDITIONS), default=list(CONDITIONS), metavar="A,B,...")
-    add("--bits", type=numbers(int), metavar="A,B", help="to try out where bits are")
-    add("--beta", type=numbers(float), metavar="A,B", help="to try out where beta is")
-    add("--gamma", type=numbers(float), metavar="A,B", help="to try out where gamma is")
+    add("--bits", type=numbers(int), metavar="A,B", help="values of bits to try")
+    add("--beta", type=numbers(float), metavar="A,B", help="values of beta to try")
+    add("--gamma", type=numbers(float), metavar="A,B", help="values of gamma to try")
     return parser.parse_args(arguments)
 
 

@@ -83,7 +83,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--systems", type=some_of(SYSTEMS), default=list(SYSTEMS), metavar="A,B,...")
-    add("--sentences", type=int, metavar="N", help="tune on so many of dev (default: all)")
+    add("--sentences", type=int, metavar="N", help="tune on N sentences of dev (default: all)")
     return parser.parse_args(arguments)
 
 

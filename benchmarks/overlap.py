@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--leave-one-out", nargs="+", default=[], metavar="SET", help="sets the index is made of"
     )
     parser.add_argument("--kbest", type=int, default=100, help="translations of a sentence (default: 100)")
-    parser.add_argument("--sentences", type=int, default=0, help="of each set at most so many (default: all)")
+    parser.add_argument("--sentences", type=int, default=0, help="limit for each set (default: all)")
     args = parser.parse_args(arguments)
     try:
         report(args)

@@ -40,7 +40,7 @@ STAGES = ("features", "parse", "cube", "kbest")
 TEMPLATES = "rule_id,source_bigram,target_bigram,shape,lexical"
 NUM_WEIGHTS = 200_000
 
-POP_LIMIT = 200  # where promises are made:
+POP_LIMIT = 200  # of the requirements below
 MAX_LOSS = 0.02  # of mean score against cdec
 MAX_RATIO = 1 / 3  # of cdec's CPU time
 MAX_SPARSE = 1.3  # times the dense CPU time
@@ -160,7 +160,7 @@ def compare_sparse(bench: Bench, name: str) -> None:
     """The cost of all templates, at the same pop limit; cdec needs 8 times the time for them."""
     weights = write_random_weights(bench, name)
     dense = sparse = None
-    for _ in range(2):  # taking turns, so that a busy minute does not hit one side alone
+    for _ in range(2):  # alternating, so that other load affects both
         runs = bench.least(name), bench.least(name, "--features", TEMPLATES, weights=weights)
         dense = min(dense or runs[0], runs[0], key=lambda run: run["decode_cpu_s"])
         sparse = min(sparse or runs[1], runs[1], key=lambda run: run["decode_cpu_s"])
@@ -200,8 +200,8 @@ def main() -> int:
     add("--reference", type=Path, default=PROJECT.parent / "shared" / "reference", metavar="DIR")
     add("--sets", default=",".join(SETS), help=f"of {', '.join(SETS)}")
     add("--pop-limits", default=",".join(map(str, POP_LIMITS)), help="of those cdec ran with")
-    add("--rounds", type=int, default=3, help="measurements of which the least counts (default 3)")
-    add("-j", "--threads", type=int, default=0, help="also compare so many threads with one")
+    add("--rounds", type=int, default=3, help="measurements, of which the minimum is used (default 3)")
+    add("-j", "--threads", type=int, default=0, help="also compare this number of threads with one")
     add("--sparse", action="store_true", help="also compare dense features with all sparse templates")
     args = parser.parse_args()
     names, pop_limits = args.sets.split(","), [int(text) for text in args.pop_limits.split(",")]

@@ -64,7 +64,7 @@ class Series:
         """Run a stage, unless its measurements exist."""
         key = f"{stage} {pairs}"
         if key not in self.known:
-            self._run(stage, SMALL)  # compiles if it has to
+            self._run(stage, SMALL)  # to compile
             self.known[key] = self._run(stage, pairs)
             part = self.log.with_suffix(".part")
             part.write_text(json.dumps(self.known, indent=1))
@@ -79,7 +79,7 @@ class Series:
         usage = hiero(*self._command(stage, place, out))
         num_bytes = bytes_in(out)
         if stage == "all":
-            out.unlink()  # it is large, and nothing needs it
+            out.unlink()  # large, and not needed
         return [*usage, num_bytes]
 
     def _make_texts(self, place: Path, pairs: int) -> None:
@@ -135,7 +135,7 @@ def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
             ("last", lambda curve: f"{slope(curve[-2:]):.2f}"),
             (f"*{target:,}*", lambda curve: f"{expected(curve, target):.0f}"),
         ):
-            # What the clock says depends on what else the machine does.
+            # Wall-clock time depends on other load.
             cells = ("" if name == "wall s" else number(c) for name, c in zip(MEASURES, curves, strict=True))
             print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
@@ -149,9 +149,9 @@ def main() -> int:
     add("target_text", type=Path, metavar="TGT")
     add("sentences", type=Path, metavar="SENTENCES", help="of the source language, to extract grammars for")
     add("--pairs", default="25000,50000,100000,200000", help="sizes, ascending")
-    add("--stages", default=",".join(STAGES), help="each needs those before it, but for lm and extract")
+    add("--stages", default=",".join(STAGES), help="each needs those before it, except for lm and extract")
     add("--max-span", type=int, default=10, help="words of a rule in the grammar of the whole bitext")
-    add("--target", type=int, default=2_000_000, help="size to reckon for (default 2000000)")
+    add("--target", type=int, default=2_000_000, help="size to extrapolate to (default 2000000)")
     add("--folder", type=Path, help="keep everything here")
     add("-j", "--threads", type=int, default=1)
     args = parser.parse_args()

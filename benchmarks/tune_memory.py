@@ -77,7 +77,7 @@ def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -
         own = rule_ids(vector.index, each, draw)
         vector.grow()
         learner.learn([example(number, own, draw)], vector.value)
-        # All that a sentence brings has a weight, which is more than any learner makes of one list.
+        # All features of a sentence get a weight, which is more than any learner does.
         vector.value[own] += 1e-4
     learner.end_epoch(vector.value)
     chosen = np.flatnonzero(vector.value)

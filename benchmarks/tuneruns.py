@@ -43,10 +43,10 @@ from hiero.tune.heldout import score
 from hiero.tune.loop import choose, read_log
 from hiero.weights import Weights
 
-SAME = 0.005  # points of BLEU: more, and what is decoded here is not what the run decoded
-CLOSE = 0.1  # points of BLEU: so near to the best, learning has converged
+SAME = 0.005  # points of BLEU: larger differences mean that the model has changed
+CLOSE = 0.1  # points of BLEU from the best, for convergence
 
-# Which template makes the features of a kind; those with a name of their own need none.
+# The template for each kind of feature; named features need none.
 MADE_BY = {
     RULE_ID: "rule_id",
     SOURCE_BIGRAM: "source_bigram",
@@ -191,7 +191,7 @@ class HeldOut:
 
 def with_templates(config: Config, weights: Weights) -> Config:
     """The same configuration without templates whose features have no weights, which have no effect."""
-    if weights.has_shared_names:  # which may be those of anything
+    if weights.has_shared_names:  # which may apply to any feature
         return config
     kinds = {key[0] for key in weights.index.all_keys()} - {NAME}
     needed = {MADE_BY[kind] for kind in kinds}

@@ -110,7 +110,7 @@ class Model:
         if forest:
             _ = forest.viterbi().text
 
-    # ---- the steps
+    # ---- steps
 
     def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
         src = read_only(

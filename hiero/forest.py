@@ -145,7 +145,7 @@ class Forest:
         best, _ = self.best()
         return bool(self.num_nodes and best[-1] > -np.inf)
 
-    # ---- the best
+    # ---- best derivations
 
     def best(self) -> tuple[Floats, Ints]:
         """The best score of every node (-inf: no derivation) and its topmost edge (-1)."""
@@ -159,7 +159,7 @@ class Forest:
         """The best derivation."""
         table = best_derivation_kernel(self.graph, self.edge_rule, self.rules, *self.best())
         if not len(table.edge):
-            raise HieroError("the forest holds no derivation")
+            raise HieroError("the forest has no derivation")
         return self._derivations(table, np.full(1, len(table.edge) - 1, np.int32))[0]
 
     def kbest(self, k: int, unique: bool = True) -> list[Derivation]:
@@ -203,7 +203,7 @@ class Forest:
     def sample(self, count: int, seed: int) -> list[Derivation]:
         """Draw independent derivations with probability proportional to exp(score)."""
         if not self:
-            raise HieroError("the forest holds no derivation")
+            raise HieroError("the forest has no derivation")
         state = np.full(1, seed % 2**64, np.uint64)
         return self._derivations(
             *sample_kernel(

@@ -198,12 +198,14 @@ class UserRuleFeature:
         for rule, name, value in triples:
             if not isinstance(name, str) or not name or set(name) & set(" \t\r\n"):
                 expected = "the name of a feature, without spaces"
-                raise ConfigError(f"feature {self.name!r} gave {name!r}, expected {expected}")
+                raise ConfigError(f"feature {self.name!r} returned {name!r}, expected {expected}")
             if not 0 <= rule < len(batch):
-                raise ConfigError(f"feature {self.name!r} gave rule {rule}, expected 0 to {len(batch) - 1}")
+                raise ConfigError(
+                    f"feature {self.name!r} returned rule {rule}, expected 0 to {len(batch) - 1}"
+                )
             if not np.isfinite(value):
                 rule_text = repr(batch[rule])
-                raise ConfigError(f"feature {self.name!r} gave {name}={value} for the rule {rule_text}")
+                raise ConfigError(f"feature {self.name!r} returned {name}={value} for the rule {rule_text}")
         names = self._intern(batch.symbols, triples)
         merged: dict[tuple[int, int], float] = {}
         for rule, name, value in triples:
@@ -237,7 +239,7 @@ class UserRuleFeature:
             if values.shape != (len(batch),):
                 found = f"an array of shape {values.shape} for {name!r}"
                 raise ConfigError(
-                    f"feature {self.name!r} gave {found}, expected one value a rule: ({len(batch)},)"
+                    f"feature {self.name!r} returned {found}, expected one value per rule: ({len(batch)},)"
                 )
             for index in np.flatnonzero(values).tolist():
                 yield index, name, values[index]
@@ -245,7 +247,7 @@ class UserRuleFeature:
     def _checked(self, answer: Any, length: int, expected: str) -> Iterator[Any]:
         for item in () if answer is None else answer:
             if not isinstance(item, tuple) or len(item) != length:
-                raise ConfigError(f"feature {self.name!r} gave {item!r}, expected {expected}")
+                raise ConfigError(f"feature {self.name!r} returned {item!r}, expected {expected}")
             yield item
 
 

@@ -116,12 +116,12 @@ def test_the_cache_distinguishes_rules_by_their_whole_content(rules):
     [
         (
             {"F": [1.0]},
-            r"feature 'wrong' gave an array of shape \(1,\) for 'F', expected one value a rule: \(2,\)",
+            r"feature 'wrong' returned an array of shape \(1,\) for 'F', expected one value per rule: \(2,\)",
         ),
-        ([(2, "F", 1.0)], "feature 'wrong' gave rule 2, expected 0 to 1"),
-        ([(0, "F", float("nan"))], r"feature 'wrong' gave F=nan for the rule \[X\] \|\|\| \[X,1\] hat"),
-        ([(0, "", 1.0)], "feature 'wrong' gave '', expected the name of a feature"),
-        ([("F", 1.0)], r"feature 'wrong' gave \('F', 1.0\), expected a mapping or triples"),
+        ([(2, "F", 1.0)], "feature 'wrong' returned rule 2, expected 0 to 1"),
+        ([(0, "F", float("nan"))], r"feature 'wrong' returned F=nan for the rule \[X\] \|\|\| \[X,1\] hat"),
+        ([(0, "", 1.0)], "feature 'wrong' returned '', expected the name of a feature"),
+        ([("F", 1.0)], r"feature 'wrong' returned \('F', 1.0\), expected a mapping or triples"),
     ],
 )
 def test_invalid_results(answer, message):
