@@ -283,7 +283,7 @@ def test_equal_states_score_equally_in_any_context(
 
 
 def test_equivalent_states_are_merged() -> None:
-    """All strings of up to four words fall into far fewer states, and none that a context tells apart."""
+    """All strings of up to four words have far fewer states; no context distinguishes merged ones."""
     builder, (model,) = opened([SMALL])
     short = [words for n in range(4) for words in itertools.product([*WORDS, UNSEEN], repeat=n)]
     classes: dict[tuple[tuple[int, ...], ...], list[Ngram]] = defaultdict(list)

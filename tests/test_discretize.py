@@ -132,7 +132,7 @@ INCREASING = {
 
 @given(values, st.integers(1, 4), st.sampled_from(sorted(INCREASING)))
 def test_bins_are_invariant_under_increasing_transforms(numbers: list[float], bits: int, name: str) -> None:
-    """For the values that bins were learnt from and for others."""
+    """Bins do not change for the values they were learnt from, nor for others."""
     transform = INCREASING[name]
     bins, changed = learnt(numbers, bits), learnt([transform(x) for x in numbers], bits)
     everything = [float(x) for x in range(-20, 21)]

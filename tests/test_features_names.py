@@ -129,7 +129,7 @@ def test_names_of_no_feature(name):
     assert Names(symbols_of()).parse(name) is None
 
 
-def test_looking_up_adds_nothing():
+def test_parsing_without_add_adds_nothing():
     symbols = Symbols()
     assert Names(symbols).parse("RBS:a_b", add=False) is None
     assert len(symbols.words) == 0

@@ -69,7 +69,7 @@ def test_only_compiled_grammars_are_overwritten(text, compiled, tmp_path):
     assert (tmp_path / "mine").is_dir()
 
 
-def test_a_broken_grammar_leaves_nothing_behind(text, tmp_path):
+def test_a_broken_grammar_leaves_no_output(text, tmp_path):
     broken = tmp_path / "broken"
     broken.write_text("[X] ||| a\n")
     before = sorted(path.name for path in tmp_path.iterdir())

@@ -153,7 +153,7 @@ def escaped(symbol):
     return symbol
 
 
-def test_words_that_look_like_syntax_are_escaped_once_and_stay_so():
+def test_words_like_syntax_are_escaped_once():
     symbols = Symbols()
     table = parse_cdec(["[X] ||| one two ||| three four ||| F=1"], symbols)
     words = symbols.words.intern_all([b"[X,1]", b"|||", b"[foo]", b"[foo"])

@@ -86,7 +86,7 @@ def test_many_candidates_of_many_sentences():
         assert lists.add(example(sentence, contents(lists)[sentence][::-1])) == 0
 
 
-def test_lengths_are_those_of_the_sentences():
+def test_lengths_of_sentences():
     lists = candidate_lists([(5, [((1,), {}, [1, 7, 1, 0, 0, 0, 1, 0, 0, 0])])])
     assert [a.tolist() for a in lists.lengths()] == [[6], [7]]
 
@@ -115,7 +115,7 @@ def test_damaged_lists_are_refused(tmp_path):
 
 
 @given(lists_of(num_sentences=1))
-def test_floor_bleu_is_that_of_sacrebleu(found):
+def test_floor_bleu_equals_sacrebleu(found):
     for _, _, stats in found[0][1]:
         expected = corpus_bleu(np.array(stats), smooth="floor", effective_order=True)[0]
         assert floor_bleu(np.array(stats)) == pytest.approx(expected)

@@ -266,7 +266,7 @@ def surface_of(world, values, fixed=True, number=0):
 
 
 @given(valued_worlds() | valued_worlds(dead=True), pair, pair, st.booleans())
-def test_envelopes_of_forests_are_those_of_all_derivations(world_and_values, point, direction, fixed):
+def test_envelopes_of_forests_equal_enumeration(world_and_values, point, direction, fixed):
     world, values = world_and_values
     lines, words = lines_of(world, values, point, direction, fixed)
     expected = naive.envelope(lines)
@@ -296,7 +296,7 @@ def test_several_forests_of_a_sentence_are_searched_together(one, other, point, 
 
 @settings(max_examples=20)
 @given(valued_worlds(), valued_worlds(), pair)
-def test_mert_over_forests_predicts_what_is_best(one, other, start):
+def test_mert_over_forests_reaches_the_predicted_bleu(one, other, start):
     surface = surface_of(*one, fixed=False)
     matrix = np.array(other[1], np.float32).reshape(-1, 2)
     surface.add(1, other[0].forest, matrix)

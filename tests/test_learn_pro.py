@@ -73,7 +73,7 @@ def test_gradient_equals_finite_differences(world, before, weight):
 
 @given(paired(), weights, weights)
 def test_second_derivatives(world, before, weight):
-    """Of all but the l1 term: the explicit entries, and the product of the whole matrix and a vector."""
+    """Without the l1 term: the explicit entries, and the product of the whole matrix and a vector."""
     lists, pairs, expected = world
     chain = np.array([4, 0, 2, 3])
     terms = [Ridge(0.3), Ridge(0.7, before), Neighbours(groups=[chain], strength=5.0)]
@@ -95,7 +95,7 @@ def test_second_derivatives(world, before, weight):
 
 
 def test_second_derivatives_at_given_weights():
-    """Not at the weights evaluated last."""
+    """They are not those at the weights evaluated last."""
     made, random = curve(5, 10.0, 2.0), np.random.default_rng(0)
     first, second = random.normal(size=(2, 5))
     vector = random.normal(size=5)
@@ -183,7 +183,7 @@ def test_convergence_with_many_neighbours(beta):
 
 @pytest.mark.parametrize("steps", [1, 4, 10])
 def test_steps_of_both_stages_are_counted(steps):
-    """Of the convex relaxation that comes first, and of the term itself; together more than ten."""
+    """The convex relaxation, which comes first, and the term itself together take more than ten steps."""
     _, happened = curve(100, 1e9, 2.0).minimum(steps, 10)
     assert (happened["iterations"], happened["converged"]) == (steps, False)
 

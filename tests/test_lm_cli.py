@@ -26,7 +26,7 @@ def lm(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("model", ["tiny.arpa", "tiny.probing"])
-def test_query_prints_what_kenlm_prints(tmp_path: Path, model: str) -> None:
+def test_query_equals_kenlm(tmp_path: Path, model: str) -> None:
     out = tmp_path / "out"
     assert lm("query", DATA / model, DATA / "tiny.txt", "-o", out) == 0
     assert out.read_text(encoding="utf-8") == GOLD

@@ -21,7 +21,7 @@ SIZE = 7
 
 @st.composite
 def curvatures(draw: Any) -> Curvature:
-    """With a positive diagonal, and blocks of any three features."""
+    """Random curvatures with a positive diagonal, and blocks of any three features."""
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
     number = draw(st.integers(0, 6))
     triple = np.array([random.permutation(SIZE)[:3] for _ in range(number)], np.int64).reshape(-1, 3)

@@ -57,7 +57,7 @@ def test_value_equals_the_definition(values: list[list[float]], gamma: float | N
 
 @given(groups, gammas)
 def test_gradient_equals_finite_differences(values: list[list[float]], gamma: float | None) -> None:
-    """Of a bin's own penalty and of those of its neighbours."""
+    """The gradient of a bin's own penalty and of those of its neighbours."""
     # Not near equal neighbours, where D jumps to 1.
     values = [[w + 0.01 * j * j for j, w in enumerate(mine)] for mine in values]
     term, weight = world(values, strength=2.0, gamma=gamma)
@@ -102,7 +102,7 @@ def test_too_few_bins_have_no_neighbours_on_both_sides() -> None:
 # ---- second derivatives
 
 
-def second_differences(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
+def second_derivatives(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
     """The second derivatives, by finite differences of the gradient."""
     rows = []
     for f in range(len(weight)):
@@ -119,13 +119,13 @@ def test_curvature_of_convex_terms_equals_finite_differences(values: list[list[f
     for one in (term, Ridge(3.0), Ridge(3.0, weight[:2])):
         curvature = one.curvature(weight)
         assert curvature is not None
-        assert dense(curvature) == pytest.approx(second_differences(one, weight), abs=1e-4)
+        assert dense(curvature) == pytest.approx(second_derivatives(one, weight), abs=1e-4)
         assert one.relaxed() is one or one is term
 
 
 @given(st.lists(weights, min_size=3, max_size=3), st.sampled_from([1.0, 1.5, 2.0, 4.0]))
 def test_curvature_of_monotone_without_negative_eigenvalues(values: list[float], gamma: float) -> None:
-    """For three bins: what finite differences say, without the negative eigenvalues by off and radius."""
+    """For three bins: finite differences without the negative eigenvalues with respect to off and radius."""
     term, weight = world([values], strength=2.0, gamma=gamma)
     left, here, right = term.groups[0].tolist()
     radius = 0.5 * (weight[left] - weight[right])
@@ -133,7 +133,7 @@ def test_curvature_of_monotone_without_negative_eigenvalues(values: list[float],
     # Not near equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
     if abs(radius) > 0.05 and abs(off) > 0.01:
         back = np.linalg.pinv(OFF_AND_RADIUS)
-        matrix = second_differences(term, weight)[np.ix_(term.groups[0], term.groups[0])]
+        matrix = second_derivatives(term, weight)[np.ix_(term.groups[0], term.groups[0])]
         value, vector = np.linalg.eigh(back.T @ matrix @ back)
         expected = OFF_AND_RADIUS.T @ (vector * np.maximum(value, 0) @ vector.T) @ OFF_AND_RADIUS
         curvature = term.curvature(weight)

@@ -138,7 +138,7 @@ def test_the_example_of_the_paper() -> None:
     }
 
 
-def test_examples_on_disk_are_those_of_the_bitext(tmp_path: Path) -> None:
+def test_examples_on_disk_equal_those_of_the_bitext(tmp_path: Path) -> None:
     paths = write_bitext(tmp_path)
     config = ExampleConfig(min_count=3, window=2, edges=True)
     summary = extract_examples(*paths, tmp_path / "train", config, held_out=tmp_path / "held", every=4)

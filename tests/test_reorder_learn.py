@@ -87,7 +87,7 @@ def test_sgd_equals_its_twin(
 
 @given(labelled(), WEIGHTS)
 def test_sgd_steps_equal_finite_differences(examples: list[naive.Example], weight: naive.Weights) -> None:
-    """By finite differences, of the first example's share of P / N."""
+    """Finite differences of the first example's part of P / N."""
     variance, rate, tiny = 2.0, 1e-3, 1e-5
     size, first = len(examples), examples[0]
 
@@ -178,7 +178,7 @@ def test_counts_of_hashes_equal_their_twin(found: list[tuple[int, int]]) -> None
 
 
 def optimum(examples: list[naive.Example], num_features: int, variance: float) -> float:
-    """The least value of P, by L-BFGS."""
+    """The minimum of P, by L-BFGS."""
     phi = np.zeros((len(examples), num_features))
     for i, (row, _) in enumerate(examples):
         phi[i, row] = 1
@@ -235,7 +235,7 @@ def test_the_gap_decreases_with_a_smaller_shrinking_tolerance() -> None:
 
 
 @pytest.mark.heavy
-def test_shrinking_hardly_changes_the_error_on_held_out_examples() -> None:
+def test_shrinking_keeps_the_held_out_error() -> None:
     train, held = examples_of(generated(20_000, 4), 60), examples_of(generated(20_000, 5), 60)
     exact = learn_dual(train, LearnConfig(shrink=0.0, passes=30), held_out=held)
     shrunk = learn_dual(train, LearnConfig(shrink=0.1, passes=100), held_out=held)

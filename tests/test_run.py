@@ -157,7 +157,7 @@ def test_unchanged_output_ends_the_effect_of_a_change(experiment: Experiment, ca
         assert experiment.stages_run(capfd) == []
 
 
-def test_a_file_that_changes_within_a_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+def test_files_changed_within_the_clock_resolution_are_read_again(tmp_path: Path) -> None:
     manifest, path = Manifest(tmp_path), tmp_path / "file"
     path.write_text("one")
     first, status = manifest.digest(path), path.stat()

@@ -106,7 +106,7 @@ def test_a_system_that_is_always_better() -> None:
     assert (by_bootstrap.interval.low, by_bootstrap.interval.high) == pytest.approx((0.3, 0.3))
 
 
-def test_the_interval_of_a_difference_is_that_of_its_mean() -> None:
+def test_the_interval_of_a_difference_of_means() -> None:
     """A ratio with a constant denominator is a mean, whose standard error is known."""
     rng = np.random.default_rng(5)
     first, second = (np.stack([rng.normal(5, 1, 400), np.ones(400)], axis=1)[None] for _ in range(2))
@@ -162,7 +162,7 @@ def test_the_confidence_interval_of_a_mean() -> None:
     assert found.high == pytest.approx(hits.mean() + 1.96 * error, abs=0.2 * error)
 
 
-def test_bootstrap_scores_are_of_samples_of_sentences() -> None:
+def test_bootstrap_samples_sentences() -> None:
     """With one sentence there is one sample; with two, three."""
     one = np.array([[[3.0, 4.0]]])
     assert set(bootstrap_scores(ratio, [one], 50)[0].tolist()) == {0.75}

@@ -326,7 +326,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
 @pytest.mark.parametrize("room", [1000, 2500])
 def test_full_disk(world: Tuning, room: int) -> None:
-    """With room for almost nothing, and with room for the first files but not for weights."""
+    """With space for almost nothing, and with space for the first files but not for weights."""
     command = [sys.executable, "-c", FULL, str(room), *world.command("-q")]
     # Without compilation, whose cache would need space as well.
     env = environment() | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}

@@ -133,7 +133,7 @@ def _indefinite(rng: Rng, noun: Noun, case: str) -> Node:
 
 
 def _owned(rng: Rng, node: Node) -> Node:
-    """With an owner: ``das buch von peter`` is ``peter 's book`` or the book ``of`` somebody."""
+    """With an owner: ``das buch von peter`` is ``peter 's book`` or ``the book of`` a person."""
     if rng.chance(0.4) and node.tgt == ("the", 1) and node.src[1:] == (1,):
         name = leaf(*[rng.zipf(lexicon.PERSON_NAMES.split())] * 2)
         return rule(f"{node.src[0]} 1 von:a 2", "2 's:a 1", node.children[0], name)
