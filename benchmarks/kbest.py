@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hiero._jit import compile_timer
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.grammar import Rules
 from hiero.hypergraph import Hypergraph
 from hiero.symbols import gap
@@ -120,8 +120,8 @@ class Builder:
             spans[:, 0],
             spans[:, 1],
             rules,
-            words=Listed(f"w{i}" for i in range(self.words * OPTIONS)),
-            labels=Listed(["X"]),
+            words=TextList(f"w{i}" for i in range(self.words * OPTIONS)),
+            labels=TextList(["X"]),
             source=[f"s{i}" for i in range(self.words)],
         )
 

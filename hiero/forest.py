@@ -54,8 +54,8 @@ class Texts(Protocol):
     def text(self, index: int, /) -> str: ...
 
 
-class Listed(tuple[str, ...]):
-    """Texts by their places in a list."""
+class TextList(tuple[str, ...]):
+    """Texts by their positions in a list."""
 
     def text(self, index: int, /) -> str:
         return self[index]
@@ -354,8 +354,8 @@ class Forest:
             stored.node_start,
             stored.node_end,
             stored.rules,
-            words=Listed(stored.words),
-            labels=Listed(stored.labels),
+            words=TextList(stored.words),
+            labels=TextList(stored.labels),
             source=stored.source,
             edge_lm=stored.edge_lm,
             lm_names=stored.lm_names,

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.grammar import Rules
 from hiero.hypergraph import Hypergraph
 from tests.naive import forest as naive
@@ -46,8 +46,8 @@ class World:
             np.array([start for start, _ in self.spans], np.int32),
             np.array([end for _, end in self.spans], np.int32),
             self.rules(),
-            words=Listed("abcdefgh"),
-            labels=Listed("X"),
+            words=TextList("abcdefgh"),
+            labels=TextList("X"),
             source=["s"] * 9,
             edge_lm=np.arange(len(self.edges), dtype=np.float32).reshape(-1, 1),
             lm_names=["LM"],

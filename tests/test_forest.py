@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiero.derivation import Tree
 from hiero.errors import HieroError
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.formats.forest_record import EdgeFeatures
 from hiero.hypergraph import Hypergraph, heads, validate
 from hiero.kernels.semiring import log_add
@@ -215,7 +215,7 @@ def test_representation_of_a_forest():
 
 
 def test_brackets_that_are_words():
-    tree = goal(words=Listed(["(", ")"])).viterbi().tree()
+    tree = goal(words=TextList(["(", ")"])).viterbi().tree()
     assert str(tree) == "(X (X (X -LRB-) (X -RRB-)))"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hiero.errors import FormatError, UsageError
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.formats.forest_record import EdgeFeatures
 from tests.strategies import worlds
 from tests.test_forest import empty, goal
@@ -58,7 +58,7 @@ def test_round_trip(tmp_path_factory, suffix, world):
 @pytest.mark.parametrize("words", [["|||", "[X,1]"], ["\u2028", "a\0b"], ["1", '"'], ["", "ß\ufeff"]])
 def test_odd_words(tmp_path, suffix, words):
     path = tmp_path / f"0{suffix}"
-    forest = goal(words=Listed(words), source=tuple(words))
+    forest = goal(words=TextList(words), source=tuple(words))
     forest.save(path)
     again = Forest.load(path)
     assert again.source == tuple(words)
