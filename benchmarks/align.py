@@ -3,10 +3,10 @@
 
     python benchmarks/align.py SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]
 
-Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added. That
-the alignment is the same for one thread and for three is checked first. --loop is what the calibration loop
-of the reference data takes in the same minutes; times are then also given in loops. Memory is the peak so
-far, so sizes should grow.
+Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added. First,
+the alignments with one thread and with three are compared. --loop is the time of the calibration loop of the
+reference data, measured at the same time; times are then also given in loops. Memory is the peak of the
+process, so sizes should be in ascending order.
 """
 
 from __future__ import annotations

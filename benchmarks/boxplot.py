@@ -1,4 +1,4 @@
-"""Box plots as SVG: how far runs of one system lie apart."""
+"""Box plots as SVG, for the variance between runs of one system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Box:
 
 
 def five_numbers(values: Sequence[float]) -> tuple[float, ...]:
-    """The least, the quartiles (between values, linearly), and the largest."""
+    """The minimum, the quartiles (with linear interpolation), and the maximum."""
     return tuple(float(number) for number in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
 
 
@@ -38,7 +38,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def svg(boxes: Sequence[Box], label: str) -> str:
-    """A picture: a row for each box, whiskers to the least and the largest, a dot for each run."""
+    """The plot: a row for each box, whiskers to the minimum and the maximum, a dot for each run."""
     values = [value for box in boxes for value in box.values]
     marks = ticks(min(values), max(values))
     height = TOP + ROW * len(boxes) + BOTTOM

@@ -1,4 +1,4 @@
-"""Commands of hiero in processes of their own: what they cost."""
+"""Run hiero commands in separate processes, and measure time and memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
-LOOK = 0.05  # seconds between looks at a process
+LOOK = 0.05  # seconds between samples
 
 
 class Usage(NamedTuple):
-    """What a process took."""
+    """Time and memory of a process."""
 
     cpu: float  # seconds, of user and system, all threads
     wall: float  # seconds
-    peak_mb: float  # resident memory, with what it has touched of mapped files
-    own_mb: float  # without that, which the system can take back at any time; 0 where Linux's /proc is not
+    peak_mb: float  # resident memory, including mapped files
+    own_mb: float  # without mapped files; 0 without Linux's /proc
 
 
 def hiero(*arguments: str | Path, out: Path | None = None) -> Usage:
-    """Run a command, its standard output to a file, or nowhere; leave with its exit code if it fails."""
+    """Run a command, its standard output to a file or discarded; exit with its code if it fails."""
     command = [sys.executable, "-m", "hiero.cli.main", *map(str, arguments)]
     start, own = time.perf_counter(), 0.0
     with open(out or os.devnull, "wb") as stream:
@@ -55,7 +55,7 @@ def least(runs: list[Usage]) -> Usage:
 
 
 def bytes_in(path: Path) -> int:
-    """Of a file, or of all files in a directory."""
+    """The size of a file, or of all files in a directory."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

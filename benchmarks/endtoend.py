@@ -1,9 +1,9 @@
-"""What each stage of ``hiero run`` costs: ``python -m benchmarks.endtoend [CONFIG]``.
+"""Time and memory of each stage of ``hiero run``: ``python -m benchmarks.endtoend [CONFIG]``.
 
-Runs a configuration (default: configs/multi30k.yaml) in a fresh directory and prints a table of its stages:
-CPU time without compiling kernels, in seconds and in loops of the reference data's ``calibrate.py`` that is
-run before and after (the lesser counts); time for compiling, time on the clock, peak memory; and the scores.
-With ``--bleu dev=39.6 devtest=33.8`` the exit code is 1 if a set scores less.
+Runs a configuration (default: configs/multi30k.yaml) in a new directory and prints a table of its stages:
+CPU time without compilation, in seconds and in loops of the reference data's ``calibrate.py``, which is run
+before and after (the shorter time is used); compilation time, wall-clock time, peak memory; and the scores.
+With ``--bleu dev=39.6 devtest=33.8`` the exit code is 1 if a set has a lower score.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 def calibrate(reference: Path) -> float:
-    """Seconds that the loop takes now."""
+    """Seconds of the calibration loop."""
     script = reference / "calibrate.py"
     result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     return float(result.stdout.split()[0])

@@ -1,11 +1,11 @@
-"""CPU time and memory of ``hiero lm estimate``, each run in a process of its own.
+"""CPU time and memory of ``hiero lm estimate``, each run in a separate process.
 
     python benchmarks/estimate.py TEXT [--reference LM.arpa[.gz]] [--loop SECONDS] [--memory 0 256 64 16]
                                   [options of hiero lm estimate]
 
 With --reference the run fails unless every model has the same n-grams as that one, and the same numbers to
-1e-4. With --loop CPU times are also given in calibration loops (the time that one takes here and now). All
-models must be the same, byte by byte: the memory that sorting may use changes nothing.
+1e-4. With --loop, the time of one calibration loop, CPU times are also given in loops. All models must be
+equal byte by byte, since the result does not depend on the memory for sorting.
 """
 
 from __future__ import annotations

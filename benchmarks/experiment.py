@@ -1,4 +1,4 @@
-"""What experiments on a bitext share: where its parts are, what is made of them once, and runs of systems."""
+"""Common parts of experiments on a bitext: paths of its sets, shared models, and runs of systems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hiero.manifest import Manifest
 from hiero.pipeline import Run
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-FORMS = (  # of the names of a set's source and target
+FORMS = (  # file names of the source and target of a set
     ("{d}/{n}.src.gz", "{d}/{n}.trg.gz"),
     ("{d}/{n}.src.gz", "{d}/{n}.ref0.gz"),
     ("{d}.{n}.de", "{d}.{n}.en"),  # as the demo's
@@ -49,7 +49,7 @@ class Experiment:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Experiment:
-        """That of the arguments of ``add_arguments``, whose directory is made."""
+        """The experiment for parsed arguments of ``add_arguments``; makes its directory."""
         args.out.mkdir(parents=True, exist_ok=True)
         return cls(**{field.name: getattr(args, field.name) for field in dataclasses.fields(cls)})
 
@@ -70,13 +70,13 @@ class Experiment:
         return part | ({"alignment": str(found.resolve())} if found else {})
 
     def make_base(self) -> None:
-        """What is not there yet of alignment, language model and index."""
+        """Make the alignment, language model and index unless they exist."""
         if self.index and self.lm:
             return
         lm = {"estimate": "train", "order": self.order, "discount_fallback": True}
         train = self.train()
         if str(self.out.resolve()) in train.get("alignment", ""):
-            del train["alignment"]  # our own: the run knows how it was made
+            del train["alignment"]  # computed by the run itself
         self.run("base", {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}]})
 
     def models(self) -> Settings:
@@ -86,7 +86,7 @@ class Experiment:
         return {"grammar": [{"index": str(index.resolve())}], "lm": [{"path": str(lm.resolve())}]}
 
     def run(self, name: str, content: Mapping[str, Any]) -> Manifest:
-        """``hiero run`` of a configuration, which is kept beside its directory."""
+        """Write a configuration as OUT/NAME.yaml and run it."""
         path, folder = self.out / f"{name}.yaml", self.out / f"{name}.run"
         write_settings(path, dict(content), "made by a benchmark")
         print(f"== {name}", file=sys.stderr)
@@ -100,30 +100,30 @@ class Experiment:
         return [lines(path) for path in part.get("references", [part.get("target")])]
 
     def write_table(self, text: str) -> None:
-        """Keep the tables as OUT/table.md, and show them."""
+        """Write the tables to OUT/table.md, and print them."""
         with open_output(self.out / "table.md") as stream:
             stream.write(text.encode())
         print(text, end="")
 
     def outputs(self, name: str, replicas: Sequence[str]) -> list[list[str]]:
-        """What the runs NAME and NAME.2, ... made of devtest, of those that are done."""
+        """Translations of devtest by those of the runs NAME, NAME.2, ... that are complete."""
         found = [self.out / f"{name}{replica}.run" / "devtest.output" for replica in replicas]
         return [lines(path) for path in found if path.exists()]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What says where an experiment is, and how it is run and tested."""
+    """Add the arguments for paths, runs and significance tests."""
     add = parser.add_argument
-    add("out", type=Path, metavar="OUT", help="where everything goes")
+    add("out", type=Path, metavar="OUT", help="directory for all output")
     add("--data", required=True, metavar="DIR", help="a bitext: train, dev and devtest")
-    add("--index", type=Path, help="an index of the training set that there is")
-    add("--lm", type=Path, help="a language model that there is")
-    add("--alignment", type=Path, help="an alignment of the training set that there is")
-    add("--order", type=int, default=5, help="of the language model that is made (default 5)")
+    add("--index", type=Path, help="an existing index of the training set")
+    add("--lm", type=Path, help="an existing language model")
+    add("--alignment", type=Path, help="an existing alignment of the training set")
+    add("--order", type=int, default=5, help="order of a new language model (default 5)")
     add("--replicas", type=int, default=3, metavar="N", help="tuning runs of each system (default 3)")
     add("--epochs", type=int, metavar="N", help="of each run (default: as in the configuration)")
     add("--trials", type=int, default=10_000, help="of the test (default 10000)")
-    add("--table", action="store_true", help="run nothing, but make the table of what there is")
+    add("--table", action="store_true", help="only make the table, from existing runs")
     add("-j", "--threads", type=int, default=1)
     add("-q", "--quiet", action="store_true")
 
@@ -146,7 +146,7 @@ def numbers(kind: type[int] | type[float]) -> Callable[[str], list[float]]:
 
 
 def replica_names(number: int) -> list[str]:
-    """What is added to the name of a system: nothing for the first run, .2, .3, ..."""
+    """The suffixes of the names of runs: none for the first, then .2, .3, ..."""
     return ["", *(f".{replica}" for replica in range(2, number + 1))]
 
 

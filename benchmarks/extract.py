@@ -1,19 +1,19 @@
-"""Our rules beside those of cdec's extractor, sentence by sentence, and the CPU time they take.
+"""Rules and CPU time of ``hiero extract``, compared with cdec's extractor sentence by sentence.
 
     python -m benchmarks.extract [--reference DIR] [--data DIR] [--sets m30k,ep,loo] [--rounds 3]
 
-Same bitext, alignment, limits and samples on both sides. An index is made of the training set, and the rules
-of every sentence that the reference has a grammar for are compared with that grammar: source sides, rules,
-values of the seven features to 1e-4, and word links, apart for source sides that cdec saw fewer than 300
-times and those that it sampled. ``loo`` are the first training sentences, extracted without themselves.
+Bitext, alignment, limits and samples are the same. An index is made of the training set, and the rules of
+every sentence with a reference grammar are compared with that grammar: source sides, rules, values of the
+seven features to 1e-4, and word links, separately for source sides with fewer than 300 occurrences and those
+that cdec sampled. ``loo`` are the first training sentences, extracted with leave-one-out.
 
 cdec ran once; its times are those of the reference's README, in loops of the reference's ``calibrate.py``,
-which runs here before and after. Ours are CPU seconds of whole processes, user and system, start included,
-with compiled kernels, in the same loops; of several rounds the least counts:
+which runs here before and after. hiero's times are CPU seconds of whole processes, user and system, with
+compiled kernels, in the same loops, the minimum of several rounds:
 
-    cold  a fresh process opens the index and extracts all sentences, as ``hiero decode -g INDEX`` does
+    cold  a new process opens the index and extracts all sentences, as ``hiero decode -g INDEX`` does
     text  ``hiero extract``: the same, and grammars as compressed text
-    warm  the same sentences once more in the same process, which remembers their phrases
+    warm  the same sentences once more in the same process, with cached phrases
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def jobs_of(name: str, reference: Path, data: Path) -> list[Job]:
     return jobs
 
 
-# What of both sides is alike.
+# Agreement.
 
 
 class Share:
-    """How many of cdec's things we have, and how many we have besides."""
+    """Numbers of items that cdec has, that both systems have, and that only hiero has."""
 
     def __init__(self) -> None:
         self.theirs = self.both = self.ours_only = 0
@@ -91,7 +91,7 @@ class Share:
 
     @property
     def value(self) -> float:
-        """Of all that either has, the part that both have."""
+        """Items of both systems divided by those of either."""
         every = self.theirs + self.ours_only
         return self.both / every if every else 1.0
 
@@ -170,7 +170,7 @@ def sides_of(rules: Rules) -> Side:
 
 
 def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[str], list[float]]:
-    """Lines to print; what of rules and of feature values is alike where nothing is sampled."""
+    """Lines to print; fractions of equal rules and feature values where nothing is sampled."""
     import numpy as np
 
     from hiero.bitext.extract import FEATURES, IndexSource
@@ -199,11 +199,11 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
     return list(comparison.report(name)), [below[what].value for what in ("rules", "feature values")]
 
 
-# What they cost.
+# Time and memory.
 
 
 class Timing(NamedTuple):
-    """CPU seconds of a process that extracts: its start, with it the first pass, a later pass; rules."""
+    """CPU seconds of extraction: start of the process, start with first pass, later pass; and rules."""
 
     start: float
     cold: float
@@ -212,7 +212,7 @@ class Timing(NamedTuple):
 
 
 def time_extraction(name: str, index: Path, reference: Path, data: Path) -> Timing:
-    """To be called first thing in a new process."""
+    """Measure extraction; must be the first call in a new process."""
     from hiero.bitext.extract import Extractor
     from hiero.bitext.index import open_index
 
@@ -235,18 +235,18 @@ def in_new_process(function: Any, *arguments: Any) -> Any:
 
 
 class Run:
-    """The indexes, and what has been found out."""
+    """The indexes and the results."""
 
     def __init__(self, bench: Bench, data: Path) -> None:
         self.bench, self.data = bench, data
 
     def measure_index(self, bitext: str) -> None:
-        """Make an index, and say what it took."""
+        """Make an index, and print time and memory."""
         folder, out = self.data / bitext, self.bench.folder / f"{bitext}.idx"
         command = ["index", "-q", "-s", folder / "train.src.gz", "-t", folder / "train.trg.gz"]
         command += ["-a", folder / "train.align.gz", "-o", out]
         before = self.bench.calibrate()
-        hiero(*command)  # compiles if it has to
+        hiero(*command)  # to compile
         taken = least([hiero(*command) for _ in range(self.bench.rounds)])
         loop = min(before, self.bench.calibrate())
         loops, cdec = taken.cpu / loop, CDEC_INDEX_LOOPS.get(bitext)
@@ -263,7 +263,7 @@ class Run:
         bench, index = self.bench, self.bench.folder / f"{BITEXTS[name]}.idx"
         source, out = bench.reference / name / "input.sgm", bench.folder / "grammars"
         before = bench.calibrate()
-        in_new_process(time_extraction, name, index, bench.reference, self.data)  # compiles if it has to
+        in_new_process(time_extraction, name, index, bench.reference, self.data)  # to compile
         timings = [
             in_new_process(time_extraction, name, index, bench.reference, self.data)
             for _ in range(bench.rounds)
@@ -302,7 +302,7 @@ def main() -> int:
     add("--reference", type=Path, default=PROJECT.parent / "shared" / "reference", metavar="DIR")
     add("--data", type=Path, default=PROJECT.parent / "shared" / "data", metavar="DIR")
     add("--sets", default=",".join(BITEXTS), help=f"of {', '.join(BITEXTS)}")
-    add("--rounds", type=int, default=3, help="measurements of which the least counts (default 3)")
+    add("--rounds", type=int, default=3, help="measurements, of which the minimum is used (default 3)")
     args = parser.parse_args()
     names = re.split(r",\s*", args.sets)
     if not set(names) <= BITEXTS.keys() or args.rounds < 1:

@@ -1,10 +1,10 @@
-"""What features cost: ``python -m benchmarks.feature_cost CONFIG TEXT --bins FILE``, or ``--reordering DIR``.
+"""Cost of bins or orientation models: ``python -m benchmarks.feature_cost CONFIG TEXT --bins FILE``
+(or ``--reordering DIR``).
 
-Translates TEXT with the model of a configuration, with its features as they are, and with bins in place of
-some dense ones or with an orientation model beside them, in turns. The search is as wide in both: what is
-compared is CPU time. An orientation model whose features have no weights changes no translation. The exit
-code is 1, after a line that begins with ``NOT MET``, if bins make decoding more than 1.3 times as slow, or an
-orientation model more than 1.25 times.
+Translates TEXT alternately with the features of a configuration and with bins in place of some dense ones, or
+with an additional orientation model, and compares CPU times. The search limits are the same. An orientation
+model without weights changes no translation. The exit code is 1, after a line that begins with ``NOT MET``,
+if decoding takes more than 1.3 times as long with bins, or 1.25 times with an orientation model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST = {"bins": 1.3, "reordering": 1.25}
 
 
 def seconds(model: Model, lines: Sequence[str]) -> tuple[float, int]:
-    """CPU, and rules that were looked at."""
+    """CPU seconds, and the number of rules."""
     statistics, began = Statistics(), time.process_time()
     for line in lines:
         model.parse(line, statistics)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = {"plain": make_model(plain), name: make_model(other)}
     lines = [line.decode() for line in read_lines(args.text)]
     for model in models.values():
-        seconds(model, lines)  # compiles, and extracts what an index then remembers
+        seconds(model, lines)  # compiles, and fills the caches of an index
     best = dict.fromkeys(models, float("inf"))
     for _ in range(args.rounds):
         for key, model in models.items():

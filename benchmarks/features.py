@@ -1,8 +1,8 @@
-"""What features cost a sentence: ``python -m benchmarks.features``.
+"""CPU time of features per sentence: ``python -m benchmarks.features``.
 
-A sentence brings 9,000 random rules with fifteen template features each; 200,000 features have a weight.
-Words are drawn by Zipf's law, so that as in real text many look-ups hit and many miss. Times are process CPU
-time, the best of several runs after the first; compiling is a row of its own.
+A sentence has 9,000 random rules with fifteen template features each; 200,000 features have a weight. Words
+are from a Zipf distribution, so that as in real text many look-ups hit and many miss. Times are process CPU
+time, the best of several runs after the first; compilation is a row of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHOSEN = ("rule_id", "source_bigram", "target_bigram", "shape", "lexical")
 def sides(
     rng: np.random.Generator, num_rules: int, longest: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Sides of one word and more."""
+    """Rule sides of one word or more."""
     lengths = rng.integers(1, longest + 1, num_rules)
     first = np.concatenate([[0], np.cumsum(lengths)])
     side = np.minimum(rng.zipf(1.3, first[-1]), VOCABULARY - 1).astype(np.int32)
@@ -81,7 +81,7 @@ def row(what: str, seconds: float, per: int = 0, unit: str = "") -> None:
 
 
 def trained(symbols: Symbols, rng: np.random.Generator) -> Weights:
-    """Weights for features that the rules of a training set fire."""
+    """Weights for the features of the rules of a training set."""
     index = FeatureIndex()
     training = random_rules(rng, TRAINING)
     intern_rows(training.rules, read_only(np.arange(TRAINING)), sum(TEMPLATES[t] for t in CHOSEN), index)
@@ -122,7 +122,7 @@ def main() -> None:
         "feature",
     )
     weights.exact = True
-    # No speed without the same result.
+    # The results must be equal.
     assert np.allclose(sparse.scores(rules, lm_word), loose.scores(rules, lm_word))
     plain = {key: value for key, _, value in weights.items_bytes()}
     replay = Replay(sparse, rules, lm_word).rules(range(200))

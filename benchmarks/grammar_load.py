@@ -1,9 +1,9 @@
-"""What loading grammars costs: reading text, planting it, compiling, mapping, and filtering for a sentence.
+"""CPU time of loading grammars: reading text, building tries, compiling, mapping, filtering for a sentence.
 
     python benchmarks/grammar_load.py GRAMMAR... [--input SENTENCES]
 
-Prints process CPU seconds, compilation of kernels apart. Without ``--input`` the source sides of the grammar
-itself stand in for sentences.
+Prints process CPU seconds without compilation of kernels. Without ``--input``, source sides of the grammar
+are used as sentences.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("grammar", nargs="+", type=Path)
     parser.add_argument("--input", type=Path, help="sentences, plain or <seg> lines")
     args = parser.parse_args()
-    # Once unmeasured: machine code is compiled, or fetched from the cache.
+    # Once without measurement, to compile or load machine code.
     build_grammar([read_grammar(args.grammar[0], Symbols())])
     symbols, clock = Symbols(), Clock()
     tables = [read_grammar(path, symbols) for path in args.grammar]

@@ -1,12 +1,12 @@
-"""What the questions one asks of a forest cost.
+"""CPU time of operations on forests.
 
     python benchmarks/kbest.py [--words 25] [--pops 200] [--repeat 20]
 
-The forest is made up: every span of up to fifteen words has ``--pops`` edges that share a third as many
+The forest is synthetic: every span of up to fifteen words has ``--pops`` edges that share a third as many
 nodes, as after cube pruning, and glue over all prefixes. Each source word has five translations, and rules
 are lexical, or have one or two gaps in either order, so that strings have many derivations, as in real
-forests. Times are process CPU; the median of the repetitions. Scores and counts are printed and must not
-change.
+forests. Times are process CPU time, the median of the repetitions. Scores and counts are printed and must
+not change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hiero._jit import compile_timer
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.grammar import Rules
 from hiero.hypergraph import Hypergraph
 from hiero.symbols import gap
@@ -29,7 +29,7 @@ SPAN_LIMIT = 15
 
 
 class Builder:
-    """Collects nodes and edges span by span."""
+    """Builds nodes and edges span by span."""
 
     def __init__(self, words: int, pops: int, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -104,7 +104,7 @@ class Builder:
         num_rules = len(self.sides)
         none = np.zeros(num_rules + 1, np.int64)
         tgt = np.array([symbol for side in self.sides for symbol in side], np.int32)
-        # Words, then gaps by ascending index, whatever the target order.
+        # Words, then gaps by ascending index, independently of the target order.
         src = np.array([symbol for side in self.sides for symbol in sorted(side, reverse=True)], np.int32)
         rules = Rules(
             np.zeros(num_rules, np.int32), first_tgt, src, first_tgt, tgt,
@@ -120,14 +120,14 @@ class Builder:
             spans[:, 0],
             spans[:, 1],
             rules,
-            words=Listed(f"w{i}" for i in range(self.words * OPTIONS)),
-            labels=Listed(["X"]),
+            words=TextList(f"w{i}" for i in range(self.words * OPTIONS)),
+            labels=TextList(["X"]),
             source=[f"s{i}" for i in range(self.words)],
         )
 
 
 def measure(forest: Forest, task: Callable[[Forest], object], repeat: int) -> float:
-    """Median CPU milliseconds, on forests that remember only the best derivations."""
+    """Median CPU milliseconds, on forests that have cached only the best derivations."""
     times = []
     for _ in range(repeat):
         fresh_best(forest)

@@ -1,9 +1,9 @@
 """``hiero run`` killed at random moments: ``python -m benchmarks.kills [CONFIG] [--kills 20] [--seed 1]``.
 
-Runs a configuration (default: configs/demo.yaml) once from beginning to end, and once more in another
-directory, where it is killed with SIGKILL at a random moment after work began, and started again, as often as
-asked for; when it comes to its end all the same, it begins anew. Whatever a run makes must then be equal to
-the byte, but for ``manifest.json`` and ``log.jsonl``, which hold times; and no other file may be there.
+Runs a configuration (default: configs/demo.yaml) once without interruption, and again in another directory,
+where it is killed with SIGKILL at random moments and restarted, ``--kills`` times; if it completes earlier,
+it begins again in a new directory. All files must then be equal byte by byte, except for ``manifest.json``
+and ``log.jsonl``, which contain times, and there must be no other files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WITH_TIMES = {"manifest.json", "log.jsonl"}
 
 
 def artefacts(directory: Path) -> dict[str, bytes]:
-    """Everything that a run has made and that does not depend on when."""
+    """All output files of a run that do not contain times."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
@@ -41,7 +41,7 @@ def compare(folder: Path) -> None:
 
 
 def stages_begun(log: Path) -> list[str]:
-    """Those that began since the last run began."""
+    """The stages started by the last run."""
     begun: list[str] = []
     for line in log.read_text().splitlines() if log.exists() else ():
         # The last line may be cut off.
@@ -52,18 +52,18 @@ def stages_begun(log: Path) -> list[str]:
 
 
 def trial(config: Path, folder: Path, kills: int, seed: int, threads: int = 1) -> Counter[str]:
-    """How often which stage was killed; raises AssertionError if what is made in the end is not the same."""
+    """The number of kills in each stage; raises AssertionError if the final output differs."""
 
     def command(name: str) -> list[str]:
         program = [sys.executable, "-m", "hiero.cli.main", "run", str(config), "-q", "-j", str(threads)]
         return [*program, "-o", str(folder / name)]
 
-    for name in ("whole", "killed"):  # the second time, nothing has to be compiled any more
+    for name in ("whole", "killed"):  # the first run compiles
         subprocess.run(command(name), check=True, stdout=subprocess.DEVNULL)
     compare(folder)
     stages = json.loads((folder / "killed" / "manifest.json").read_text())["stages"]
     shutil.rmtree(folder / "killed")
-    # Long enough for any stage to come to its end now and then.
+    # Long enough for every stage to complete sometimes.
     longest = 1.5 * max(entry["wall_seconds"] for entry in stages.values())
     dice, seen, log = random.Random(seed), Counter[str](), folder / "killed" / "log.jsonl"
     while seen.total() < kills:

@@ -1,11 +1,11 @@
 # mypy: allow-untyped-calls
-"""CPU time of scoring text: our kernels beside ``kenlm.Model.score``, in one run over the same long lines.
+"""CPU time of scoring text: hiero's kernels and ``kenlm.Model.score``, in one run over the same long lines.
 
     python benchmarks/lm_lookup.py LM.arpa[.gz] TEXT[.gz] [--lines 60000]
 
-KenLM's time includes splitting a line into words and hashing them. So ours is given twice: from word ids, as
-the search has them, and from bytes, with splitting and looking up. The scores must be equal, or the run
-fails. Times are minima over rounds in which the rivals take turns.
+KenLM's time includes splitting a line into words and hashing them. hiero's time is given twice: from word
+ids, as in the search, and from bytes, with splitting and look-up. The run fails unless scores are equal.
+Times are minima over rounds in which the two alternate.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
-    arpa = folder / "lm.arpa"  # KenLM's module reads gz only if it was built to
+    arpa = folder / "lm.arpa"  # KenLM's module may be built without gz
     with arpa.open("wb") as out:
         out.writelines(chunk.data for chunk in read_chunks(source))
     config = kenlm.Config()
@@ -107,7 +107,7 @@ def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
 
 
 def check(rival: kenlm.Model, lines: list[bytes], prob: np.ndarray, first: np.ndarray) -> None:
-    """Totals in single precision, added up word by word: as KenLM does."""
+    """Compare totals, summed word by word in single precision as in KenLM."""
     ends = first + np.arange(len(first))
     for line, begin, end in zip(lines, ends[:-1], ends[1:], strict=True):
         assert np.add.accumulate(prob[begin:end])[-1] == np.float32(rival.score(line))

@@ -1,10 +1,10 @@
-"""How near Newton's method and L-BFGS come to the minimum of PRO with neighbouring bins.
+"""Convergence of Newton's method and L-BFGS for PRO with regularization of neighbouring bins.
 
     python -m benchmarks.neighbours
 
-The pairs are made up: rules of a few features in bins, whose logarithm is what makes a translation good, but
-for noise. For each number of bins and strength of the pull: how far above the least of all the objective is
-that L-BFGS ends with after 200 and after 5,000 steps, and Newton's method, each with its seconds of CPU.
+The pairs are synthetic: rules with a few features in bins, whose logarithms and noise determine the quality
+of translations. For each number of bins and strength of regularization: the difference of the objective from
+the best one, for L-BFGS after 200 and after 5,000 steps and for Newton's method, with CPU seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ METHODS: dict[str, Callable[[Ranking], Found]] = {
 
 
 def made_up(bins: int, beta: float, gamma: float | None) -> Ranking:
-    """Pairs of translations, each of some rules, each of which is in a bin of every feature."""
+    """Pairs of translations by several rules, each of which is in one bin of every feature."""
     random = np.random.default_rng(7)
     curve = np.log10((1 + np.arange(bins)) / bins)
     used = random.integers(0, bins, (PAIRS, 2, RULES, FEATURES))

@@ -1,16 +1,16 @@
 """Tables 2 and 3 of Clark, Dyer and Lavie (2014): ``python -m benchmarks.nonlinear OUT --data DIR``.
 
 The conditions are ``configs/paper-003-*.yaml``. DIR has a bitext as ``train.src.gz``, ``train.trg.gz`` and so
-on for ``dev`` (which is tuned on) and ``devtest``, whose odd lines choose settings and epochs and whose even
-lines are the test set; ``train.align.gz`` is made if it is not there. The settings of a condition are sought
-once; it is tuned with them as many times as there are replicas, each with its own seed.
+on for ``dev`` (the tuning set) and ``devtest``, whose odd lines choose settings and epochs and whose even
+lines are the test set; ``train.align.gz`` is made if it does not exist. The grid search of a condition runs
+once; tuning with the chosen settings is repeated for each replica, with its own seed.
 
     OUT/base.run        alignment, language model and index, for all conditions
-    OUT/CONDITION.run   the search, and the first replica; OUT/CONDITION.2.run, ... the others
-    OUT/table.md        the tables, which --table makes again of what there is
+    OUT/CONDITION.run   the grid search, and the first replica; OUT/CONDITION.2.run, ... the others
+    OUT/table.md        the tables; --table only makes them, from the existing runs
 
-It can be killed and started again at any time. Significance is by approximate randomisation over sentences,
-with all replicas of both systems (Clark et al. 2011).
+It can be killed and restarted at any time. Significance is tested by approximate randomisation over
+sentences, with all replicas of both systems (Clark et al. 2011).
 
     python -m benchmarks.nonlinear runs --data shared/data/multi30k-de-en -j 2
     python -m benchmarks.nonlinear runs --data grammars/demo --epochs 2 --replicas 2 --bits 2 --beta 1,10
@@ -55,7 +55,7 @@ LEVEL = 0.01
 
 
 def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str) -> Settings:
-    """The configuration of a condition for these data, with what the flags say."""
+    """The configuration of a condition for these data and flags."""
     content = config_named(f"paper-003-{condition}") | experiment.models()
     content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
     content["tune"] = content["tune"] | ({"epochs": args.epochs} if args.epochs else {})
@@ -66,7 +66,7 @@ def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str
 
 
 def run_condition(experiment: Experiment, args: argparse.Namespace, condition: str) -> None:
-    """The search for settings, and all replicas with those that were found."""
+    """Run the grid search, and all replicas with the chosen settings."""
     content = settings_of(experiment, args, condition)
     manifest = experiment.run(condition, content)
     for replica in range(2, args.replicas + 1):
@@ -75,7 +75,7 @@ def run_condition(experiment: Experiment, args: argparse.Namespace, condition: s
 
 
 def final_settings(content: Settings, manifest: Manifest, folder: Path, seed: int) -> Settings:
-    """The settings that were chosen, and another seed; bins are those of the first replica."""
+    """The chosen settings with another seed; bins are those of the first replica."""
     final = {key: value for key, value in content.items() if key not in ("grid", "bins")}
     tune = dict(content["tune"]) | {"seed": seed}
     if "grid" in content:
@@ -86,7 +86,7 @@ def final_settings(content: Settings, manifest: Manifest, folder: Path, seed: in
 
 
 def chosen(content: Settings, manifest: Manifest) -> Mapping[str, Any]:
-    """The values of the combination that is best on odd lines."""
+    """The settings with the best score on odd lines."""
     label = manifest.stages["grid"]["figures"]["chosen"]
     return next(t.values for t in trials(record(GridSection, content["grid"], "grid")) if t.label == label)
 
@@ -95,7 +95,7 @@ def chosen(content: Settings, manifest: Manifest) -> Mapping[str, Any]:
 
 
 def systems(experiment: Experiment, args: argparse.Namespace) -> Iterator[System]:
-    """What was decoded of the even lines, by all replicas that there are of each condition."""
+    """Translations of the even lines by all existing replicas of each condition."""
     for condition, name in CONDITIONS.items():
         runs = [even(run) for run in experiment.outputs(condition, replica_names(args.replicas))]
         if runs:
@@ -107,7 +107,7 @@ def even(lines: list[str]) -> list[str]:
 
 
 def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
-    """BLEU of even lines, the mean over replicas, and what differs from the baselines."""
+    """BLEU of even lines, the mean over replicas, and significant differences from the baselines."""
     found = list(systems(experiment, args))
     if not found:
         sys.exit(f"{experiment.out}: found no translations, expected those of some condition")
@@ -142,7 +142,7 @@ def significance(reports: Mapping[str, Report], name: str) -> str:
 
 
 def difference(reports: Mapping[str, Report], name: str) -> str:
-    """From log P, in the mean."""
+    """The difference of mean BLEU from log P."""
     if BASELINES[0] not in reports or name == CONDITIONS[BASELINES[0]]:
         return ""
     report = reports[BASELINES[0]]
@@ -160,7 +160,7 @@ def weights_shown(stages: Mapping[str, Any]) -> str:
 
 
 def table_2(experiment: Experiment) -> str:
-    """BLEU by bits, with the number of bins and of weights that are not 0."""
+    """BLEU by bits, with the numbers of bins and of nonzero weights."""
     folder = experiment.out / "disc-p.run"
     rows = []
     for name, entry in Manifest(folder).stages.items():
@@ -185,9 +185,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--conditions", type=some_of(CONDITIONS), default=list(CONDITIONS), metavar="A,B,...")
-    add("--bits", type=numbers(int), metavar="A,B", help="to try out where bits are")
-    add("--beta", type=numbers(float), metavar="A,B", help="to try out where beta is")
-    add("--gamma", type=numbers(float), metavar="A,B", help="to try out where gamma is")
+    add("--bits", type=numbers(int), metavar="A,B", help="values of bits to try")
+    add("--beta", type=numbers(float), metavar="A,B", help="values of beta to try")
+    add("--gamma", type=numbers(float), metavar="A,B", help="values of gamma to try")
     return parser.parse_args(arguments)
 
 

@@ -1,15 +1,15 @@
 """Table 3 of Alrajeh and Niranjan (2014): ``python -m benchmarks.orientation OUT --data DIR``.
 
-Systems without an orientation model, with the lexicalised one, and with classifiers, on a bitext in DIR; all
-are ``configs/paper-004.yaml`` but for their section ``reorder``, are tuned alike on dev, as many times as
-there are replicas, each with its own seed, and translate devtest, on which nothing is chosen. The test is the
-paired bootstrap over sentences, of all replicas pooled, against the lexicalised model.
+Systems without an orientation model, with the lexicalised one, and with classifiers, on a bitext in DIR. All
+use ``configs/paper-004.yaml`` except for the section ``reorder``. Each replica is tuned on dev with its own
+seed and translates devtest, which is not used for any choice. Significance is tested against the lexicalised
+model by the paired bootstrap over sentences, with all replicas pooled.
 
     OUT/base.run     alignment, language model and index, for all systems
     OUT/SYSTEM.run   the first replica; OUT/SYSTEM.2.run, ... the others
-    OUT/table.md     the table, which --table makes again of what there is
+    OUT/table.md     the table; --table only makes it, from the existing runs
 
-It can be killed and started again at any time.
+It can be killed and restarted at any time.
 
     python -m benchmarks.orientation runs --data shared/data/multi30k-de-en -j 2
     python -m benchmarks.orientation runs --data grammars/demo --epochs 2 --replicas 2
@@ -83,7 +83,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--systems", type=some_of(SYSTEMS), default=list(SYSTEMS), metavar="A,B,...")
-    add("--sentences", type=int, metavar="N", help="tune on so many of dev (default: all)")
+    add("--sentences", type=int, metavar="N", help="tune on N sentences of dev (default: all)")
     return parser.parse_args(arguments)
 
 

@@ -1,20 +1,20 @@
-"""How much of what counts on a test set was seen in tuning: ``python -m benchmarks.overlap NAME=DIR ...``.
+"""Overlap of the features of tuning and test sets: ``python -m benchmarks.overlap NAME=DIR ...``.
 
-After Table 6 of Green, Wang, Cer and Manning (2013). DIR is the directory of a run of ``hiero tune``. With
-the weights of its chosen epoch the k best translations of the sentences that it learnt from, and of a test
-set, are found, and their features compared, template by template:
+After Table 6 of Green, Wang, Cer and Manning (2013). DIR is the directory of a run of ``hiero tune``. The
+tuning set and a test set are translated with the weights of the chosen epoch, and the features of the k best
+translations are compared, template by template:
 
-    test    features that the test set's translations have; in how many sentences, summed, they do
-    seen    those of them that the tuning set's translations have, too
-    weight  those of them that have a weight, and the share of the firings that are theirs
+    test    features of the test set's translations; their firings: sentences in which they occur, summed
+    seen    those that also occur in the tuning set's translations
+    weight  those that have a weight, and their share of the firings
 
-Then, for every two runs: the sparse features that have a weight in the one, in the other, and in both. If one
-was tuned on the test set itself, that is the paper's table.
+Then, for every two runs: the sparse features with a weight in the first, in the second, and in both. If one
+was tuned on the test set itself, this is the table of the paper.
 
     python -m benchmarks.overlap dev=runs/ada_all train=runs/ada_train --config all.yaml --on dev train
 
-``--on`` names the set that each run learnt from, if it is not that of its configuration. Sentences of a set
-that the index is made of are decoded without the rules that only they yield, if ``--leave-one-out`` says so.
+``--on`` names the tuning set of each run if it is not that of its configuration. With ``--leave-one-out``,
+sentences of the bitext of the index are decoded without rules extracted only from themselves.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Counts = npt.NDArray[np.int64]  # of sentences, by the number of a feature
 
 @dataclass(frozen=True)
 class Overlap:
-    """Of one class of features.
+    """Counts for one class of features.
 
     test                       features of the test set ...
     seen, weighted             ... those of them that the tuning set has, and that have a weight
@@ -86,7 +86,7 @@ class Overlap:
 
 
 class Features:
-    """One model, whose weights are changed, and one numbering of the features of all runs."""
+    """One model, whose weights are replaced, and one numbering of the features of all runs."""
 
     def __init__(self, config: Config, kbest: int) -> None:
         self.config, self.kbest = config, kbest
@@ -104,7 +104,7 @@ class Features:
         return self.model.with_weights(vector), ids[value != 0].astype(np.int64)
 
     def fire(self, model: Model, texts: TuningSet, numbers: Iterable[int]) -> Counts:
-        """In how many sentences each feature is in some translation."""
+        """The number of sentences with each feature in some translation."""
         count = np.zeros(0, np.int64)
         assert isinstance(model.weights, WeightVector)
         for number in numbers:
@@ -128,7 +128,7 @@ class Features:
         return TuningSet(files, self.model.symbols)
 
     def overlaps(self, test: Counts, tuned: Counts, weighted: Counts) -> dict[str, Overlap]:
-        """By class, of those classes that any feature is of."""
+        """The overlap for each class that has features."""
         size = len(self.index)
         kind = self.index.table.key[:size, 0]
         test, tuned = with_room(test, size), with_room(tuned, size)
@@ -155,7 +155,7 @@ def with_room(count: Counts, size: int) -> Counts:
 
 
 def chosen_sentences(settings: TuneConfig, seed: int, size: int, most: int) -> list[int]:
-    """Those that were learnt from; of them, at most so many, chosen by the seed."""
+    """A random sample of the sentences of the tuning set that were learnt from."""
     everyone = list(range(size))
     for count in (settings.sentences, most):
         if 0 < count < len(everyone):
@@ -181,7 +181,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def pairwise(weighted: dict[str, Counts], index: FeatureIndex) -> str:
-    """Sparse features with weights, of every two runs."""
+    """Sparse features with weights, for every two runs."""
     kind = index.table.key[: len(index), 0]
     sparse = {name: ids[kind[ids] != NAME] for name, ids in weighted.items()}
     rows = []
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--leave-one-out", nargs="+", default=[], metavar="SET", help="sets the index is made of"
     )
     parser.add_argument("--kbest", type=int, default=100, help="translations of a sentence (default: 100)")
-    parser.add_argument("--sentences", type=int, default=0, help="of each set at most so many (default: all)")
+    parser.add_argument("--sentences", type=int, default=0, help="limit for each set (default: all)")
     args = parser.parse_args(arguments)
     try:
         report(args)

@@ -1,18 +1,18 @@
-"""The tables of ``papers.md`` from runs of tuning: ``python -m benchmarks.papers NAME=DIR ...``.
+"""Make the tables of ``papers.md`` from tuning runs: ``python -m benchmarks.papers NAME=DIR ...``.
 
-DIR is the directory of a run of ``hiero tune``. Odd lines of the held-out set have chosen the epoch, BLEU is
-that of its even lines. In a name such as ``sgd/dense`` the part before the slash is the algorithm, the rest
-are its features, as in Table 2 of Simianer, Riezler and Dyer (2012); ``mira#1``, ``mira#2``, ... are runs of
+DIR is the directory of a run of ``hiero tune``. The epoch is chosen on odd lines of the held-out set, and
+BLEU is that of its even lines. A name such as ``sgd/dense`` has the algorithm before the slash and the
+features after it, as in Table 2 of Simianer, Riezler and Dyer (2012); ``mira#1``, ``mira#2``, ... are runs of
 one system with different seeds.
 
     python -m benchmarks.papers sgd/dense=runs/sgd sgd/all=runs/sgd_all itersel/all=runs/is --significance
     python -m benchmarks.papers hope/fear=runs/hf lu/cost=runs/lc --stability
     python -m benchmarks.papers mira#1=runs/m1 mira#2=runs/m2 mira#3=runs/m3 --boxplot mira.svg
 
-``--significance`` translates the even lines with the chosen weights (and keeps the translations beside them)
-and tests systems with the same features or the same algorithm by approximate randomisation. A raised number
-says that a system differs from the algorithm of this number with the same features; a star that it differs
-from the best of the same algorithm, which is bold.
+``--significance`` translates the even lines with the chosen weights (and stores the translations in their
+directory) and tests systems with the same features or the same algorithm by approximate randomisation. A
+superscript number marks a significant difference from the algorithm of this number with the same features; a
+star marks one from the best system of the same algorithm, which is bold.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEVEL = 0.05
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown; text to the left, numbers to the right."""
+    """A Markdown table with text aligned left and numbers right."""
     lines = [head, ["---" if at == 0 else "---:" for at in range(len(head))], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -51,7 +51,7 @@ def of_chosen(run: Run, which: str = "report") -> str:
 
 
 def summary(runs: Sequence[Run], marks: Mapping[str, str], best: set[str]) -> str:
-    """What each run came to."""
+    """The results of each run."""
     rows = []
     for run in runs:
         wall, cpu = run.seconds
@@ -70,7 +70,7 @@ def summary(runs: Sequence[Run], marks: Mapping[str, str], best: set[str]) -> st
 
 
 def stability(runs: Sequence[Run]) -> str:
-    """BLEU on the tuning set in every pass: of the model's best, and of what was learnt towards and from.
+    """BLEU on the tuning set in every pass: of the model's best, and of hope and fear.
 
     The last column is how far a pass is from the one before in the mean, the first pass left out.
     """
@@ -100,7 +100,7 @@ def split(system: str) -> tuple[str, str]:
 
 @dataclass
 class Tested:
-    """Systems compared with each other.
+    """Results of significance tests.
 
     marks  of every system
     best   those that are the best of their algorithms
@@ -164,7 +164,7 @@ def bleu_of(rows: Statistics) -> float:
 def statistics_of(
     runs: Sequence[Run], config: Path | None, name: str | None, threads: int
 ) -> dict[str, Statistics]:
-    """Of all runs of each system; a configuration is read once."""
+    """Statistics of all runs of each system; each configuration is read once."""
     opened: dict[Path | None, HeldOut] = {}
     rows: dict[str, list[Statistics]] = {}
     for run in runs:
@@ -182,7 +182,7 @@ def statistics_of(
 
 
 def boxes(runs: Sequence[Run]) -> list[Box]:
-    """A box for every system that was run more than once, of BLEU on even lines."""
+    """A box of BLEU on even lines for every system with more than one run."""
     found: dict[str, list[float]] = {}
     for run in runs:
         if "report_bleu" in run.chosen:

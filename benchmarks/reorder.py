@@ -1,18 +1,18 @@
-"""Learning orientations: the table and the figure of Alrajeh and Niranjan (2014), and what size costs.
+"""Orientation learning: the table and the figure of Alrajeh and Niranjan (2014), and scaling.
 
     python -m benchmarks.reorder [table] [--pairs N] [--passes 100] [--orientation phrase|word] ...
     python -m benchmarks.reorder scale [--examples 1,2,5,10,20]
 
 ``table`` makes examples of the first N pairs of a bitext (default: all of europarl-de-en), holds out one pair
 in twenty, and trains the primal model and dual ones at three levels of shrinking. Their Table 2: CPU seconds
-for all passes and the error on held-out examples; beside these the passes and CPU seconds until the error is,
-for good, within 0.2 points of the best that any of them ever had; P, and how far above the least it may be.
-Their Figure 1: per cent of examples that are left at the beginning of each pass.
+for all passes and the error on held-out examples; also the passes and CPU seconds after which the error stays
+within 0.2 points of the best error of all models; P, and a bound on its distance from the minimum. Their
+Figure 1: percentage of active examples at the beginning of each pass.
 
-``scale`` trains on examples by the million (a bitext that has too few is repeated), each time in a process of
-its own: CPU seconds of a pass of either learner, examples a second, the memory of the process without mapped
-files (Linux), and the size of the mapped examples. Times of learning are CPU time with compiled kernels,
-without classifying the held-out examples. The bitext is in a folder ``shared/data`` beside the project, or in
+``scale`` trains on millions of examples (a smaller bitext is repeated), each time in a separate process: CPU
+seconds of a pass of either learner, examples per second, the memory of the process without mapped files
+(Linux), and the size of the mapped examples. Times of learning are CPU time with compiled kernels, without
+classification of the held-out examples. The bitext is in a folder ``shared/data`` next to the project, or in
 --data.
 """
 
@@ -90,7 +90,7 @@ def _config(args: argparse.Namespace) -> ExampleConfig:
 
 
 def _bitext(args: argparse.Namespace, folder: Path, pairs: int, times: int = 1) -> list[Path]:
-    """The first pairs of the bitext, over and over, as plain text."""
+    """The first pairs of the bitext as plain text, repeated if necessary."""
     paths = []
     for side in SIDES:
         path = folder / f"train.{side}"
@@ -131,7 +131,7 @@ def _table(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _warm_up(train: Examples) -> None:
-    """Compile what is to be measured, on a few examples."""
+    """Compile the measured kernels on a few examples."""
     rows = train.rows._replace(first=train.rows.first[:101], label=train.rows.label[:100])
     few = dataclasses.replace(train, rows=rows)
     for learn in (learn_primal, learn_dual):
@@ -205,7 +205,7 @@ def _scale(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _pairs_for(args: argparse.Namespace, folder: Path) -> tuple[int, int]:
-    """Make as many examples as are wanted at most."""
+    """Make the largest number of examples needed."""
     wanted = max(map(float, args.examples.split(","))) * 1e6
     paths = _bitext(args, folder, args.pairs)
     summary = extract_examples(*paths, folder / "examples", _config(args))
@@ -217,7 +217,7 @@ def _pairs_for(args: argparse.Namespace, folder: Path) -> tuple[int, int]:
 
 
 def _one(args: argparse.Namespace) -> int:
-    """Three passes over so many examples, and what they took."""
+    """Time and memory of three passes over a number of examples."""
     path, size, learner, variance = Path(args.rest[0]), int(args.rest[1]), args.rest[2], float(args.rest[3])
     train = open_examples(path)
     rows = train.rows._replace(first=train.rows.first[: size + 1], label=train.rows.label[:size])
@@ -237,7 +237,7 @@ def _one(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _memory() -> Iterator[list[float]]:
-    """What ``_own_megabytes`` says again and again while something runs: kernels let other threads in."""
+    """Sample ``_own_megabytes`` in a thread while kernels run, which release the GIL."""
     seen, done = [_own_megabytes()], threading.Event()
 
     def look() -> None:
@@ -254,7 +254,7 @@ def _memory() -> Iterator[list[float]]:
 
 
 def _own_megabytes() -> float:
-    """What is resident without mapped files, on Linux; elsewhere the peak of the process."""
+    """Resident memory without mapped files on Linux; elsewhere the peak of the process."""
     status = Path("/proc/self/status")
     if status.exists():
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)

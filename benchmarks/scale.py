@@ -1,23 +1,23 @@
-"""How time, memory and output of every stage grow with the bitext.
+"""Scaling of time, memory and output of every stage with the size of the bitext.
 
     python -m benchmarks.scale SRC TGT SENTENCES [--pairs 25000,50000,100000,200000] [--max-span 10] [-j N]
                                [--stages align,lm,index,extract,all] [--folder DIR] [--target 2000000]
 
 From the first N pairs of a bitext:
 
-    align    both directions of the default model, made one
+    align    both directions of the default model, symmetrized
     lm       order 5 from the target side, --prune 0 0 1
     index    of these pairs with this alignment
     extract  the grammars of SENTENCES, as compressed text
     all      one grammar of the whole bitext, compressed, of phrases up to --max-span
 
-Every run is a process of its own with compiled kernels: CPU seconds of user and system, wall-clock seconds,
-peak resident memory, the same without mapped files (Linux), bytes written. What grows as a power of the size
-has an exponent, the slope of a line through the logarithms; "last" is that between the two largest sizes,
-where what is fixed weighs least. What a bitext of --target pairs would take is reckoned from these two sizes,
-as a power and along a straight line, whichever is more.
+Every run is a separate process with compiled kernels: CPU seconds of user and system, wall-clock seconds,
+peak resident memory, the same without mapped files (Linux), bytes written. The exponent of growth is the
+slope of a line through the logarithms; "last" is that between the two largest sizes, where fixed costs matter
+least. Values for a bitext of --target pairs are extrapolated from these two sizes, by a power law and
+linearly, whichever is more.
 
-With --folder what was made and measured is kept there, and a run that was interrupted goes on where it was.
+With --folder, files and measurements are kept there, and an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Series:
         self.known: dict[str, list[float]] = json.loads(self.log.read_text()) if self.log.exists() else {}
 
     def measure(self, stage: str, pairs: int) -> Measured:
-        """Run a stage, unless that was done before."""
+        """Run a stage, unless its measurements exist."""
         key = f"{stage} {pairs}"
         if key not in self.known:
-            self._run(stage, SMALL)  # compiles if it has to
+            self._run(stage, SMALL)  # to compile
             self.known[key] = self._run(stage, pairs)
             part = self.log.with_suffix(".part")
             part.write_text(json.dumps(self.known, indent=1))
@@ -79,7 +79,7 @@ class Series:
         usage = hiero(*self._command(stage, place, out))
         num_bytes = bytes_in(out)
         if stage == "all":
-            out.unlink()  # it is large, and nothing needs it
+            out.unlink()  # large, and not needed
         return [*usage, num_bytes]
 
     def _make_texts(self, place: Path, pairs: int) -> None:
@@ -109,14 +109,14 @@ class Series:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the line through the logarithms with the least squares."""
+    """The slope of the least-squares line through the logarithms."""
     logs = [(math.log(x), math.log(max(y, 1e-9))) for x, y in points]
     x_mean, y_mean = (math.fsum(column) / len(logs) for column in zip(*logs, strict=True))
     return sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
 
 
 def expected(curve: Sequence[tuple[float, float]], target: int) -> float:
-    """What the last two points say of a larger size, as a power or along a line, whichever is more."""
+    """Extrapolate the last two points, by a power law or linearly, whichever is more."""
     (x1, y1), (x2, y2) = curve[-2:]
     line = y2 + (y2 - y1) / (x2 - x1) * (target - x2)
     return max(line, y2 * (target / x2) ** slope([(x1, y1), (x2, y2)]))
@@ -135,7 +135,7 @@ def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
             ("last", lambda curve: f"{slope(curve[-2:]):.2f}"),
             (f"*{target:,}*", lambda curve: f"{expected(curve, target):.0f}"),
         ):
-            # What the clock says depends on what else the machine does.
+            # Wall-clock time depends on other load.
             cells = ("" if name == "wall s" else number(c) for name, c in zip(MEASURES, curves, strict=True))
             print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
@@ -149,9 +149,9 @@ def main() -> int:
     add("target_text", type=Path, metavar="TGT")
     add("sentences", type=Path, metavar="SENTENCES", help="of the source language, to extract grammars for")
     add("--pairs", default="25000,50000,100000,200000", help="sizes, ascending")
-    add("--stages", default=",".join(STAGES), help="each needs those before it, but for lm and extract")
+    add("--stages", default=",".join(STAGES), help="each needs those before it, except for lm and extract")
     add("--max-span", type=int, default=10, help="words of a rule in the grammar of the whole bitext")
-    add("--target", type=int, default=2_000_000, help="size to reckon for (default 2000000)")
+    add("--target", type=int, default=2_000_000, help="size to extrapolate to (default 2000000)")
     add("--folder", type=Path, help="keep everything here")
     add("-j", "--threads", type=int, default=1)
     args = parser.parse_args()

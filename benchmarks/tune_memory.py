@@ -1,10 +1,10 @@
 """Memory of tuning with millions of features: ``python -m benchmarks.tune_memory [--features 5000000]``.
 
-Two shards of an algorithm are learnt, each by a process of its own, as workers do, from translations that are
-made up: every sentence brings rule ids that no other has, until each shard has met so many features. A third
-process reads the weights of one, as the next epoch does; a fourth mixes both and selects 100,000. Each prints
-the peak of its resident memory, without language model and grammar, which are mapped and shared by workers of
-a machine. The exit code is 1, after a line that begins with ``NOT MET``, if one takes over ``--most`` MB.
+Two shards are learnt, each in a separate process like a worker, from synthetic translations: every sentence
+has new rule ids, until each shard has the given number of features. A third process reads the weights of one
+shard, as the next epoch does; a fourth mixes both and selects 100,000. Each prints its peak resident memory,
+without language model and grammar, which are mapped and shared by the workers of a machine. The exit code is
+1, after a line that begins with ``NOT MET``, if one uses more than ``--most`` MB.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHARED = 2_000  # features that sentences have in common
 
 
 def example(number: int, own: np.ndarray, draw: np.random.Generator) -> Example:
-    """A k-best list: half of each translation's features are common ones, half those of the sentence."""
+    """A k-best list: half of each translation's features are common, half are new in this sentence."""
     common = draw.integers(0, SHARED, (KBEST, PER_CANDIDATE))
     mine = own[draw.integers(0, len(own), (KBEST, PER_CANDIDATE))]
     rows = [np.unique(row) for row in np.concatenate([common, mine], axis=1)]
@@ -51,7 +51,7 @@ def example(number: int, own: np.ndarray, draw: np.random.Generator) -> Example:
 
 
 def rule_ids(index: FeatureIndex, count: int, draw: np.random.Generator) -> np.ndarray:
-    """So many new rule ids: a label, five words, what separates the sides, and five words."""
+    """New rule ids: a label, five words, the separator, and five words."""
     sequence = draw.integers(0, WORDS, (count, 12)).astype(np.int32)
     sequence[:, 0], sequence[:, 6] = 0, SEPARATOR
     rows = np.zeros((count, 3), np.int32)
@@ -64,7 +64,7 @@ def rule_ids(index: FeatureIndex, count: int, draw: np.random.Generator) -> np.n
 
 
 def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -> None:
-    """One shard, one epoch, from zero, to a file; then once more, from the file."""
+    """Learn one epoch of one shard from zero and write a file; then once more, from the file."""
     draw = np.random.default_rng(shard)
     symbols = Symbols()
     symbols.labels.intern(b"X")
@@ -77,7 +77,7 @@ def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -
         own = rule_ids(vector.index, each, draw)
         vector.grow()
         learner.learn([example(number, own, draw)], vector.value)
-        # All that a sentence brings has a weight, which is more than any learner makes of one list.
+        # All features of a sentence get a weight, which is more than any learner does.
         vector.value[own] += 1e-4
     learner.end_epoch(vector.value)
     chosen = np.flatnonzero(vector.value)
@@ -86,7 +86,7 @@ def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -
 
 
 def again(shard: str) -> None:
-    """What a worker reads when the next epoch begins."""
+    """Read weights as a worker does at the beginning of an epoch."""
     symbols, vector = Symbols(), WeightVector(Symbols())
     ids, values = read_vectors(shard, symbols, vector.index)
     vector.grow()

@@ -1,7 +1,7 @@
-"""Runs of tuning, read again: what happened in them, and how they translate what was held out.
+"""Read tuning runs: their logs, and translations of the held-out set with their weights.
 
-A run is a directory with ``log.jsonl`` and ``weights.NN.gz``, as ``hiero tune`` leaves it; folder ``tune``
-of ``hiero run`` is one, too. Odd lines of the held-out set chose the epoch: only even ones are translated.
+A run is a directory with ``log.jsonl`` and ``weights.NN.gz``, written by ``hiero tune``; folder ``tune`` of
+``hiero run`` is one, too. The epoch is chosen on odd lines of the held-out set; even ones are translated.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from hiero.tune.heldout import score
 from hiero.tune.loop import choose, read_log
 from hiero.weights import Weights
 
-SAME = 0.005  # points of BLEU: more, and what is decoded here is not what the run decoded
-CLOSE = 0.1  # points of BLEU: so near to the best, learning has converged
+SAME = 0.005  # points of BLEU: larger differences mean that the model has changed
+CLOSE = 0.1  # points of BLEU from the best, for convergence
 
-# Which template makes the features of a kind; those with a name of their own need none.
+# The template for each kind of feature; named features need none.
 MADE_BY = {
     RULE_ID: "rule_id",
     SOURCE_BIGRAM: "source_bigram",
@@ -62,7 +62,7 @@ Statistics = npt.NDArray[np.float64]  # of BLEU, a row for each line
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a system. Several runs of one system, as with different seeds, are told apart by ``label``."""
+    """A run of a system. Several runs of one system, as with different seeds, differ in ``label``."""
 
     system: str
     label: str
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def epoch(self) -> int:
-        """The chosen one, from 1."""
+        """The chosen epoch, from 1."""
         return choose(self.log)
 
     @property
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def converged(self) -> int | None:
-        """The first epoch that is as good as the best one, but for a tenth of a point."""
+        """The first epoch within a tenth of a point of the best one."""
         if "choose_bleu" not in self.log[0]:
             return None
         bleu = [record["choose_bleu"] for record in self.log]
@@ -92,10 +92,10 @@ class Run:
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """Of an epoch, held-out decoding included: on the clock, and of CPU; medians.
+        """Median wall-clock and CPU seconds of an epoch, including held-out decoding.
 
-        An epoch that was interrupted and gone on with took longer than it says. Processes and clusters
-        report decoding and learning alone, and this process does not know of the rest.
+        The time of an interrupted epoch is only that after the interruption. Processes and clusters report
+        only decoding and learning; other times are not known to this process.
         """
         cpu = [max(record["cpu_s"], record["decode_s"] + record.get("learn_s", 0.0)) for record in self.log]
         wall = [record["wall_s"] for record in self.log]
@@ -137,7 +137,7 @@ class HeldOut:
         self.numbers = range(1, len(self.texts), 2)
 
     def statistics(self, run: Run) -> Statistics:
-        """Of BLEU, a row for each even line; they are compared with what the run says of itself."""
+        """BLEU statistics of each even line; the score is compared with that in the log of the run."""
         rows = []
         for number, line in zip(self.numbers, self.translations(run), strict=True):
             words = self.symbols.words.intern_all(word.encode() for word in line.split())
@@ -151,7 +151,7 @@ class HeldOut:
         return found
 
     def translations(self, run: Run) -> list[str]:
-        """Of even lines; kept beside the weights, and read again if nothing has changed."""
+        """Translations of even lines; stored with the weights, and read again if nothing has changed."""
         weights = read_weights(run.weights, Symbols())
         config = dataclasses.replace(
             with_templates(model_config(self.config), weights),
@@ -180,7 +180,7 @@ class HeldOut:
         return list(in_order(translate, segments, self.threads))
 
     def _key(self, config: Config, weights: Path) -> str:
-        """Stands for all that translations depend on."""
+        """A digest of everything that translations depend on."""
         files = [Path(path) for path in config.model_files if Path(path) != weights]
         parts = [dataclasses.replace(config, weights=None), [(str(p), os.stat(p).st_mtime_ns) for p in files]]
         digest = hashlib.sha256(repr(parts).encode())
@@ -190,8 +190,8 @@ class HeldOut:
 
 
 def with_templates(config: Config, weights: Weights) -> Config:
-    """The same without templates for whose features there are no weights; they would change nothing."""
-    if weights.has_shared_names:  # which may be those of anything
+    """The same configuration without templates whose features have no weights, which have no effect."""
+    if weights.has_shared_names:  # which may apply to any feature
         return config
     kinds = {key[0] for key in weights.index.all_keys()} - {NAME}
     needed = {MADE_BY[kind] for kind in kinds}
@@ -204,7 +204,7 @@ def with_templates(config: Config, weights: Weights) -> Config:
 
 
 def config_for(run: Run, given: Path | None) -> Config:
-    """The configuration that was given, or else the run's own."""
+    """The given configuration, or else that of the run."""
     path = given or run.directory / "config.yaml"
     if not path.exists():
         hint = "--config names one"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hiero.statistics import Statistics
     from hiero.weights import Weights
 
-# Imported when first used: nothing is compiled, and numba not loaded, for ``hiero --help``.
-_WHERE = {
+# Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
+_MODULES = {
     "load": "config",
     "Model": "decode",
     "SearchConfig": "searchconfig",
@@ -50,6 +50,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"hiero.{_WHERE[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"hiero.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'hiero' has no attribute {name!r}")

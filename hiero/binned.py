@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Grammars whose dense features are put into bins as their rules are asked for."""
+"""Apply bins to the dense features of the rules that a grammar returns."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _INDICATOR = re.compile(r"(.+)_bin\d+(?:x\d+)?_(?:-inf|-?\d[-+.e\d]*)")  # Featu
 
 
 class Binned:
-    """A source of rules with bins in place of some of their dense features.
+    """A grammar source with bins in place of some dense features.
 
-    A rule without a feature has it as 0, as everywhere, if any rule of its grammar has it; the rules of a
-    grammar that knows nothing of it get no bins, nor do glue and words that pass through, of no grammar.
+    If some rule of a grammar has a feature, its value is 0 for the rules without it, as everywhere. Grammars
+    that do not have the feature get no bins, nor do glue and pass-through rules.
     """
 
     def __init__(self, source: GrammarSource, bins: Sequence[FeatureBins], symbols: Symbols) -> None:
@@ -41,7 +41,7 @@ class Binned:
             known is None or i in known or one.feature == WORDS for i, one in zip(self._id, bins, strict=True)
         ]
 
-        # A grammar knows a feature or does not, whatever the sentence.
+        # Whether a grammar has a feature does not depend on the sentence.
         used = [k for k, known in enumerate(self._known) if known and len(bins[k])]
         self._table = bin_table([bins[k] for k in used], [self._indicators[k] for k in used])
 
@@ -96,13 +96,13 @@ class Binned:
 def not_a_number(
     feature: str, value: float, table: RuleTable, rule: int, symbols: Symbols, expected: str = "a number"
 ) -> HieroError:
-    """What is said of a value that belongs in no bin."""
+    """The error for a value that belongs to no bin."""
     text = repr(Rule(RuleBatch(table.rules, table.columns, symbols), rule))
     return HieroError(f"{feature}: found {value} in the rule {text}, expected {expected}")
 
 
 def features_of(source: GrammarSource) -> frozenset[int] | None:
-    """The features that a source is known to have, by id in Symbols.names; None if that cannot be told."""
+    """The features that a source may return, by id in Symbols.names; None if unknown."""
     known = getattr(source, "feature_names", None)
     return None if known is None else known()
 
@@ -138,15 +138,15 @@ def _without_sparse(rules: Rules, names: Sequence[int]) -> Rules:
 
 
 def check_features(bins: Sequence[FeatureBins], sources: Sequence[GrammarSource], symbols: Symbols) -> None:
-    """Refuse bins of features that no grammar has, if all grammars say what they have."""
+    """Refuse bins of features that no grammar has, if the features of all grammars are known."""
     known = [features_of(source) for source in sources]
     if not known or any(names is None for names in known):
         return
     names = {symbols.names.text(name) for some in known if some is not None for name in some}
     for one in bins:
         if one.feature != WORDS and one.feature not in names:
-            near = did_you_mean(one.feature, [*names, WORDS])
-            raise ConfigError(f"features: bins of {one.feature!r}, which no grammar has; {near}")
+            hint = did_you_mean(one.feature, [*names, WORDS])
+            raise ConfigError(f"features: bins of {one.feature!r}, which no grammar has; {hint}")
 
 
 def check_weights(
@@ -156,11 +156,11 @@ def check_weights(
     weights: Mapping[str, float],
     path: str,
 ) -> None:
-    """Refuse weights of which those of a feature's bins, though there are some, fit none of the bins in use.
+    """Refuse weights for the bins of a feature if none of them fits the bins in use.
 
-    They would do nothing, and the feature, which they were learnt to take the place of, something or nothing.
+    They would be silently ignored. Weights learnt with bins need the same bins.
     """
-    found: dict[str, str] = {}  # to each feature that they have bins of, the name of a weight
+    found: dict[str, str] = {}  # from features with weights of bins to the name of one such weight
     for entry in symbols.names.entries():
         if b"_bin" in entry and (match := _INDICATOR.fullmatch(entry.decode("utf-8", "replace"))):
             if weights.get(match[0], 0.0):
@@ -172,7 +172,7 @@ def check_weights(
     chosen = {one.feature: one for one in bins if len(one)}
     for feature, name in found.items():
         if name in columns or feature not in {*columns, *chosen, WORDS}:
-            continue  # a feature of somebody's own, of such a name
+            continue  # a user's feature that only looks like a bin
         one = chosen.get(feature)
         if one is None:
             expected = f"bins of {feature} (features: bins, or --bins)"

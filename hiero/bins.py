@@ -1,9 +1,9 @@
-"""Dense features of rules as indicators of bins: the data that a transform of them goes by.
+"""Bins of dense rule features: the parameters of the transform into indicators.
 
-A rule has a real number for each column of its grammar. A ``FeatureBins`` says what becomes of one column:
-the number may be turned back into the probability or the count whose logarithm it is; its place among the
-bins fires one indicator, or with overlapping bins several; the number itself may be kept beside them or not.
-This happens to each rule by itself, so it asks nothing of the search (Clark, Dyer and Lavie 2014).
+A rule has a real number for each column of its grammar. A ``FeatureBins`` describes the transform of one
+column: the number may be turned back into the probability or the count whose logarithm it is; its bin fires
+one indicator, or with overlapping bins several; the number itself may be kept as a feature or not. The
+transform needs only the rule, so the search is unchanged (Clark, Dyer and Lavie 2014).
 
 Applying bins is here and in ``binned.py``; learning them is ``tune/discretize.py``.
 """
@@ -21,7 +21,7 @@ from hiero.symbols import read_only
 
 Of = Literal["given", "probability", "count"]
 OF: tuple[Of, ...] = get_args(Of)
-WORDS = "WordPenalty"  # no column of a grammar; in bins it is the number of words of the target side
+WORDS = "WordPenalty"  # not a column of a grammar: the number of words on the target side is put into bins
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class BinTable(NamedTuple):
 
     first    int64 [K + 1]  bins of feature k: first[k] ... first[k + 1] - 1, at least one
     begin    float32        smallest value of each bin, ascending within a feature, the first one -inf
-    overlap  int64 [K]      neighbours on either side that a value fires beside its own bin, fewer than bins
+    overlap  int64 [K]      neighbouring bins on either side that a value fires too, fewer than bins
     name     int32          id in Symbols.names of each bin's indicator
     """
 
@@ -48,17 +48,17 @@ def _none() -> Ints:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureBins:
-    """What becomes of one dense feature of rules.
+    """The transform of one dense feature of rules.
 
-    feature  its name, as the grammar has it; or WORDS
-    of       what is put into bins: its value; the probability p if that is -log10 p; or the whole number c if
-             that is log10(1 + c)
-    begin    [N] where bins begin, ascending; the first one is -inf, the last one has no end. No bins at all:
-             then the feature is only turned into what ``of`` says, or left out
+    feature  name of the feature in the grammar, or WORDS
+    of       the number put into bins: the value as given; the probability p if the value is -log10 p; or the
+             count c if the value is log10(1 + c)
+    begin    [N] lower bounds of the bins, ascending; the first is -inf, the last bin has no upper bound. If
+             empty, the feature is only converted according to ``of``, or dropped
     overlap  neighbours on either side of a bin that count as parts of it
-    keep     whether the real number stays a feature beside the bins
-    low, high, values, rules  [N] of each bin, what it was made of: smallest and largest value seen, different
-             values, and rules, or nothing of the kind
+    keep     whether the real number stays a feature in addition to the bins
+    low, high, values, rules  [N] statistics of each bin, or empty: smallest and largest value seen, numbers
+             of distinct values and of rules
     """
 
     feature: str
@@ -77,16 +77,16 @@ class FeatureBins:
 
     @property
     def names(self) -> list[str]:
-        """Of the indicators, in the order of bins: FEATURE_bin2_0.25 is the second, which begins at 0.25.
+        """Names of the indicators, in the order of bins: FEATURE_bin2_0.25 is the second, from 0.25 on.
 
-        Those of overlapping bins tell how many bins wide they are: FEATURE_bin2x3_0.25.
+        Names of overlapping bins include their width in bins: FEATURE_bin2x3_0.25.
         """
         width = f"x{2 * self.overlap + 1}" if self.overlap else ""
         return [f"{self.feature}_bin{j}{width}_{short(x)}" for j, x in enumerate(self.begin, 1)]
 
     @property
     def real_name(self) -> str:
-        """Of the real number, if it is kept: another one where it is another number."""
+        """Name of the real number if it is kept; converted numbers have a suffix."""
         return self.feature if self.of == "given" else f"{self.feature}_{self.of}"
 
     @property
@@ -95,7 +95,7 @@ class FeatureBins:
         return self.feature != WORDS and not (self.keep and self.of == "given")
 
     def misplaced(self) -> tuple[int, str, str] | None:
-        """The first bin that does not begin where it may, what is found there, and what is expected."""
+        """The first bin with an invalid lower bound, the text of what was found, and of what was expected."""
         if len(self) and self.begin[0] != -np.inf:
             return 0, f"a first bin that begins at {short(self.begin[0])}", "-inf"
         rising = self.begin[1:] > self.begin[:-1]
@@ -112,9 +112,9 @@ def short(value: float | np.floating[npt.NBitBase]) -> str:
 
 
 def raw_values(of: Of, column: npt.NDArray[np.float32]) -> Floats:
-    """A column of a grammar as what is put into bins.
+    """Convert a column of a grammar into the numbers that are put into bins.
 
-    In float32, so that the last bits of a power, which differ between machines, make no difference.
+    In float32, because the last bits of a power in float64 differ between machines.
     """
     if of == "given":
         return np.ascontiguousarray(column, np.float32)
@@ -125,7 +125,7 @@ def raw_values(of: Of, column: npt.NDArray[np.float32]) -> Floats:
 
 
 def bin_table(bins: Sequence[FeatureBins], names: Sequence[npt.NDArray[np.int32]]) -> BinTable:
-    """The bins of some features, each with at least one; ``names`` has the ids of their indicators."""
+    """Pack the bins of features that have at least one; ``names`` has the ids of their indicators."""
     first = np.cumsum([0, *map(len, bins)], dtype=np.int64)
     return BinTable(
         read_only(first),

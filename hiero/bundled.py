@@ -1,7 +1,7 @@
-"""Where the files of the model that comes with the package are.
+"""Paths of the files of the bundled model.
 
-They live in ``grammars/`` at the top of the project; a wheel carries them as ``hiero/grammars/``. How they
-were made is written at the top of ``grammars/make_demo``.
+They are in ``grammars/`` at the top of the project and in ``hiero/grammars/`` of a wheel.
+``grammars/make_demo`` describes how they were made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _folder() -> Path:
 
 
 def names() -> list[str]:
-    """The files there are."""
+    """The names of all bundled files."""
     return sorted(file.name for file in _folder().glob("demo.*"))
 
 

@@ -14,7 +14,7 @@ from hiero.features import NAME, FeatureIndex, FeatureRows, Key
 from hiero.forest import Forest
 from hiero.kernels.derivations import EDGE
 from hiero.kernels.replay import replay_kernel
-from hiero.rulecache import beside, stack
+from hiero.rulecache import concat_rows, merge_rows
 from hiero.scoring import edge_rows
 from hiero.symbols import read_only
 
@@ -66,7 +66,7 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     met, row_of_edge = _in_order_of_sight(edges)
     beyond = _edge_rows(forest, source, met, index)
     part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
-    rows = stack(rows, beyond)
+    rows = concat_rows(rows, beyond)
 
     ids, local = np.unique(rows.id, return_inverse=True)
     first, features, value = replay_kernel(
@@ -109,7 +109,7 @@ def _edge_rows(
     lengths = np.zeros(len(edges), np.int64)
     lengths[ruled] = np.diff(found.first)
     first = np.concatenate([[0], np.cumsum(lengths)])
-    return beside([rows, FeatureRows(first, found.id, found.value)])
+    return merge_rows([rows, FeatureRows(first, found.id, found.value)])
 
 
 def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:

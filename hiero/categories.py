@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
 """The order of categories.
 
-Ids of labels depend on what was read before, and in which thread. What comes out of a search must not: so
-the parser knows labels by their ranks, which follow their names.
+Ids of labels depend on the order of reading and on threads. So that the result of a search does not, the
+parser identifies labels by their ranks in the order of their names.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Ranks(NamedTuple):
 
 
 def label_ranks(labels: Vocabulary) -> Ranks:
+    """Rank labels by their names."""
     entries = labels.entries()
     label = np.array(sorted(range(len(entries)), key=entries.__getitem__), np.int32)
     of_label = np.empty(len(label), np.int32)
@@ -40,10 +41,10 @@ def label_ranks(labels: Vocabulary) -> Ranks:
 
 
 def unary_order(trie: Trie, lhs: Ints, num_labels: int, first: int, more: list[tuple[int, int]]) -> Ints:
-    """Categories so that unary rules lead from earlier to later ones; one closing a circle is idle.
+    """Sort categories so that unary rules lead from earlier to later ones, except those that close a cycle.
 
-    ``more`` are unary rules outside of the trie, as pairs (child, parent). Of a circle, the rule that leads
-    back to where it was entered is idle; ``first`` is entered first.
+    ``more`` are unary rules outside of the trie, as pairs (child, parent). The sort is a depth-first search
+    that starts at ``first``; in a cycle, the rule back to the category entered first is not used.
     """
     parents: list[set[int]] = [set() for _ in range(num_labels)]
     for child, parent in more:

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
-"""From a sentence to its forest: gather the rules, score them, parse, search.
+"""The decoder: collect the rules for a sentence, score them, parse, and search with language models.
 
-A ``Model`` holds what is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each
-step of it is one kernel call over arrays.
+A ``Model`` is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each of its steps
+is one kernel call over arrays.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Model:
         self._ranks = label_ranks(symbols.labels)
 
     def with_weights(self, weights: LinearWeights) -> Model:
-        """The same model with other weights; all else is shared."""
+        """A copy of the model with other weights; everything else is shared."""
         other = copy.copy(self)
         other.weights = weights
         other.weights_changed()
@@ -75,50 +75,50 @@ class Model:
 
     @cached_property
     def scorer(self) -> RuleScorer:
-        """The linear model with the weights of now; ``weights_changed`` makes a new one."""
+        """The linear model with the current weights, cached until ``weights_changed``."""
         names = self.language_models.names
         return RuleScorer(self.symbols, self.weights, self.features, names, self._rule_cache)
 
     def weights_changed(self) -> None:
-        """To be called after ``weights`` were changed, before the next sentence."""
+        """Discard values computed from ``weights``; call this after changing them in place."""
         self.__dict__.pop("scorer", None)
 
     def parse(self, sentence: str | Segment, statistics: Statistics | None = None) -> Forest:
-        """The forest of a sentence. It is false if there is no derivation."""
+        """Return the forest of a sentence; it is falsy if there is no derivation."""
         segment = parse_segment(sentence) if isinstance(sentence, str) else sentence
-        here = Statistics()
-        forest = self._parse(segment, here)
-        here.sentences += 1
-        here.words += len(segment.words)
-        with here.timed("kbest"):
+        own = Statistics()
+        forest = self._decode(segment, own)
+        own.sentences += 1
+        own.words += len(segment.words)
+        with own.timed("kbest"):
             if forest:
-                here.score += float(forest.best()[0][-1])
+                own.score += float(forest.best()[0][-1])
             else:
-                here.failed += 1
+                own.failed += 1
         if statistics is not None:
-            statistics.add(here)
+            statistics.add(own)
         return forest
 
     def translate(self, sentence: str | Segment) -> Derivation | None:
-        """The best derivation of a sentence; its ``text`` is the translation. None if there is none."""
+        """Return the best derivation, whose ``text`` is the translation; None if there is none."""
         forest = self.parse(sentence)
         return forest.viterbi() if forest else None
 
     def warm_up(self) -> None:
-        """Translate a word that nobody knows, so that every kernel is compiled before work is shared out."""
+        """Translate an unknown word to compile all kernels before threads are started."""
         forest = self.parse(Segment(("\x00",)))
         if forest:
             _ = forest.viterbi().text
 
-    # ---- the steps
+    # ---- steps
 
-    def _parse(self, segment: Segment, statistics: Statistics) -> Forest:
+    def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
         src = read_only(
             self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
         )
         tables = []
         for source in self.sources:
-            # A bitext index does more than load.
+            # A bitext index does not load rules but extracts them.
             with statistics.timed(getattr(source, "stage", "load")):
                 tables.append(source.rules_for(src, segment.attributes))
         with statistics.timed("load"):
@@ -129,12 +129,12 @@ class Model:
             rule_score = self.scorer.scores(grammar, lm_word)
             lm_weight = self._lm_weight()
         with statistics.timed("parse"):
-            parse = self._parsed(src, grammar, first_glue, ranks)
+            parse = self._find_spans(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, len(src))
         if goal < 0:
             return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             arrays = self.language_models.arrays
             stride = int(max(arrays.order, default=1)) - 1 or 1
             states = rule_states_kernel(
@@ -142,7 +142,7 @@ class Model:
             )
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             done, num_scored, chart = search_kernel(
                 parse, *pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
             )
@@ -155,22 +155,23 @@ class Model:
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
-        with statistics.timed("search"):
+        with statistics.timed("cube"):
             return self._forest(segment, grammar, lm_word, parse, chart)
 
     def _grammar_of(self, src: Ints, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
-        """All rules of a sentence, and where among them glue begins, which is not in the trie."""
+        """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
         passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
         glue = self._glue if self.search.glue else None
         grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
         return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
 
-    def _parsed(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+    def _find_spans(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+        """Parse without language models: the spans of every category, and the rules that apply there."""
         lhs, goal, category = grammar.rules.lhs, self._goal, self._category
         if not ranks.as_ids:
             lhs = read_only(ranks.of_label[lhs])
             goal, category = int(ranks.of_label[goal]), int(ranks.of_label[category])
-        # From the category that glue starts with: of a circle through glue, it is not glue that is idle.
+        # The sort begins at the category below glue, so that a cycle through glue is not cut at glue.
         unary_glue = [(category, goal)] if self.search.glue else []
         order = unary_order(grammar.trie, lhs, len(ranks.label), category, unary_glue)
         glue = np.zeros((0, 5), np.int64)
@@ -198,7 +199,7 @@ class Model:
     ) -> tuple[npt.NDArray[np.int64], Ints, Floats, Floats]:
         """First pair of each bundle; rule, score and estimate of each pair.
 
-        Without features of edges, what a rule scores is the same everywhere and bundles share their pairs.
+        Without edge features, the score of a rule is the same everywhere and bundles share their pairs.
         """
         if not self.features.edge_features:
             rules = np.arange(grammar.num_rules, dtype=np.int32)
@@ -216,7 +217,7 @@ class Model:
         self, segment: Segment, grammar: Grammar, lm_word: Ints, parse: Parse, chart: Chart
     ) -> Forest:
         cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
-        cell = cells[chart.cell]  # the goal's is -1, the last
+        cell = cells[chart.cell]  # -1 for the goal: the row appended above
         return Forest(
             Hypergraph(chart.first_edge, chart.tail),
             chart.local,
@@ -235,7 +236,7 @@ class Model:
 
 
 class DerivationFeatures:
-    """The features of derivations, replayed from their rules: names to values, zeros left out."""
+    """Features of derivations as mappings from names to nonzero values, recomputed from the rules."""
 
     def __init__(
         self, model: Model, grammar: RuleTable | Grammar, lm_word: Ints, *, cdec_names: bool = False
@@ -244,7 +245,7 @@ class DerivationFeatures:
 
     @classmethod
     def of(cls, forest: Forest, *, cdec_names: bool = False) -> DerivationFeatures:
-        """Those of a forest that a model made, with names in the spelling asked for."""
+        """The features of a forest made by a model, with names as hiero or as cdec writes them."""
         own = forest.feature_source
         assert isinstance(own, cls)
         if not cdec_names:
@@ -258,7 +259,7 @@ class DerivationFeatures:
         return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
 
     def batch(self, forest: Forest, edges: Ints) -> EdgeBatch:
-        """Chosen edges of a forest as applications of rules."""
+        """Edges of a forest as rule applications."""
         return _batch_of_edges(forest, edges, self.model.symbols)
 
     def __call__(self, derivation: Derivation) -> Mapping[str, float]:
@@ -297,7 +298,7 @@ def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int6
     rule = parse.rules[bundle, 0] + np.arange(first[-1]) - first[bundle]
     cell = np.repeat(np.arange(len(parse.cell)), np.diff(parse.first_bundle))
     span = parse.cell[cell]
-    tails = parse.cell[parse.tail, 1:]  # where there is no tail, -1 takes the last cell: overwritten below
+    tails = parse.cell[parse.tail, 1:]  # a missing tail, -1, takes the last cell; overwritten below
     tails[parse.tail < 0] = -1
     split = tails.reshape(-1, 4)[bundle]
     batch = EdgeBatch(rule.astype(np.int32), span[bundle, 1], span[bundle, 2], split, src)
@@ -305,7 +306,7 @@ def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int6
 
 
 def _batch_of_edges(forest: Forest, edges: Ints, symbols: Symbols) -> EdgeBatch:
-    """Chosen edges of a forest as a batch."""
+    """Edges of a forest as a batch."""
     head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
     tail = forest.graph.tail[edges]
     split = np.stack([forest.node_start[tail], forest.node_end[tail]], axis=2)

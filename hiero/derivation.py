@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""One derivation of a forest: its words, rules, spans, alignment and tree, each worked out when asked for."""
+"""One derivation of a forest: its words, rules, spans, alignment and tree, each computed on demand."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Span(NamedTuple):
     tgt_end: int
 
 
-def bracketless(word: str) -> str:
+def escape_brackets(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Tree:
-    """A node of a derivation tree; its children stand in target order, words among them."""
+    """A node of a derivation tree; its children, nodes and words, are in target order."""
 
     label: str
     span: Span
@@ -47,9 +47,9 @@ class Tree:
     children: list[Tree | str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """``(S (X the house) (X is small))``; a bracket that is a word is written -LRB- or -RRB-."""
+        """``(S (X the house) (X is small))``; brackets in words are written -LRB- and -RRB-."""
         pieces: list[str] = []
-        # A stack, not recursion: glue makes trees as deep as sentences are long.
+        # A stack, not recursion: with glue, the depth grows with the length of the sentence.
         todo: list[Tree | str] = [self]
         while todo:
             item = todo.pop()
@@ -57,7 +57,7 @@ class Tree:
                 pieces.append(f" ({item.label}")
                 todo.append(")")
                 for child in reversed(item.children):
-                    todo.append(child if isinstance(child, Tree) else " " + bracketless(child))
+                    todo.append(child if isinstance(child, Tree) else " " + escape_brackets(child))
             else:
                 pieces.append(item)
         return "".join(pieces).lstrip()
@@ -65,8 +65,8 @@ class Tree:
     __repr__ = __str__
 
 
-class Batch:
-    """Derivations whose words and steps are written out together, when the first is looked at."""
+class DerivationBatch:
+    """Derivations whose words and steps are computed together, on first access to one of them."""
 
     def __init__(self, forest: Forest, table: Derivations, roots: Ints) -> None:
         self.forest, self.table, self.roots = forest, table, roots
@@ -77,11 +77,11 @@ class Batch:
 
 
 class Derivation:
-    """One way to derive the goal. Lists of edges are in pre-order, a rule's first gap before its second."""
+    """A derivation of the goal. Lists of edges are in pre-order, a rule's first gap before its second."""
 
     __slots__ = ("_batch", "_features", "_index", "score")
 
-    def __init__(self, batch: Batch, index: int, score: float) -> None:
+    def __init__(self, batch: DerivationBatch, index: int, score: float) -> None:
         self._batch, self._index, self.score = batch, index, score
         self._features: Mapping[str, float] | None = None
 
@@ -123,7 +123,7 @@ class Derivation:
 
     @property
     def lm_scores(self) -> npt.NDArray[np.float64]:
-        """What each language model says of the translation, log10."""
+        """The log10 probability of the translation under each language model."""
         return np.asarray(self.forest.edge_lm[self.edges].sum(axis=0, dtype=np.float64))
 
     @property
@@ -148,7 +148,7 @@ class Derivation:
 
     @property
     def features(self) -> Mapping[str, float]:
-        """The feature values by name; with the weights, they give the score."""
+        """The feature values by name; the score is their dot product with the weights."""
         if self._features is None:
             self._features = self.forest.features_of(self)
         return self._features
@@ -164,7 +164,7 @@ class Derivation:
             trees.append(Tree(label, span, edge, rule, float(forest.edge_score[edge])))
         end = self.steps[:, END].tolist()
         for at, tree in enumerate(trees):
-            # A child follows its parent; the second one follows all that the first holds.
+            # The first child follows its parent; the second follows the subtree of the first.
             parts = [trees[at + 1]] if at + 1 < end[at] else []
             if parts and end[at + 1] < end[at]:
                 parts.append(trees[end[at + 1]])

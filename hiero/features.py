@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Features that fire or not: their keys, the table that numbers them, and the seams for new ones.
+"""Sparse features: their keys, the table that numbers them, and the protocols for new features.
 
 A feature that a template reads off a rule is known by its *key*, three integers ``(kind, a, b)``:
 
@@ -114,6 +114,7 @@ def find_feature(table, code, kind, a, b, sequence):
 
 @kernel
 def enter_slot(slot, code, f):
+    """Enter feature f, which is not there yet, under its hash."""
     mask = np.uint64(slot.shape[0] - 1)
     at = code & mask
     while slot[at] != np.uint64(0):
@@ -123,7 +124,7 @@ def enter_slot(slot, code, f):
 
 @kernel
 def intern_feature(table, kind, a, b, sequence):
-    """The number of a feature, the next free one if it is new. The table must have room for it."""
+    """The number of a feature, which is added if it is new. The table must have room for it."""
     code = key_code(kind, a, b, sequence)
     f = find_feature(table, code, kind, a, b, sequence)
     if f < 0:
@@ -209,7 +210,7 @@ class FeatureIndex:
 
     @property
     def table(self) -> FeatureTable:
-        """What is numbered so far, read-only."""
+        """The features numbered so far, read-only."""
         slot, key, pool, size = self._table
         return FeatureTable(read_only(slot), read_only(key), read_only(pool), read_only(size))
 
@@ -245,7 +246,7 @@ class FeatureIndex:
         return ids
 
     def locked(self) -> threading.RLock:
-        """To be held around ``reserve`` and the kernel that fills what was reserved."""
+        """The lock to hold around ``reserve`` and the kernel that fills the reserved space."""
         return self._lock
 
     def reserve(self, num_features: int, num_symbols: int) -> FeatureTable:
@@ -288,12 +289,12 @@ class FeatureRows(NamedTuple):
 
 
 class EdgeBatch(NamedTuple):
-    """P applications of rules to spans of one sentence, before any target side is put together.
+    """P applications of rules to spans of one sentence, before the search builds target sides.
 
     rule   int32 [P]
     start  int32 [P]     the rule covers the source words start ... end - 1
     end    int32 [P]
-    split  int32 [P, 4]  start and end of what fills gap 1, then gap 2; -1 where the rule has no such gap
+    split  int32 [P, 4]  start and end of the spans of gap 1 and gap 2; -1 where the rule has no such gap
     src    int32 [n]     the source sentence
     """
 
@@ -305,35 +306,35 @@ class EdgeBatch(NamedTuple):
 
 
 class RuleFeature(Protocol):
-    """Reads features off rules alone; ``rulebatch.rule_feature`` makes one of a Python function."""
+    """Features of rules alone; ``rulebatch.rule_feature`` makes one from a Python function."""
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """The name in configurations."""
         ...
 
     def rows(self, batch: RuleBatch) -> FeatureRows:
         """One row per rule of the batch; ids in Symbols.names, at most once in a row.
 
-        Must depend on nothing but the rule: answers are kept, and only rules not seen before are asked about.
+        Must depend on nothing but the rule: results are cached, and each rule is passed only once.
         """
         ...
 
 
 class EdgeFeature(Protocol):
-    """Reads features off an application of a rule: the rule, its span and splits, and the source sentence.
+    """Features of a rule application: of the rule, its span and splits, and the source sentence.
 
-    Never the target side. It is asked once a sentence, about all applications at once and before the search,
-    and again about a few of them when the features of a derivation are wanted; both answers must agree.
+    The target side is not available. ``rows`` is called once a sentence before the search, for all
+    applications, and again for those in a derivation whose features are requested; results must agree.
     """
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """The name in configurations."""
         ...
 
     def names(self) -> Sequence[str]:
-        """The features it is known to fire; there may be others that depend on the input."""
+        """The names known in advance; more may depend on the input."""
         ...
 
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:

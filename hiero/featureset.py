@@ -1,4 +1,4 @@
-"""Which features a model uses: ``--features rule_id,shape,mymodule:my_feature`` as objects."""
+"""The features of a model: parse ``--features rule_id,shape,mymodule:my_feature`` into objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hiero.kernels.features import (
     WITH_SOURCE_BIGRAM,
     WITH_TARGET_BIGRAM,
 )
-from hiero.rulebatch import foreign_code
+from hiero.rulebatch import user_code
 from hiero.spansize import SpanSize
 from hiero.symbols import Symbols
 
@@ -51,7 +51,7 @@ class FeatureSet:
     """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
 
     templates  bits WITH_... of kernels/features.py
-    bins       what becomes of dense features of the grammars
+    bins       transforms of dense features of the grammars
     """
 
     templates: int = 0
@@ -66,7 +66,7 @@ Feature = RuleFeature | EdgeFeature
 
 
 def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSet:
-    """Look features up: names of ours or of cdec's, ``module:name`` of one in Python, or objects."""
+    """Look up features: built-in names, cdec's names for these, ``module:name`` in Python, or objects."""
     templates, flags = 0, set()
     rule_features: dict[str, RuleFeature] = {}
     edge_features: dict[str, EdgeFeature] = {}
@@ -100,26 +100,26 @@ def _named(name: str, symbols: Symbols) -> Feature:
         return EDGE_FEATURES[name](symbols)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        near = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
-        raise ConfigError(f"features: unknown feature {name!r}; {near} (your own is MODULE:NAME)")
-    with _current_directory_importable(), foreign_code(f"features: cannot import {module_name!r}"):
+        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
+        raise ConfigError(f"features: unknown feature {name!r}; {hint} (your own is MODULE:NAME)")
+    with _current_directory_importable(), user_code(f"features: cannot import {module_name!r}"):
         try:
             module = importlib.import_module(module_name)
         except ImportError as error:
             raise ConfigError(f"features: cannot import {module_name!r} for {name!r}: {error}") from error
     if not hasattr(module, attribute):
-        near = did_you_mean(attribute, [a for a in vars(module) if not a.startswith("_")])
-        raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {near}")
+        hint = did_you_mean(attribute, [a for a in vars(module) if not a.startswith("_")])
+        raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {hint}")
     feature = getattr(module, attribute)
-    # A class stands for a feature that wants to know the symbols.
-    with foreign_code(f"feature {name!r}"):
+    # A class is instantiated with the symbols.
+    with user_code(f"feature {name!r}"):
         made: Feature = feature(symbols) if isinstance(feature, type) else feature
     return made
 
 
 @contextlib.contextmanager
 def _current_directory_importable() -> Iterator[None]:
-    """An installed command does not look for modules where the user stands; ``python -m`` does."""
+    """Import from the current directory, as ``python -m`` does and an installed command does not."""
     sys.path.append("")
     try:
         yield

@@ -1,4 +1,4 @@
-"""A forest: all derivations of one sentence that the search built, with the questions one asks of them.
+"""The forest of a sentence: all derivations that the search built, and operations on them.
 
 >>> forest = model.parse("das haus ist klein")             # doctest: +SKIP
 >>> forest.viterbi().text                                  # doctest: +SKIP
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero.derivation import Batch, Derivation
+from hiero.derivation import Derivation, DerivationBatch
 from hiero.errors import HieroError
 from hiero.formats.forest import read_forest, write_forest
 from hiero.formats.forest_json import to_json
@@ -42,20 +42,20 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 FeaturesOf = Callable[[Derivation], Mapping[str, float]]
 
-# Derivations whose words are fetched together when the first of them is looked at.
+# Derivations that are expanded together, on first access to one of them.
 BATCH = 256
-# Relative slack of a beam: the best derivation, summed in another order, must not fall below itself.
+# Relative slack of a beam: summation in another order must not prune the best derivation.
 ROUNDING = 1e-9
 
 
 class Texts(Protocol):
-    """What an id stands for; ``symbols.Vocabulary`` is one."""
+    """A mapping from ids to texts; ``symbols.Vocabulary`` is one."""
 
     def text(self, index: int, /) -> str: ...
 
 
-class Listed(tuple[str, ...]):
-    """Texts by their places in a list."""
+class TextList(tuple[str, ...]):
+    """Texts by their positions in a list."""
 
     def text(self, index: int, /) -> str:
         return self[index]
@@ -81,8 +81,8 @@ class Forest:
     rules        Rules
     source       the words of the sentence
 
-    ``features_of`` tells the features of a derivation. A forest belongs to one thread at a time: it remembers
-    what it has computed.
+    ``features_of`` returns the features of a derivation. Use a forest from one thread at a time: results are
+    cached.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Forest:
 
     @property
     def num_derivations(self) -> float:
-        """Derivations of the goal; inf beyond 1.8e308."""
+        """The number of derivations of the goal; inf beyond 1.8e308."""
         count = np.empty(self.num_nodes)
         count_kernel(self.graph, self.edge_score, count)
         return float(count[-1]) if self.num_nodes else 0.0
@@ -145,7 +145,7 @@ class Forest:
         best, _ = self.best()
         return bool(self.num_nodes and best[-1] > -np.inf)
 
-    # ---- the best
+    # ---- best derivations
 
     def best(self) -> tuple[Floats, Ints]:
         """The best score of every node (-inf: no derivation) and its topmost edge (-1)."""
@@ -159,18 +159,18 @@ class Forest:
         """The best derivation."""
         table = best_derivation_kernel(self.graph, self.edge_rule, self.rules, *self.best())
         if not len(table.edge):
-            raise HieroError("the forest holds no derivation")
+            raise HieroError("the forest has no derivation")
         return self._derivations(table, np.full(1, len(table.edge) - 1, np.int32))[0]
 
     def kbest(self, k: int, unique: bool = True) -> list[Derivation]:
         """The k best derivations, or all if there are fewer; with ``unique``, the best of each string.
 
-        Asking again for more goes on where the last call stopped.
+        A later call with a larger ``k`` continues where the last one stopped.
         """
         return self._derivations(*self.list_kbest(k, unique))
 
     def list_kbest(self, k: int, unique: bool = True) -> tuple[Derivations, Ints]:
-        """As ``kbest``, as a table of derivations and their places in it."""
+        """Return the k best derivations as a table and their rows in it."""
         if k < 0:
             raise ValueError(f"k is {k}, must not be negative")
         best, best_edge = self.best()
@@ -184,14 +184,14 @@ class Forest:
     def expand(
         self, table: Derivations, roots: Ints
     ) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
-        """The words and steps of derivations, end to end; see ``expand_kernel``."""
+        """The words and steps of derivations, concatenated; see ``expand_kernel``."""
         found: tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints] = expand_kernel(
             self.graph, self.edge_rule, self.rules, table, roots
         )
         return found
 
     def derivations(self, unique: bool = True) -> Iterator[Derivation]:
-        """All derivations from the best on, made as they are asked for."""
+        """Iterate over all derivations, best first, computed on demand."""
         seen, k = 0, 16
         while True:
             found = self.kbest(k, unique)
@@ -201,9 +201,9 @@ class Forest:
             seen, k = k, 2 * k
 
     def sample(self, count: int, seed: int) -> list[Derivation]:
-        """Independent draws, a derivation's probability being proportional to exp(score)."""
+        """Draw independent derivations with probability proportional to exp(score)."""
         if not self:
-            raise HieroError("the forest holds no derivation")
+            raise HieroError("the forest has no derivation")
         state = np.full(1, seed % 2**64, np.uint64)
         return self._derivations(
             *sample_kernel(
@@ -215,13 +215,13 @@ class Forest:
         scores = table.score[roots].tolist()
         found: list[Derivation] = []
         for start in range(0, len(scores), BATCH):
-            batch = Batch(self, table, roots[start : start + BATCH])
+            batch = DerivationBatch(self, table, roots[start : start + BATCH])
             found += [Derivation(batch, i, s) for i, s in enumerate(scores[start : start + BATCH])]
         return found
 
     @property
     def feature_source(self) -> FeaturesOf | None:
-        """What was given as ``features_of``."""
+        """The function given as ``features_of``."""
         return self._features_of
 
     def features_of(self, derivation: Derivation) -> Mapping[str, float]:
@@ -235,21 +235,21 @@ class Forest:
     # ---- sums over all derivations; a score is the natural logarithm of a weight
 
     def inside(self) -> Floats:
-        """The log of the summed weights of the derivations of every node; -inf for none."""
+        """The log of the summed weights of the derivations of every node; -inf if there are none."""
         if self._inside is None:
             self._inside = np.empty(self.num_nodes)
             inside_kernel(self.graph, self.edge_score, self._inside)
         return self._inside
 
     def outside(self) -> Floats:
-        """The log of the summed weights of what stands around every node in derivations of the goal."""
+        """The log of the summed weights of the contexts of every node in derivations of the goal."""
         if self._outside is None:
             self._outside = np.empty(self.num_nodes)
             outside_kernel(self.graph, self.edge_score, self.inside(), self._outside)
         return self._outside
 
     def posteriors(self) -> Floats:
-        """How often each edge occurs in a derivation drawn with probability proportional to exp(score)."""
+        """The posterior of each edge: its expected count under p(derivation) ∝ exp(score)."""
         if not self:
             return np.zeros(self.num_edges)
         marginal = np.empty(self.num_edges)
@@ -257,13 +257,13 @@ class Forest:
         return np.asarray(np.exp(marginal - self.inside()[-1]))
 
     def node_posteriors(self) -> Floats:
-        """How often each node occurs in a derivation drawn with probability proportional to exp(score)."""
+        """The posterior of each node: its expected count under p(derivation) ∝ exp(score)."""
         if not self:
             return np.zeros(self.num_nodes)
         return np.asarray(np.exp(self.inside() + self.outside() - self.inside()[-1]))
 
     def expected_rule_counts(self) -> Floats:
-        """How often each rule occurs in a derivation drawn with probability proportional to exp(score)."""
+        """The expected count of each rule under p(derivation) ∝ exp(score)."""
         ruled = self.edge_rule >= 0
         counts = np.bincount(self.edge_rule[ruled], self.posteriors()[ruled], len(self.rules.lhs))
         return counts.astype(np.float64)
@@ -279,9 +279,9 @@ class Forest:
         return marginal
 
     def prune(self, beam: float) -> Forest:
-        """The forest of the edges that some derivation uses whose score is at most ``beam`` below the best.
+        """Keep the edges of derivations whose scores are at most ``beam`` below the best.
 
-        ``origin`` of the result says which nodes and edges of this forest are left.
+        ``origin`` of the result has the ids that nodes and edges had in this forest.
         """
         if not beam >= 0:
             raise ValueError(f"the beam is {beam}, must not be negative")
@@ -317,7 +317,7 @@ class Forest:
     # ---- files
 
     def stored(self) -> StoredForest:
-        """What a file holds of this forest: of rules, words and labels, only those in use."""
+        """The content of a file for this forest, with only those rules, words and labels that are in use."""
         return stored_forest(
             self.graph,
             self.edge_score,
@@ -335,7 +335,7 @@ class Forest:
         )
 
     def to_json(self) -> str:
-        """The JSON form; ``hiero.formats.forest`` documents it."""
+        """The forest as JSON, documented in ``hiero.formats.forest``."""
         return to_json(self.stored()).decode()
 
     def save(self, path: str | Path) -> None:
@@ -344,7 +344,7 @@ class Forest:
 
     @classmethod
     def load(cls, path: str | Path) -> Forest:
-        """Read a file that ``save`` wrote. It needs no grammar and no language model."""
+        """Read a file written by ``save``. No grammar or language model is needed."""
         stored = read_forest(path)
         return cls(
             stored.graph,
@@ -354,15 +354,15 @@ class Forest:
             stored.node_start,
             stored.node_end,
             stored.rules,
-            words=Listed(stored.words),
-            labels=Listed(stored.labels),
+            words=TextList(stored.words),
+            labels=TextList(stored.labels),
             source=stored.source,
             edge_lm=stored.edge_lm,
             lm_names=stored.lm_names,
             edge_features=stored.edge_features,
         )
 
-    # ---- looks
+    # ---- representation
 
     def __repr__(self) -> str:
         return (
@@ -378,11 +378,11 @@ class Forest:
         return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be computed again."""
+        """Without cached results."""
         return {**self.__dict__, "_best": None, "_inside": None, "_outside": None, "_search": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Copies of read-only arrays are writable, and kernels would be compiled once more for them.
+        # Pickling makes read-only arrays writable, for which kernels would be compiled again.
         for name, value in state.items():
             if isinstance(value, np.ndarray):
                 value = read_only(value)

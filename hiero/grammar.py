@@ -1,8 +1,8 @@
 """Synchronous grammars as arrays.
 
-A rule table comes from anywhere (a text file, a compiled directory, a bitext index, Python code); the search
-wants the rules of one sentence under one trie. So every origin is a ``GrammarSource`` that answers with the
-rules which can match a given sentence, and ``build_grammar`` puts such answers under a trie.
+Rules come from text files, compiled directories, bitext indexes or Python code; the search needs the rules of
+one sentence in one trie. Each origin is a ``GrammarSource``, which returns the rules that can match a given
+sentence, and ``build_grammar`` builds a trie over these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Rules(NamedTuple):
     src           int32          words >= 0; gaps as in symbols.py, indices ascending 1, 2
     first_tgt     int64 [R + 1]
     tgt           int32          words, and each gap of the source side exactly once, with its index
-    dense         float32 [R, D] one column per feature name that most rules carry
+    dense         float32 [R, D] one column per feature that most rules have
     first_sparse  int64 [R + 1]  further named features of a rule
     sparse_name   int32          id in Symbols.names
     sparse_value  float32
@@ -59,7 +59,7 @@ def take_rows(
 
 
 def take_rules(rules: Rules, order: npt.NDArray[np.int64]) -> Rules:
-    """Some rules, in the order asked for."""
+    """Select rules, in the given order."""
     first_src, src_place = take_rows(rules.first_src, order)
     first_tgt, tgt_place = take_rows(rules.first_tgt, order)
     first_sparse, sparse_place = take_rows(rules.first_sparse, order)
@@ -120,7 +120,7 @@ class Grammar:
 
 
 class GrammarSource(Protocol):
-    """Where rules come from."""
+    """An origin of rules."""
 
     def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
         """All rules that can match somewhere in a sentence.

@@ -1,4 +1,4 @@
-"""How grammar files are to be read; the readers are in ``formats/``."""
+"""Options for reading grammar files; the readers are in ``formats/``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SCALES = ("cdec", "moses", "keep")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrammarFormat:
-    """How a grammar file is read. A compiled grammar is recognised whatever is said here."""
+    """Options for reading a grammar file. Compiled grammars are always recognised, and ignore them."""
 
-    format: str = "auto"  # one of FORMATS; "auto" tells Moses' tables from cdec's, but cannot tell Joshua's
+    format: str = "auto"  # one of FORMATS; "auto" recognises Moses' tables and cdec's, but not Joshua's
     owner: str = "pt"  # Joshua: unlabelled values are called tm_OWNER_0, tm_OWNER_1, ...
-    sign: int = -1  # Joshua: what unlabelled values are multiplied by; Joshua itself takes -1
+    sign: int = -1  # Joshua: factor of unlabelled values; Joshua itself uses -1
     scale: str = "cdec"  # Moses: a score p becomes -log10 p ("cdec"), ln p ("moses") or stays p ("keep")
 
     def __post_init__(self) -> None:

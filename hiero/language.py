@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Load language models, whatever form they are in, and score text with them."""
+"""Load language models of all supported formats, and score text with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHAT = "a language model: ARPA, KenLM binary of type probing, or compiled direct
 
 
 def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
-    """One model and its words. Its form is told from its content: see ``WHAT``."""
+    """Load one model and its words. The format, one of those in ``WHAT``, is recognised by the content."""
     if path.is_dir():
         return read_ngrams(path)
     with open_bytes(path, WHAT) as stream:
@@ -32,7 +32,7 @@ def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
 
 
 def load_language_models(specs: Sequence[tuple[str, Path]]) -> LanguageModels:
-    """The models of a system, given as (name of the feature, where the model is). There may be none."""
+    """Load the models of a system, given as (name of the feature, path). There may be none."""
     models = [load_language_model(path) for _, path in specs]
     return LanguageModels(
         side_by_side([arrays for arrays, _ in models]),
@@ -42,7 +42,7 @@ def load_language_models(specs: Sequence[tuple[str, Path]]) -> LanguageModels:
 
 
 def compile_language_model(source: Path, target: Path) -> None:
-    """Write the mapped form of a model: it opens at once, and processes share its memory."""
+    """Convert a model to a memory-mapped directory, which loads at once and is shared by processes."""
     if source.is_dir():
         raise FormatError(source, 0, found="a directory", expected="an ARPA file or a KenLM binary")
     write_ngrams(target, *load_language_model(source), source)
@@ -55,7 +55,7 @@ class ScoredText(NamedTuple):
     word      int32 [N]       ids in the model, 0 if unknown; with markers, </s> ends every line
     span      int64 [N, 2]    word n is text[span[n, 0]:span[n, 1]]; empty for </s>
     prob      float32 [N]     log10 probability
-    length    int32 [N]       of the n-gram that was found
+    length    int32 [N]       length of the longest n-gram found
     """
 
     first: npt.NDArray[np.int64]

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""n-gram language models as arrays: one hash table for all orders above one."""
+"""n-gram language models as arrays, with one hash table for all orders above one."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Ngrams(NamedTuple):
     order       int64 [M]
     bos, eos    int64 [M]       ids of <s> and </s>
 
-    Signs carry a bit each, as in KenLM: a probability is stored negative if the n-gram is *not* the end of a
-    longer one (adding words on its left changes nothing), else as its absolute value; a back-off of -0.0 says
-    that no longer n-gram begins with this one. Longest n-grams are stored negative, with back-off -0.0.
+    Signs encode a bit each, as in KenLM: a probability is stored negative if the n-gram is *not* the end of a
+    longer one (adding words on its left changes nothing), else as its absolute value; a back-off of -0.0
+    means that no longer n-gram begins with this one. Longest n-grams are negative, with back-off -0.0.
     """
 
     key: npt.NDArray[np.uint64]
@@ -60,7 +60,7 @@ def chain(key, word):
 @leaf
 def find_slot(lm, m, key):
     """The slot of an n-gram of two or more words in model m, or -1."""
-    # Unsigned throughout: numba checks a signed index for being negative, in every iteration.
+    # Unsigned, because numba tests a signed index for being negative in every iteration.
     first = np.uint64(lm.first_slot[m])
     mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
     at = key & mask
@@ -76,7 +76,7 @@ def find_slot(lm, m, key):
 
 @leaf
 def stored(lm, slot):
-    """log10 probability and back-off in a slot, with their signs."""
+    """The log10 probability and back-off in a slot, with their signs."""
     at = np.uint64(4) * np.uint64(slot)
     return lm.value[at + np.uint64(2)], lm.value[at + np.uint64(3)]
 
@@ -96,7 +96,7 @@ def extends_left(prob):
 def ngrams_of(
     slots: npt.NDArray[np.uint64], unigram: npt.NDArray[np.float32], order: int, bos: int, eos: int
 ) -> Ngrams:
-    """One model; ``slots`` is its table as uint64 [2 S]. Nothing is copied."""
+    """Wrap the arrays of one model without copies; ``slots`` is its table as uint64 [2 S]."""
     slots = read_only(slots)
     return Ngrams(
         slots,
@@ -111,7 +111,7 @@ def ngrams_of(
 
 
 def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
-    """Several models as one. The arrays of a single model are used as they are, those of more are copied."""
+    """Concatenate several models. The arrays of a single model are not copied."""
     if len(models) == 1:
         return models[0]
     slots = read_only(np.concatenate([np.empty(0, np.uint64), *(model.key for model in models)]))
@@ -134,11 +134,11 @@ def _column(*values: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class LanguageModels:
-    """The models of one system: what the kernels read, and what each calls the words of the system.
+    """The language models of one system, and their ids for the words of the system.
 
-    arrays  all models side by side
-    names   one per model; that of the feature which carries its score
-    tables  the words of each model, in the order of its ids; entry 0 is ``<unk>``
+    arrays  all models, concatenated
+    names   [M] name of the feature that holds the score of a model
+    tables  [M] words of a model in the order of its ids; entry 0 is ``<unk>``
     """
 
     arrays: Ngrams
@@ -150,10 +150,10 @@ class LanguageModels:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def word_ids(self, words: Vocabulary) -> npt.NDArray[np.int32]:
-        """For every model (row) and word of the vocabulary (column) the model's id of the word; 0 if unknown.
+        """The ids in each model (row) of the words of a vocabulary (column); 0 if unknown.
 
-        Read-only. There may be more columns than words: each word is looked up once, when it is new, and the
-        spare columns are where later words will go. So call this after all words at hand have been interned.
+        Read-only. Each word is looked up once; spare columns are room for words that are interned later, so
+        call this after all words of a sentence have been interned.
         """
         with self._lock:
             num_known, ids = self._known.get(words, (0, np.zeros((len(self.tables), 0), np.int32)))

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-calls
-"""Features as text.
+"""Names of features.
 
-A feature's *name* is what cdec calls it wherever only this feature can be meant:
+A feature's *name* is cdec's name for it wherever that is unambiguous:
 
     NAME            EgivenFCoherent                       as in the grammar
     RULE_ID         R:X:NX_hat_NX:N1_has_N2               left-hand side, source side, target side
@@ -11,7 +11,7 @@ A feature's *name* is what cdec calls it wherever only this feature can be meant
     WORD_PAIR       LT:hat:has
     DELETION        LD:hat
     INSERTION       LI:has
-    INSERTION_PAIR  IP:hat:of                             ours; cdec has none
+    INSERTION_PAIR  IP:hat:of                             not in cdec
 
 Otherwise bytes of words are written ``%XX``, upper-case hexadecimal:
 
@@ -19,13 +19,13 @@ Otherwise bytes of words are written ``%XX``, upper-case hexadecimal:
   and ``%`` unless a word ends with it;
 * ``_`` in rule ids; in a bigram, pair or rule id every ``_`` or ``:`` of a word if the name could be split
   in more than one way;
-* the first letter of a word which would look like a gap or a boundary of the rule where it stands (``X`` in a
+* the first letter of a word which would look like a gap or a boundary of the rule in its position (``X`` in a
   source bigram, ``X1`` in a target bigram, ``NX`` and ``N1`` in the sides of a rule id, ``<r>``), and of a
-  grammar's own feature called like one of a template.
+  grammar's own feature with a name like one of a template.
 
 A word looks like a gap if it is one of the usual ``CATEGORIES``; any other category is written ``%%NAME``.
-So which words are escaped depends on nothing but the feature: names are the same in every file and run, and
-``parse`` finds the same feature again. ``cdec_name`` is cdec's spelling, which several features may share.
+Escapes depend on nothing but the feature: names are the same in every file and run, and ``parse`` is the
+inverse of ``name``. ``cdec_name`` is cdec's spelling, which several features may share.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _TEMPLATE = re.compile(rb"(R:|RBS:|RBT:|LT:|LD:|LI:|IP:|Shape_S(?=[01]{5}_T[01]{
 _UNSAFE = re.compile(rb"[\x00-\x20=;\x7f]|%(?!\Z)|\|(?=\|\|)")
 _UNSAFE_OR = {separator: re.compile(_UNSAFE.pattern + b"|" + separator) for separator in (b"_", b":")}
 _UNSAFE_OR_BOTH = re.compile(_UNSAFE.pattern + b"|[_:]")
-# Without these, nothing in a name is an escape or lacks one.
+# A name without these has no escapes and needs none.
 _SUSPECT = re.compile(rb"[%\x00-\x20=;\x7f]|\|\|\|")
 _ESCAPED = re.compile(rb"%([0-9A-F]{2})")
 _TO_CDEC = bytes.maketrans(b"=;", b"__")
@@ -129,7 +129,7 @@ def _joined(side: bytes) -> bool:
 
 
 def as_cdec(name: bytes) -> bytes:
-    """What cdec makes of a name that has ``=`` or ``;`` in it."""
+    """A name as cdec writes it: with ``_`` for ``=`` and ``;``."""
     return name.translate(_TO_CDEC)
 
 
@@ -138,10 +138,10 @@ class Names:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
-        self._adding, self._finding = _Reader(symbols, True), _Reader(symbols, False)
+        self._adding, self._finding = _NameReader(symbols, True), _NameReader(symbols, False)
 
     def name(self, key: Key) -> str:
-        """The name; no other feature has it."""
+        """The name, which is unique."""
         return self.name_bytes(key).decode()
 
     def name_bytes(self, key: Key) -> bytes:
@@ -162,7 +162,7 @@ class Names:
         return prefix + _pair(a, b, write, b"_")
 
     def cdec_name(self, key: Key) -> str:
-        """What cdec calls the feature: ``=`` and ``;`` become ``_``, nothing else is escaped."""
+        """The name in cdec: ``=`` and ``;`` become ``_``, nothing else is escaped."""
         return self.cdec_bytes(key).decode(errors="replace")
 
     def cdec_bytes(self, key: Key) -> bytes:
@@ -184,9 +184,9 @@ class Names:
         return as_cdec(name)
 
     def parse(self, name: str | bytes, *, add: bool = True) -> Key | None:
-        """The feature that has exactly this name, or None if no feature has.
+        """The feature with exactly this name, or None if there is none.
 
-        New words, labels and names are added to the symbols, or, without ``add``, make the answer None.
+        New words, labels and names are added to the symbols; without ``add``, they make the result None.
         """
         text = name.encode(errors="surrogateescape") if isinstance(name, str) else name
         key = (self._adding if add else self._finding).key(text)
@@ -232,7 +232,7 @@ class Names:
         lhs = _escape(self.symbols.labels.entry(sequence[0]), _UNSAFE_OR[b":"]) + b":"
         for unsafe in (_UNSAFE_OR[b"_"], _UNSAFE_OR_BOTH):
             src = b"_".join(self._rule_source(symbol, unsafe) for symbol in sequence[1:cut])
-            # An empty side is marked, so that words which are or end with a colon need no escape.
+            # An empty side is marked, so that words with a colon at the end need no escape.
             tgt = b"_".join(self._rule_target(symbol, unsafe) for symbol in sequence[cut + 1 :]) or b"%%"
             if len(_sides(src + b":" + tgt)) == 1:
                 break
@@ -262,7 +262,7 @@ class Names:
 
 
 def _is_plain(text: bytes) -> bool:
-    """Whether nothing in a name that was read is an escape or should be one."""
+    """Whether a name has no escapes and needs none."""
     if _SUSPECT.search(text) or text[:1] == b"#":
         return False
     if text.isascii():
@@ -279,7 +279,7 @@ def _shape(bits: int) -> bytes:
 
 
 def _pair(first: object, second: object, write: Callable[..., bytes], separator: bytes) -> bytes:
-    """Two symbols and a separator; those inside words are escaped if there are several ways to cut."""
+    """Join two symbols by a separator; separators inside words are escaped if the split is ambiguous."""
     text = write(first, _UNSAFE) + separator + write(second, _UNSAFE)
     if len(_splits(text, separator)) == 1:
         return text
@@ -288,11 +288,11 @@ def _pair(first: object, second: object, write: Callable[..., bytes], separator:
 
 
 class _Unknown(Exception):
-    """A symbol that is not in the vocabulary, and may not be added."""
+    """A symbol is not in the vocabulary and must not be added."""
 
 
-class _Reader:
-    """Reads names back. What it accepts may still not be how the name is written; ``Names.parse`` checks."""
+class _NameReader:
+    """Parse names. Some accepted names have superfluous or missing escapes; ``Names.parse`` checks this."""
 
     def __init__(self, symbols: Symbols, add: bool) -> None:
         self.symbols = symbols

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""The rules that no grammar lists: words that pass through, and glue."""
+"""Pass-through and glue rules, which are in no grammar."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Ints = npt.NDArray[np.int32]
 def pass_through_rules(
     symbols: Symbols, src: Ints, tables: Sequence[RuleTable], search: SearchConfig, category: int
 ) -> RuleTable:
-    """A rule for each word of a sentence to stand for itself, or as ``search`` has it for unknown words.
+    """Make rules that translate words by themselves, or unknown words according to ``search.oov``.
 
-    A word is unknown if no rule of the sentence mentions it.
+    A word is unknown if it is in no source side of the given tables.
     """
     words = np.unique(src)
     known = np.zeros(0, np.int32)
@@ -41,7 +41,7 @@ def pass_through_rules(
 
 
 def glue_rules(symbols: Symbols, goal: int, category: int) -> RuleTable:
-    """A sentence is a part alone, or a sentence and one more part, which counts as ``Glue``."""
+    """Make the rules goal -> category and goal -> goal category; the second has the feature ``Glue``."""
     name = symbols.names.intern(b"Glue")
     alone, both = [gap(category, 1)], [gap(goal, 1), gap(category, 2)]
     return merge_tables([_table(goal, [alone], [alone], name, value=0.0), _table(goal, [both], [both], name)])

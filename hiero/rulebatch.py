@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Features of your own, written in Python over many rules at once.
+"""User-defined rule features: Python functions over batches of rules.
 
     from hiero.rulebatch import rule_feature
 
@@ -12,13 +12,13 @@
         if rule.src[-1] == "?" and rule.tgt[-1] != "?":
             yield "QuestionLost", 1.0
 
-Chosen with ``--features mymodule:length_ratio``. A function answers with one of
+They are selected with ``--features mymodule:length_ratio``. A function returns one of
 
 * a mapping from names to one number per rule (zeros mean that the feature does not fire);
-* triples ``(rule, name, value)``, the rule by its place in the batch;
-* with ``per_rule=True``: pairs ``(name, value)``; the function is then given one ``Rule`` at a time.
+* triples ``(rule, name, value)``, where ``rule`` is the position in the batch;
+* with ``per_rule=True``: pairs ``(name, value)``; the function is then called with one ``Rule`` at a time.
 
-It must depend on nothing but the rule: its answer is kept, and it is asked only about rules not seen before.
+The result must depend on nothing but the rule: it is cached, and each rule is passed only once.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Answer = Mapping[str, Any] | Iterable[tuple[int, str, float]]
 
 
 @contextlib.contextmanager
-def foreign_code(what: str) -> Iterator[None]:
-    """Run code that is not ours, in which anything may go wrong without being our bug: one line says what."""
+def user_code(what: str) -> Iterator[None]:
+    """Run user code; any exception becomes a ConfigError with ``what`` and the place in one line."""
     try:
         yield
     except HieroError:
@@ -53,7 +53,7 @@ def foreign_code(what: str) -> Iterator[None]:
         place = "" if frame.filename.startswith("<") else f"{frame.filename}:{frame.lineno}: "
         raise ConfigError(
             f"{what}: {place}{type(error).__name__}: {error}"
-            " (HIERO_TRACEBACK=1 in the environment shows more)"
+            " (set HIERO_TRACEBACK=1 in the environment for the traceback)"
         ) from error
 
 
@@ -91,7 +91,7 @@ class Rule:
 
 
 class RuleBatch(Sequence[Rule]):
-    """Rules to read features off: as arrays (``rules``), and as text for those who prefer it."""
+    """Rules as arrays (``rules``) and as text, for the computation of features."""
 
     def __init__(self, rules: Rules, columns: Sequence[int], symbols: Symbols) -> None:
         self.rules = rules
@@ -128,7 +128,7 @@ class RuleBatch(Sequence[Rule]):
 
     @cached_property
     def links(self) -> list[list[tuple[int, int]]]:
-        """The word alignments, as places in ``src`` and ``tgt``."""
+        """The word alignments, as positions in ``src`` and ``tgt``."""
         pairs = [(s, t) for s, t in self.rules.link.tolist()]
         first = self.rules.first_link.tolist()
         return [pairs[start:end] for start, end in pairwise(first)]
@@ -145,11 +145,11 @@ class RuleBatch(Sequence[Rule]):
 
     @property
     def dense_names(self) -> list[str]:
-        """The features which every rule of the grammar has."""
+        """The names of the dense features of the grammar."""
         return [self.symbols.names.text(column) for column in self.columns]
 
     def dense(self, name: str) -> npt.NDArray[np.float32]:
-        """One of these features, for all rules."""
+        """The values of a dense feature for all rules."""
         names = self.dense_names
         if name not in names:
             raise ConfigError(f"the grammar has no dense feature {name!r}; {did_you_mean(name, names)}")
@@ -189,8 +189,8 @@ class UserRuleFeature:
         return f"<rule feature {self.name!r}>"
 
     def rows(self, batch: RuleBatch) -> FeatureRows:
-        """What fires on each rule; ids in Symbols.names. A name given twice for a rule counts twice."""
-        with foreign_code(f"feature {self.name!r}"):
+        """One row per rule; ids in Symbols.names. Values of a name that is given twice for a rule add up."""
+        with user_code(f"feature {self.name!r}"):
             return self._rows(batch)
 
     def _rows(self, batch: RuleBatch) -> FeatureRows:
@@ -198,12 +198,14 @@ class UserRuleFeature:
         for rule, name, value in triples:
             if not isinstance(name, str) or not name or set(name) & set(" \t\r\n"):
                 expected = "the name of a feature, without spaces"
-                raise ConfigError(f"feature {self.name!r} gave {name!r}, expected {expected}")
+                raise ConfigError(f"feature {self.name!r} returned {name!r}, expected {expected}")
             if not 0 <= rule < len(batch):
-                raise ConfigError(f"feature {self.name!r} gave rule {rule}, expected 0 to {len(batch) - 1}")
+                raise ConfigError(
+                    f"feature {self.name!r} returned rule {rule}, expected 0 to {len(batch) - 1}"
+                )
             if not np.isfinite(value):
                 rule_text = repr(batch[rule])
-                raise ConfigError(f"feature {self.name!r} gave {name}={value} for the rule {rule_text}")
+                raise ConfigError(f"feature {self.name!r} returned {name}={value} for the rule {rule_text}")
         names = self._intern(batch.symbols, triples)
         merged: dict[tuple[int, int], float] = {}
         for rule, name, value in triples:
@@ -237,7 +239,7 @@ class UserRuleFeature:
             if values.shape != (len(batch),):
                 found = f"an array of shape {values.shape} for {name!r}"
                 raise ConfigError(
-                    f"feature {self.name!r} gave {found}, expected one value a rule: ({len(batch)},)"
+                    f"feature {self.name!r} returned {found}, expected one value per rule: ({len(batch)},)"
                 )
             for index in np.flatnonzero(values).tolist():
                 yield index, name, values[index]
@@ -245,7 +247,7 @@ class UserRuleFeature:
     def _checked(self, answer: Any, length: int, expected: str) -> Iterator[Any]:
         for item in () if answer is None else answer:
             if not isinstance(item, tuple) or len(item) != length:
-                raise ConfigError(f"feature {self.name!r} gave {item!r}, expected {expected}")
+                raise ConfigError(f"feature {self.name!r} returned {item!r}, expected {expected}")
             yield item
 
 

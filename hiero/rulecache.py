@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What users' own features said of each rule, so that Python is asked once a rule and not once a sentence."""
+"""A cache of user-defined rule features, so that Python runs once a rule and not once a sentence."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from hiero.kernels.content import content_kernel, content_room_kernel
 from hiero.rulebatch import RuleBatch
 from hiero.symbols import Symbols, read_only
 
-MAX_RULES = 1 << 18  # kept; then all are forgotten and asked about again
+MAX_RULES = 1 << 18  # the cache is cleared when it has more
 
 
 class RuleCache:
-    """The answers of some rule features, kept by the rule's whole content; safe to share between threads."""
+    """Values of rule features by the whole content of rules; safe to share between threads."""
 
     def __init__(self, features: Sequence[RuleFeature], symbols: Symbols) -> None:
         self.features = features
         self.symbols = symbols
         self._lock = threading.Lock()
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._index = FeatureIndex()
         self._rows = FeatureRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float64))
 
     def rows(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> FeatureRows:
-        """What fires on the chosen rules; ids in Symbols.names."""
+        """The features of the chosen rules; ids in Symbols.names."""
         with self._lock:
             if len(self._index) > MAX_RULES:
-                self._forget()
+                self._clear()
             num_known = len(self._index)
             contents = self._contents(table, chosen)
-            # Numbers are given in order, so the new ones follow the old ones without a hole.
+            # Numbers are consecutive, so new rows are appended to the old ones.
             new, place = np.unique(contents, return_index=True)
             fresh = chosen[place[new >= num_known]]
             if len(fresh):
                 batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
                 answers = [feature.rows(batch) for feature in self.features]
-                self._rows = stack(self._rows, beside(answers))
+                self._rows = concat_rows(self._rows, merge_rows(answers))
             return pick_rows(self._rows, contents)
 
     def _contents(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """The rules numbered so that equal content has equal numbers."""
+        """Number the rules by content: equal rules have equal numbers."""
         rules = Rules._make(read_only(array) for array in table.rules)
         columns = read_only(np.array(table.columns, np.int32))
         room = np.zeros(1, np.int64)
@@ -65,8 +65,8 @@ def pick_rows(rows: FeatureRows, chosen: npt.NDArray[np.int32]) -> FeatureRows:
     return FeatureRows(first, rows.id[place], rows.value[place])
 
 
-def stack(above: FeatureRows, below: FeatureRows) -> FeatureRows:
-    """The rows of one after those of the other."""
+def concat_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
+    """Append the rows of ``below`` to those of ``above``."""
     return FeatureRows(
         np.concatenate([above.first, below.first[1:] + above.first[-1]]),
         np.concatenate([above.id, below.id]),
@@ -79,12 +79,12 @@ def row_of_entry(first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
 
 
-def beside(parts: Sequence[FeatureRows]) -> FeatureRows:
-    """Row by row the entries of all parts; ids ascend in a row, equal ones are added up, zeros left out."""
+def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
+    """Merge the parts row by row; ids ascend in a row, values of equal ids add up, zeros are dropped."""
     row = np.concatenate([row_of_entry(part.first) for part in parts])
     ids = np.concatenate([part.id for part in parts])
     value = np.concatenate([part.value for part in parts])
-    order = np.lexsort((ids, row))  # stable, so sums do not depend on chance
+    order = np.lexsort((ids, row))  # stable, so that sums are reproducible
     row, ids, value = row[order], ids[order], value[order]
     if len(row):
         starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(ids) != 0)])

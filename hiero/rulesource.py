@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Where rules come from, and how they get under a trie."""
+"""Grammar sources, and the construction of tries from their rules."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ EMPTY = Rules(
 
 
 def build_grammar(
-    tables: Sequence[RuleTable], unplanted: RuleTable | None = None, ranks: Ranks | None = None
+    tables: Sequence[RuleTable], unindexed: RuleTable | None = None, ranks: Ranks | None = None
 ) -> Grammar:
-    """All rules of some tables, in their order, under one trie; behind them those that stay out of it.
+    """Build one trie over the rules of all tables; rules of ``unindexed`` follow, and are not in the trie.
 
-    With ``ranks``, gaps in the trie carry the ranks of their labels in place of the labels.
+    With ``ranks``, gaps in the trie have the ranks of their labels instead of the labels.
     """
-    table = merge_tables(tables if unplanted is None else [*tables, unplanted])
-    num_planted = table.num_rules - (0 if unplanted is None else unplanted.num_rules)
-    trie, order = _plant(table.rules, num_planted, None if ranks is None or ranks.as_ids else ranks)
+    table = merge_tables(tables if unindexed is None else [*tables, unindexed])
+    num_indexed = table.num_rules - (0 if unindexed is None else unindexed.num_rules)
+    trie, order = _build_trie(table.rules, num_indexed, None if ranks is None or ranks.as_ids else ranks)
     return Grammar(take_rules(table.rules, order), trie, table.columns)
 
 
-def _plant(rules: Rules, num_planted: int, ranks: Ranks | None) -> tuple[Trie, npt.NDArray[np.int64]]:
-    """The trie of the first source sides, and the order of the rules along it, with the others at the end."""
-    first_src = read_only(rules.first_src[: num_planted + 1])
-    src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_planted]
+def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Trie, npt.NDArray[np.int64]]:
+    """The trie of the first ``num_indexed`` source sides, and the order of all rules, the others last."""
+    first_src = read_only(rules.first_src[: num_indexed + 1])
+    src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_indexed]
     if ranks is not None:
         src, lhs = src.copy(), ranks.of_label[lhs]
         rank_gaps_kernel(src, ranks.of_label)
@@ -66,7 +66,7 @@ def _plant(rules: Rules, num_planted: int, ranks: Ranks | None) -> tuple[Trie, n
     while slots < 2 * most:
         slots *= 2
     parent, symbol, depth = (np.empty(most, np.int32) for _ in range(3))
-    node = np.empty(num_planted, np.int32)
+    node = np.empty(num_indexed, np.int32)
     slot = np.full(slots, -1, np.int32)
     num_nodes = grow_trie_kernel(first_src, read_only(src), slot, parent, symbol, depth, node)
     parent, symbol, depth = parent[:num_nodes], symbol[:num_nodes], depth[:num_nodes]
@@ -79,14 +79,14 @@ def _plant(rules: Rules, num_planted: int, ranks: Ranks | None) -> tuple[Trie, n
     symbol_of = np.empty(num_nodes, np.int32)
     symbol_of[number] = symbol
     order = np.argsort((number[node] << 32) + lhs, kind="stable")
-    order = np.concatenate([order, np.arange(num_planted, len(rules.lhs))])
+    order = np.concatenate([order, np.arange(num_indexed, len(rules.lhs))])
     return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
 
 
 def _breadth_first(
     parent: npt.NDArray[np.int32], symbol: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """New numbers for nodes: level by level, by parent and then by symbol."""
+    """Number nodes level by level, by parent and then by symbol."""
     number = np.zeros(len(parent), np.int64)
     by_depth = np.argsort(depth, kind="stable")
     level_end = np.cumsum(np.bincount(depth))
@@ -98,7 +98,7 @@ def _breadth_first(
 
 
 def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
-    """The rules of some tables one after the other. A name that is a column anywhere is one for all."""
+    """Concatenate tables. A feature that is a column of one table becomes a column of the result."""
     if len(tables) == 1:
         return tables[0]
     if not tables:
@@ -116,7 +116,7 @@ def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
         dense = np.zeros((table.num_rules, len(columns)), np.float32)
         dense[:, [columns.index(name) for name in table.columns]] = rules.dense
         return rules._replace(dense=read_only(dense))
-    # Back to one list of features per rule, dense ones first, and apart again.
+    # Merge dense and sparse features into one list per rule, and split them by the new columns.
     num_rules, width = rules.dense.shape
     num_sparse = np.diff(rules.first_sparse)
     first = np.zeros(num_rules + 1, np.int64)
@@ -144,7 +144,7 @@ _FIRST_LINE = re.compile(rb"[^ \t\r\n][^\n]*")
 
 
 def recognise(line: bytes) -> str:
-    """The format that the first rule of a file is in. A rule of Moses begins with its source side."""
+    """Recognise the format of a file by its first rule; a Moses rule begins with its source side."""
     first_field = line.partition(b"|||")[0].strip(b" \t\r")
     last = re.split(rb"[ \t]", first_field)[-1]
     in_brackets = first_field != last and last.startswith(b"[") and last.endswith(b"]")
@@ -154,7 +154,7 @@ def recognise(line: bytes) -> str:
 def read_grammar(
     path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
 ) -> RuleTable:
-    """All rules of a grammar file or of a compiled grammar; ``progress`` hears how many have been read."""
+    """Read all rules of a text or compiled grammar; ``progress`` is called with the number read so far."""
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
     return read_text_grammar(path, symbols, how, progress)
@@ -163,7 +163,7 @@ def read_grammar(
 def read_text_grammar(
     path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
 ) -> RuleTable:
-    """All rules of a grammar file."""
+    """Read all rules of a text grammar."""
     chunks = read_chunks(path, what="a grammar")
     first = next(chunks, None)
     if first is None:
@@ -189,14 +189,14 @@ def open_grammar(
     how: GrammarFormat = AUTO,
     progress: Progress | None = None,
 ) -> StaticGrammar:
-    """A grammar file, read whole, or a compiled grammar, mapped; see ``StaticGrammar`` for ``span_limit``."""
+    """Read a text grammar or map a compiled one; see ``StaticGrammar`` for ``span_limit``."""
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols, span_limit)
     return StaticGrammar(build_grammar([read_grammar(path, symbols, how, progress)]), span_limit)
 
 
-class _Bridge:
-    """From the ids of a compiled grammar's table to shared ones and back, each looked up when needed."""
+class _IdMap:
+    """Conversion between the ids of a compiled grammar and the shared ids, looked up on demand."""
 
     def __init__(self, table: WordTable, vocabulary: Vocabulary) -> None:
         self.table, self.vocabulary = table, vocabulary
@@ -204,50 +204,50 @@ class _Bridge:
         self._shared = np.zeros(size, np.int32)
         self._known = np.zeros(size, np.bool_)
 
-    def inward(self, shared: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The table's ids of shared ones, -1 where it has no such entry."""
+    def to_own(self, shared: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The ids in the grammar of shared ids; -1 for entries that it does not have."""
         return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
 
-    def outward(self, own: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """An array that holds, at the table's id, the shared id; valid for the ids in ``own``."""
+    def to_shared(self, own: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """An array of shared ids, indexed by the ids in the grammar; valid for those in ``own``."""
         new = np.unique(own[~self._known[own]])
-        # Values before flags: a thread that sees the flag sees the value.
+        # Values are set before flags, for threads that read the flags at the same time.
         self._shared[new] = self.vocabulary.intern_all(table_entry(self.table, k) for k in new.tolist())
         self._known[new] = True
         return self._shared
 
 
 class StaticGrammar:
-    """A grammar that is the same for all sentences; answers with the rules that match a sentence somewhere.
+    """A grammar that is the same for all sentences; returns the rules that match part of a sentence.
 
-    A rule matches if some span of at most ``span_limit`` words (0: of any length) can be had from its source
-    side by putting one word or more into each gap.
+    A rule matches if its source side, with one word or more in each gap, equals some span of at most
+    ``span_limit`` words (0: of any length).
     """
 
     def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
         self.grammar, self.span_limit = grammar, span_limit
-        self._bridges: tuple[_Bridge, _Bridge, _Bridge] | None = None
+        self._id_maps: tuple[_IdMap, _IdMap, _IdMap] | None = None
         self._columns = grammar.columns
 
     @classmethod
     def mapped(cls, compiled: CompiledGrammar, symbols: Symbols, span_limit: int = 0) -> StaticGrammar:
         source = cls(compiled.grammar, span_limit)
         words, labels, names = (
-            _Bridge(table, vocabulary)
+            _IdMap(table, vocabulary)
             for table, vocabulary in (
                 (compiled.words, symbols.words),
                 (compiled.labels, symbols.labels),
                 (compiled.names, symbols.names),
             )
         )
-        source._bridges = words, labels, names
+        source._id_maps = words, labels, names
         columns = np.array(compiled.grammar.columns, np.int32)
-        source._columns = tuple(names.outward(columns)[columns].tolist())
+        source._columns = tuple(names.to_shared(columns)[columns].tolist())
         return source
 
     def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
-        if self._bridges is not None:
-            src = self._bridges[0].inward(src)
+        if self._id_maps is not None:
+            src = self._id_maps[0].to_own(src)
         trie = self.grammar.trie
         limit = self.span_limit if self.span_limit > 0 else len(src)
         node = np.unique(match_kernel(trie, read_only(src), limit))
@@ -255,14 +255,14 @@ class StaticGrammar:
         return self._table(order)
 
     def some_words(self, symbols: Symbols, *, target: bool, most: int) -> set[bytes]:
-        """Words of one side of the rules, taken evenly from all over the grammar, ``most`` places at most."""
+        """A sample of words of one side of the rules, from at most ``most`` evenly spaced positions."""
         side = self.grammar.rules.tgt if target else self.grammar.rules.src
         places = np.linspace(0, len(side) - 1, min(most, len(side))).astype(np.int64)
         words = np.unique(side[places])
         words = words[words >= 0].tolist()
-        if self._bridges is None:
+        if self._id_maps is None:
             return {symbols.words.entry(word) for word in words}
-        return {table_entry(self._bridges[0].table, word) for word in words}
+        return {table_entry(self._id_maps[0].table, word) for word in words}
 
     def all_rules(self) -> RuleTable:
         return self._table(np.arange(self.grammar.num_rules))
@@ -270,25 +270,25 @@ class StaticGrammar:
     def feature_names(self) -> frozenset[int]:
         """Ids in Symbols.names of all features that a rule may have."""
         sparse = np.unique(self.grammar.rules.sparse_name)
-        if self._bridges is not None and len(sparse):
-            sparse = self._bridges[2].outward(sparse)[sparse]
+        if self._id_maps is not None and len(sparse):
+            sparse = self._id_maps[2].to_shared(sparse)[sparse]
         return frozenset((*self._columns, *sparse.tolist()))
 
     def _table(self, order: npt.NDArray[np.int64]) -> RuleTable:
         rules = take_rules(self.grammar.rules, order)
-        if self._bridges is not None:
-            rules = self._outward(rules, *self._bridges)
+        if self._id_maps is not None:
+            rules = self._with_shared_ids(rules, *self._id_maps)
         return RuleTable(rules, self._columns)
 
     @staticmethod
-    def _outward(rules: Rules, words: _Bridge, labels: _Bridge, names: _Bridge) -> Rules:
+    def _with_shared_ids(rules: Rules, words: _IdMap, labels: _IdMap, names: _IdMap) -> Rules:
         src, tgt = rules.src.copy(), rules.tgt.copy()
-        word_ids = words.outward(np.concatenate([src[src >= 0], tgt[tgt >= 0]]))
-        # Labels are few: all of them, rather than those of the gaps here.
-        label_ids = labels.outward(np.arange(len(labels.table.first) - 1, dtype=np.int32))
+        word_ids = words.to_shared(np.concatenate([src[src >= 0], tgt[tgt >= 0]]))
+        # All labels, since there are few.
+        label_ids = labels.to_shared(np.arange(len(labels.table.first) - 1, dtype=np.int32))
         for side in (src, tgt):
             share_ids_kernel(side, word_ids, label_ids)
-        sparse_name = names.outward(rules.sparse_name)[rules.sparse_name]
+        sparse_name = names.to_shared(rules.sparse_name)[rules.sparse_name]
         return rules._replace(
             lhs=read_only(label_ids[rules.lhs]),
             src=read_only(src),
@@ -298,17 +298,17 @@ class StaticGrammar:
 
 
 class RuleList(StaticGrammar):
-    """Rules written down in a program, in cdec's syntax: ``[X] ||| a [X,1] ||| b [1] ||| Name=1``."""
+    """Rules given as text in cdec's syntax: ``[X] ||| a [X,1] ||| b [1] ||| Name=1``."""
 
     def __init__(self, symbols: Symbols, rules: Sequence[str], span_limit: int = 0) -> None:
         super().__init__(build_grammar([parse_cdec(rules, symbols)]), span_limit)
 
 
 class PerSentence:
-    """The grammars that a sentence brings with it: ``<seg grammar="g.7.gz" grammar1="more.gz"> ... </seg>``.
+    """Grammars named in the input: ``<seg grammar="g.7.gz" grammar1="more.gz"> ... </seg>``.
 
-    Paths are relative to ``base``. A file is taken for what it is, all its rules; of a compiled grammar only
-    those which match.
+    Paths are relative to ``base``. All rules of a text grammar are used; of a compiled grammar only those
+    that match.
     """
 
     def __init__(
@@ -326,7 +326,7 @@ class PerSentence:
 
 
 def grammar_paths(segment: Mapping[str, str]) -> list[str]:
-    """What ``grammar``, ``grammar1``, ``grammar2`` ... of a ``<seg>`` tag say, in this order."""
+    """The values of ``grammar``, ``grammar1``, ``grammar2`` ... of a ``<seg>`` tag, in this order."""
     numbered = {
         int(found[1] or 0): path
         for key, path in segment.items()

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-calls
-"""The scores and features that a rule has wherever it is used, and those of its use in one place.
+"""Scores and features of rules, and of rule applications.
 
-For the search, ``RuleScorer.scores`` gives one number a rule; for k-best lists and learning, ``rows`` and
-``Replay`` say again which features made it up. Language model scores are the search's own; how many target
-words a model does not know is counted here.
+For the search, ``RuleScorer.scores`` returns one number per rule; for k-best lists and learning, ``rows`` and
+``Replay`` return the features behind that number. Language model scores are computed by the search; target
+words unknown to a language model are counted here.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from hiero.kernels.features import (
 )
 from hiero.kernels.spelling import shared_scores_kernel
 from hiero.names import Names
-from hiero.rulecache import RuleCache, beside, row_of_entry
+from hiero.rulecache import RuleCache, merge_rows, row_of_entry
 from hiero.spelling import SharedNames
 from hiero.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
 from hiero.weights import LinearWeights
 
 WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of an arity
-RULES_AT_ONCE = 4096  # their keys stay in the processor's cache
+RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
 
 WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
 ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
@@ -47,7 +47,7 @@ Keys = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
 def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
-    """What the templates fire on the chosen rules, as ``keys_kernel`` writes it; read-only."""
+    """The template features of the chosen rules, in the format of ``keys_kernel``; read-only."""
     room = np.zeros(3, np.int64)
     room_kernel(rules, chosen, templates, room)
     first = np.empty(len(chosen) + 1, np.int64)
@@ -57,7 +57,7 @@ def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
 
 
 def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
-    """What the templates fire on the chosen rules, numbered by ``index`` in the order of first sight."""
+    """The template features of the chosen rules, numbered by ``index`` in the order of first occurrence."""
     keys = rule_keys(rules, chosen, templates)
     num_keys, num_symbols = int(keys[0][-1]), len(keys[2])
     first = np.empty(len(chosen) + 1, np.int64)
@@ -72,7 +72,7 @@ def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex)
 class RuleScorer:
     """The linear model over rules; safe to share between threads.
 
-    It takes the weights as they are now: after changing them, make a new one.
+    Weights are read when it is made: after changing them, make a new one.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RuleScorer:
         self.symbols = symbols
         self.weights = weights
         self.features = FeatureSet() if features is None else features
-        # It knows no weights, so those who change them pass it on.
+        # The cache does not depend on weights, so scorers with other weights share it.
         self._cache = cache or RuleCache(self.features.rule_features, symbols)
         self._lock = threading.Lock()
         self._oov_names = [symbols.names.intern(f"{name}_OOV".encode()) for name in language_models]
@@ -103,7 +103,7 @@ class RuleScorer:
         return ids
 
     def name_weights(self) -> Floats:
-        """The weights of all named features there are now, by id in Symbols.names; read-only."""
+        """The weights of all named features interned so far, by id in Symbols.names; read-only."""
         if len(self._name_weight) < len(self.symbols.names):
             with self._lock:
                 more = self.weights.name_weights(len(self._name_weight))
@@ -115,7 +115,7 @@ class RuleScorer:
     ) -> Floats:
         """The scores of all rules, or of the chosen ones.
 
-        ``lm_word`` is ``LanguageModels.word_ids``, of the language models that were named.
+        ``lm_word`` is the result of ``LanguageModels.word_ids``.
         """
         rules = Rules._make(read_only(array) for array in table.rules)
         chosen = read_only(np.arange(table.num_rules) if chosen is None else chosen)
@@ -158,7 +158,7 @@ class RuleScorer:
         parts = [number_names(part, index, self.symbols.names) for part in named]
         if self.features.templates:
             parts.append(intern_rows(rules, everything, self.features.templates, index))
-        return beside(parts)
+        return merge_rows(parts)
 
     @staticmethod
     def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
@@ -196,9 +196,9 @@ def _rows_of(row: Ints, ids: npt.NDArray[np.int32], value: Floats, num_rows: int
 
 
 def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:
-    """Rows with ids in ``names`` as rows with those of an index; new ones are numbered in the order of names.
+    """Convert rows from ids in ``names`` to those of an index; new ones are numbered in the order of names.
 
-    Not in that of their ids: threads that share a vocabulary meet names in any order.
+    Not in the order of ids, which depends on threads.
     """
     distinct, place = np.unique(rows.id, return_inverse=True)
     order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
@@ -211,16 +211,16 @@ def row_scores(rows: FeatureRows, weight: Floats) -> Floats:
     """The dot product of each row with a vector of weights."""
     terms = rows.value * weight[rows.id]
     scores = np.bincount(row_of_entry(rows.first), weights=terms, minlength=len(rows.first) - 1)
-    return scores.astype(np.float64)  # of no entries at all bincount makes integers
+    return scores.astype(np.float64)  # bincount of no entries returns integers
 
 
 def edge_scores(
     batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], scorer: RuleScorer
 ) -> Floats:
-    """What the features of rule applications add to the score of each."""
+    """The sum of the weighted edge features of each rule application."""
     out = np.zeros(len(batch.rule))
     for feature in features:
-        rows = feature.rows(batch, rules)  # before the weights: it may bring new names
+        rows = feature.rows(batch, rules)  # before the weights, because it may intern new names
         out += row_scores(rows, scorer.name_weights())
     return out
 
@@ -232,17 +232,17 @@ def edge_rows(
     index: FeatureIndex,
     names: Vocabulary,
 ) -> FeatureRows:
-    """What fires on each rule application, numbered by ``index``."""
+    """The edge features of each rule application, numbered by ``index``."""
     parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
     none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    return beside(parts or [none])
+    return merge_rows(parts or [none])
 
 
 class Replay:
-    """The features of the rules of one sentence as mappings from names to values, each worked out once.
+    """The features of the rules of one sentence as mappings from names to values, each computed once.
 
-    With ``cdec_names`` names are written as cdec does, and values of features that share a name add up;
-    ``merged`` then holds those names.
+    With ``cdec_names``, names are spelled as in cdec, and values of features with the same name add up;
+    ``merged`` then holds such names.
     """
 
     def __init__(
@@ -266,13 +266,13 @@ class Replay:
         """The features of each of the rules."""
         missing = [rule for rule in dict.fromkeys(chosen) if rule not in self._of_rule]
         if missing:
-            wanted = np.array(missing, np.int64)
-            found = self.scorer.rows(self.table, self.lm_word, wanted, self._index)
+            rules = np.array(missing, np.int64)
+            found = self.scorer.rows(self.table, self.lm_word, rules, self._index)
             self._of_rule.update(zip(missing, self._mappings(found), strict=True))
         return [self._of_rule[rule] for rule in chosen]
 
     def edges(self, batch: EdgeBatch) -> list[dict[str, float]]:
-        """What edge features fire on each of some rule applications."""
+        """The edge features of each rule application."""
         features = self.scorer.features.edge_features
         return self._mappings(
             edge_rows(batch, self.table.rules, features, self._index, self.scorer.symbols.names)

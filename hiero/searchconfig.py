@@ -1,4 +1,4 @@
-"""How to search."""
+"""Settings of the search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from hiero.errors import ConfigError
 
-MOST = 2**31 - 1  # for kernels, which count in 32 bits here and there
+MOST = 2**31 - 1  # some kernels count in 32 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,12 @@ class SearchConfig:
     pop_limit: int = 200  # candidates popped per span and category; 0: all of them, which is exact and slow
     glue: bool = True  # glue rules that join partial translations from left to right, without span limit
     pass_through: Literal["all", "oov", "none"] = "all"  # words that may be translated by themselves
-    oov: Literal["copy", "drop", "mark"] = "copy"  # how a word that no rule covers passes through
-    kbest: int = 0  # translations to list of each sentence; 0: the best alone, as plain text
+    oov: Literal["copy", "drop", "mark"] = "copy"  # translation of a word that is in no rule
+    kbest: int = 0  # number of translations per sentence; 0: only the best, as plain text
     unique: bool = True  # list each string once, with its best derivation
     goal: str = "S"  # category of a whole sentence
-    category: str = "X"  # category that glue joins and passed-through words have
-    max_edges: int = 50_000_000  # an exhaustive search gives up on a sentence with more
+    category: str = "X"  # category of pass-through rules, joined by glue
+    max_edges: int = 50_000_000  # an exhaustive search with more fails
 
     def __post_init__(self) -> None:
         for name, least in (("span_limit", 1), ("pop_limit", 0), ("kbest", 0), ("max_edges", 1)):

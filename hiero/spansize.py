@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls
-"""Sizes of spans as features: how many source words a rule covers, and how many fill each of its gaps.
+"""Span size features: the numbers of source words that a rule and each of its gaps cover.
 
     SpanSize_X_3      a rule for X covers three words
-    GapSize_X1_6-7    six or seven words fill the first gap, an X
+    GapSize_X1_6-7    the first gap, an X, covers six or seven words
 
-A gap is counted by its label and its place on the source side.
+Gaps are distinguished by label and position on the source side.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SpanSize:
         self._lock = threading.Lock()
 
     def names(self) -> Sequence[str]:
-        """The features for all labels known so far; a span of no words does not occur."""
+        """The names for all labels known so far, without size 0, which does not occur."""
         return [
             name
             for label in self.symbols.labels.entries()
@@ -45,6 +45,7 @@ class SpanSize:
         ]
 
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        """The sizes for each rule application."""
         ids = np.empty((len(batch.rule), 1 + MAX_GAPS), np.int32)
         batch = EdgeBatch._make(read_only(array) for array in batch)
         rules = Rules._make(read_only(array) for array in rules)
@@ -55,7 +56,7 @@ class SpanSize:
         return FeatureRows(first, ids[present], np.ones(int(first[-1])))
 
     def _name_ids(self) -> npt.NDArray[np.int32]:
-        """The names as ids, for all labels; made anew when there are new labels."""
+        """The ids of all names, by label, extended when there are new labels."""
         with self._lock:
             fresh = self.symbols.labels.entries(len(self._ids))
             if fresh:

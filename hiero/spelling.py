@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Weights under shared names, as the kernels that look them up want them."""
+"""Weights under shared names, as arrays for the kernels that look them up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hiero.weights import LinearWeights
 
 
 class _Entries:
-    """The bytes of a vocabulary as arrays that grow with it; ``known`` entries are in them."""
+    """The bytes of the first ``known`` entries of a vocabulary, as arrays that can be extended."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -26,12 +26,12 @@ class _Entries:
         self.special = np.zeros(1 << 12, np.bool_)
 
     def update(self) -> range:
-        """Take in what is new; returns which entries these are."""
+        """Add new entries of the vocabulary; returns their ids."""
         fresh = self.vocabulary.entries(self.known)
         pool, first = pack(fresh)
         start, end = self.known, self.known + len(fresh)
         used = int(self.first[start])
-        # Room is made in new arrays: other threads may be reading the old ones.
+        # New arrays, because other threads may be reading the old ones.
         if used + len(pool) > len(self.pool):
             self.pool = np.resize(self.pool, 2 * (used + len(pool)))
         if end + 1 > len(self.first):
@@ -45,7 +45,7 @@ class _Entries:
 
 
 class SharedNames:
-    """The shared names of some weights, and how all symbols are spelled; safe to share between threads."""
+    """The shared names of some weights, and the spelling of all symbols; safe to share between threads."""
 
     def __init__(self, symbols: Symbols, weights: LinearWeights) -> None:
         self._words, self._labels = _Entries(symbols.words), _Entries(symbols.labels)
@@ -59,7 +59,7 @@ class SharedNames:
         return len(self._weight)
 
     def current(self) -> Spelling:
-        """For all symbols there are now."""
+        """Arrays for all symbols interned so far."""
         with self._lock:
             fresh = self._words.update()
             for entry in RESERVED:

@@ -1,4 +1,4 @@
-"""What decoding took: counts, scores, times."""
+"""Statistics of decoding: counts, scores, times."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ try:
 except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-# The stages of a search, and what their times are called: the total has the name of the longest of them.
+# The stages of decoding, and the names under which their times are reported.
 STAGES = {
     "features": "features_cpu_s",
     "parse": "parse_cpu_s",
-    "search": "lm_search_cpu_s",
+    "cube": "cube_cpu_s",
     "kbest": "kbest_cpu_s",
 }
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What decoding took. Times are CPU seconds, summed over threads, without compiling kernels."""
+    """Counts, scores and times. Times are CPU seconds, summed over threads, without compiling kernels."""
 
     sentences: int = 0
     words: int = 0
     failed: int = 0  # sentences without any derivation
     rules: int = 0  # rules that could match
-    pops: int = 0  # candidates that made or joined a node
+    pops: int = 0  # candidates that became an edge of the forest
     scored: int = 0  # candidates scored with language models
     nodes: int = 0
     edges: int = 0
@@ -42,6 +42,7 @@ class Statistics:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
+        """Add the CPU time of a block to a stage."""
         start, compiled = time.thread_time(), compile_timer.here()
         try:
             yield
@@ -49,6 +50,7 @@ class Statistics:
             self.seconds[stage] += time.thread_time() - start - (compile_timer.here() - compiled)
 
     def add(self, other: Statistics) -> None:
+        """Add up counts, scores and times."""
         for name in ("sentences", "words", "failed", "rules", "pops", "scored", "nodes", "edges", "score"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for stage, seconds in other.seconds.items():
@@ -66,7 +68,7 @@ class Statistics:
             "words": self.words,
             "failed": self.failed,
             "mean_score": self.mean_score,
-            "search_cpu_s": sum(self.seconds[stage] for stage in STAGES),
+            "decode_cpu_s": sum(self.seconds[stage] for stage in STAGES),
             **{name: self.seconds[stage] for stage, name in STAGES.items()},
             "load_s": self.seconds["load"],
             "extract_s": self.seconds["extract"],

@@ -1,7 +1,7 @@
-"""How translations are written: plain lines, k-best lists as cdec and Moses write them, and JSON.
+"""Write translations: plain lines, k-best lists in cdec's and Moses' formats, and JSON.
 
-Numbers have nine significant digits. Fields of a k-best line are separated by ``|||``; a word that is spelt
-so is written with its bars as ``&#124;``, and reading never turns them back.
+Numbers have nine significant digits. Fields of a k-best line are separated by ``|||``; a word ``|||`` is
+written with its bars as ``&#124;``, which is not converted back on reading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FeaturesOf = Callable[[Derivation], Mapping[str, float]]
 
 
 class TranslationWriter:
-    """Makes the lines of one sentence; counts the words it had to escape."""
+    """Format the lines of one sentence, and count escaped words."""
 
     def __init__(self, style: str) -> None:
         self.style = style
@@ -27,7 +27,7 @@ class TranslationWriter:
     def lines(
         self, name: str, source: Sequence[str], translations: Sequence[Derivation], features_of: FeaturesOf
     ) -> str:
-        """All lines of a sentence; plain text and JSON have exactly one, even without a translation."""
+        """All lines for a sentence; plain text and JSON have exactly one, even without a translation."""
         if self.style == "text":
             return (translations[0].text if translations else "") + "\n"
         if self.style == "json":
@@ -76,9 +76,9 @@ def _json_line(
 
 
 def _tree(root: Tree) -> list[dict[str, Any]]:
-    """A tree as a list of its nodes in pre-order: children are words, or the places of nodes in the list.
+    """A tree as a list of its nodes in pre-order: children are words, or positions of nodes in the list.
 
-    Flat, because glue makes trees as deep as sentences are long, and many JSON readers limit depth.
+    Not nested, because with glue the depth grows with the sentence, and many JSON readers limit depth.
     """
     nodes: list[dict[str, Any]] = []
     todo: list[tuple[Tree, list[Any] | None, int]] = [(root, None, 0)]

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls
-"""Weights of features, by name for people and as arrays for kernels.
+"""Weights of features, by name, and as arrays for kernels.
 
-A feature has the weight that is given under its exact name (``names.py``). Files from elsewhere spell names
-as cdec does, which may fit several features: a weight under such a *shared* name is that of every feature
-which cdec spells so and which has no weight of its own. A name that is nobody's exact one can only be shared;
-``%~`` before a name says that it is. In weights which are not ``exact`` all names are shared as well.
+A feature has the weight that is given under its exact name (``names.py``). Files of other systems use cdec's
+names, which may fit several features: a weight under such a *shared* name applies to every feature of this
+cdec name without a weight of its own. A name that is not the exact name of any feature can only be shared;
+the prefix ``%~`` marks shared names. In weights that are not ``exact``, all names are shared as well.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SHARED = "%~"
 
 
 class LinearWeights(Protocol):
-    """What scoring asks of weights: ``Weights``, or the vector of a learner."""
+    """Weights for scoring: ``Weights``, or the vector of a learner."""
 
     @property
     def has_shared_names(self) -> bool:
-        """Whether ``shared_weights`` has any."""
+        """Whether ``shared_weights`` is not empty."""
         ...
 
     def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
@@ -44,10 +44,10 @@ class LinearWeights(Protocol):
 
 
 class Weights(MutableMapping[str, float]):
-    """A mapping from names to weights, and the arrays behind it.
+    """A mapping from names to weights, stored as arrays.
 
-    ``index`` numbers the features, and may number more than have a weight; a learner that keeps a vector of
-    its own starts from ``vector()`` and hands it back to ``assign``. A feature without a weight weighs 0.
+    ``index`` numbers the features, also features without a weight; a learner with a vector of its own starts
+    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Weights(MutableMapping[str, float]):
         raise KeyError(name)
 
     def __setitem__(self, name: str, weight: float) -> None:
-        """Set a weight. A name that is not exact is taken as a shared one."""
+        """Set a weight. A name that is not exact becomes a shared one."""
         weight = float(weight)
         if not np.isfinite(weight):
             raise ValueError(f"weight {weight} of {name!r} is not a finite number")
@@ -118,7 +118,7 @@ class Weights(MutableMapping[str, float]):
             yield keys[feature], self.names.name_bytes(keys[feature]), float(self._value[feature])
 
     def of(self, key: Key) -> float:
-        """The weight with which a feature counts."""
+        """The effective weight of a feature."""
         feature = self.index.find(key)
         if self._is_given(feature):
             return float(self._value[feature])
@@ -126,7 +126,7 @@ class Weights(MutableMapping[str, float]):
         return 0.0 if shared is None else shared
 
     def of_spelling(self, key: Key) -> float | None:
-        """The weight that a feature has by its shared name, if it has none of its own; None if nobody's."""
+        """The weight of a feature's shared name, for a feature without its own; None if there is none."""
         if self.exact and not self.shared:
             return None
         spelling = self.names.cdec_bytes(key)
@@ -144,7 +144,7 @@ class Weights(MutableMapping[str, float]):
         self._given[ids] = True
 
     def vector(self) -> npt.NDArray[np.float64]:
-        """A new vector of the weights with which the features of ``index`` count."""
+        """A new vector of the effective weights of the features of ``index``."""
         self._resize()
         vector = np.where(self._given, self._value, 0.0)
         if self.shared or not self.exact:
@@ -153,9 +153,9 @@ class Weights(MutableMapping[str, float]):
         return vector
 
     def assign(self, vector: npt.NDArray[np.float64]) -> None:
-        """Take the weights of the first features of ``index`` from a vector; zeros count as not given.
+        """Set the weights of the first features of ``index`` from a vector; zeros count as missing.
 
-        But where a shared name says otherwise, a zero is kept.
+        A zero is kept where a shared name would give the feature another weight.
         """
         if not np.isfinite(vector).all():
             feature = int(np.argmin(np.isfinite(vector)))
@@ -172,16 +172,16 @@ class Weights(MutableMapping[str, float]):
     def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
         """The features of templates that have a weight, in a table of their own, and the weights; read-only.
 
-        Zeros are left out, except where a shared name would take their place.
+        Zeros are left out, except where a shared name would apply instead.
         """
-        by_spelling = self._plainly_shared()
+        by_spelling = self._exactly_shared()
         self._resize()
         table = self.index.table
         rows = table.key[: len(self.index)]
-        wanted = self._given & (rows[:, 0] != NAME)
+        listed = self._given & (rows[:, 0] != NAME)
         if self.exact and not self.shared:
-            wanted &= self._value != 0
-        chosen = np.flatnonzero(wanted)
+            listed &= self._value != 0
+        chosen = np.flatnonzero(listed)
         index = FeatureIndex()
         ids = np.empty(len(chosen), np.int32)
         room = index.reserve(len(chosen), len(table.pool))
@@ -190,10 +190,10 @@ class Weights(MutableMapping[str, float]):
         weights = np.concatenate([self._value[chosen], np.array(list(by_spelling.values()), np.float64)])
         return index.table, read_only(weights)
 
-    def _plainly_shared(self) -> dict[Key, float]:
-        """Features whose exact name is the shared one that gives them their weight.
+    def _exactly_shared(self) -> dict[Key, float]:
+        """Features with the weight of a shared name that is also their exact name.
 
-        The kernel that goes by spelling passes over features whose name has nothing to mistake.
+        The kernel that looks up spellings skips features with unambiguous names.
         """
         found: dict[Key, float] = {}
         for name, value in self.shared.items():

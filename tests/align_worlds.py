@@ -19,7 +19,7 @@ NUM_WORDS = 4
 
 
 class World(NamedTuple):
-    """A bitext with random probabilities, for kernels and for their twins."""
+    """A bitext with random probabilities, for kernels and their twins."""
 
     pairs: list[naive.Pair]
     bitext: Bitext

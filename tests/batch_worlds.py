@@ -1,6 +1,6 @@
-"""Random k-best lists for tests of batch learners, as the naive twins want them and as the package does.
+"""Random k-best lists for tests of batch learners, in the formats of the naive twins and of the package.
 
-Values are quarters, so that sums are exact in any order and ties are real.
+Values are quarters, so that sums are exact in any order and ties occur.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ quarters = st.integers(-8, 8).map(lambda number: number / 4)
 
 @st.composite
 def candidates(draw: st.DrawFn, ref_length: int, num_features: int = NUM_FEATURES) -> Candidate:
-    """Statistics that some words could have: matches of an order leave fewer for the next."""
+    """Plausible BLEU statistics: higher orders have fewer matches."""
     words = tuple(draw(st.lists(st.integers(0, 2), max_size=6)))
     values = draw(st.dictionaries(st.integers(0, num_features - 1), quarters, max_size=num_features))
     features = {feature: value for feature, value in sorted(values.items()) if value}
@@ -39,7 +39,7 @@ def candidates(draw: st.DrawFn, ref_length: int, num_features: int = NUM_FEATURE
 def lists_of(
     draw: st.DrawFn, num_sentences: int = 3, max_size: int = 5, num_features: int = NUM_FEATURES
 ) -> list[tuple[int, list[Candidate]]]:
-    """Lists as they come from decoding: sentences in any order, some several times."""
+    """Lists as decoding returns them: sentences in any order, some several times."""
     ref_lengths = draw(st.lists(st.integers(1, 6), min_size=num_sentences, max_size=num_sentences))
     found = []
     for sentence in draw(st.lists(st.integers(0, num_sentences - 1), min_size=1, max_size=2 * num_sentences)):
@@ -49,7 +49,7 @@ def lists_of(
 
 
 def example(sentence: int, found: Sequence[Candidate]) -> Example:
-    """As decoding gives it to a learner."""
+    """An example as decoding passes it to a learner."""
 
     def offsets(lengths: list[int]) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -63,7 +63,7 @@ def example(sentence: int, found: Sequence[Candidate]) -> Example:
         np.array([word for words, _, _ in found for word in words], np.int32),
     )
     statistics = np.array([stats for _, _, stats in found], np.int64)
-    # Told of the sentence: its number, for want of anything better; a single reference is the shortest.
+    # The number stands for the words of the sentence; a single reference is the shortest.
     return Example(
         sentence, sentence + 1, Candidates(*map(read_only, arrays)), read_only(statistics), statistics[0, 1]
     )

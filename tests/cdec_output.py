@@ -1,7 +1,7 @@
 # mypy: allow-untyped-calls
-"""cdec's output as the reference data holds it, and its model spelt out in plain Python.
+"""cdec's output in the reference data, and its model in plain Python.
 
-Nothing here uses the package: grammars and weights are read by slow twins, language models by kenlm.
+Nothing here uses the package: grammars and weights are read by naive twins, language models by kenlm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse_line(line: str) -> tuple[int, Line]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines end at \\n alone: a word of the data may hold other characters that end lines elsewhere."""
+    """Split lines at \\n only: words of the data contain other characters that str.splitlines splits at."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return data.decode().removesuffix("\n").split("\n")
 
@@ -68,18 +68,18 @@ def dot(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 def unit(value: float) -> float:
-    """Of the last of six significant digits."""
+    """The unit of the last of six significant digits."""
     return 10.0 ** (math.floor(math.log10(abs(value))) - 5) if value else 0.0
 
 
 def rounding(line: Line, weights: Mapping[str, float]) -> float:
-    """How far cdec's score may be from the dot product because both were written with six digits."""
+    """The largest difference of cdec's score and the dot product if both are written with six digits."""
     terms = (abs(weights.get(name, 0.0)) * unit(value) for name, value in line.features.items())
     return (math.fsum(terms) + unit(line.score)) / 2
 
 
 def same_vector(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-    """Whether two vectors are equal up to cdec's rounding. A feature of value 0 is none."""
+    """Whether two vectors are equal up to cdec's rounding. Features of value 0 are ignored."""
     return all(
         math.isclose(first.get(name, 0.0), second.get(name, 0.0), rel_tol=1e-5, abs_tol=1e-9)
         for name in first.keys() | second.keys()
@@ -93,7 +93,7 @@ def open_lm(path: Path) -> kenlm.Model:
 
 
 class Exact:
-    """What one sentence's translations score at best, whatever a search finds of them."""
+    """The best scores of given translations of one sentence, computed without search."""
 
     def __init__(self, path: Path, src: Iterable[str], weights: Features, lm: kenlm.Model) -> None:
         self.src, self.weights, self.lm = [word.encode() for word in src], weights, lm

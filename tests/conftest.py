@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Shared fixtures and hypothesis settings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, settings
 PROJECT = Path(__file__).parents[1]
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 MAX_INTERPRETED_EXAMPLES = 15
-# For tests that want any German-English model: the one in the package, but where nothing
-# is compiled, in which it takes a quarter of a minute to load, a small one.
+# For tests that need any German-English model: the bundled one, or, where nothing
+# is compiled and it takes a quarter of a minute to load, a small one.
 MODEL = PROJECT / "tests" / "golden" / "reordering" / "config.yaml" if INTERPRETED else None
 
 # Compiling breaks any deadline.
@@ -33,7 +33,7 @@ settings.load_profile("hiero")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where kernels are interpreted, some hundred times slower, fewer examples, whatever a test asks for."""
+    """Limit the number of examples where kernels are interpreted, which is some hundred times slower."""
     if not INTERPRETED:
         return
     for item in items:
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def reference() -> Path:
-    """The folder with cdec's own output; what needs it skips where it is not beside the project."""
+    """The folder with cdec's output; tests that need it are skipped where it does not exist."""
     folder = PROJECT.parent / "shared" / "reference"
     if not folder.is_dir():
         pytest.skip(f"no reference data in {folder}")

@@ -62,7 +62,7 @@ class Experiment:
         self.path.write_text(yaml.safe_dump(self.config, sort_keys=False))
 
     def set(self, **sections: Any) -> None:
-        """Replace sections; None takes one away."""
+        """Replace sections; None removes one."""
         self.config |= sections
         self.config = {name: section for name, section in self.config.items() if section is not None}
         self.write()
@@ -74,14 +74,14 @@ class Experiment:
         return main(self.command(*more))
 
     def stages_run(self, capfd: pytest.CaptureFixture[str], *more: str) -> list[str]:
-        """Run it; the stages that were not skipped."""
+        """Run it; return the stages that were not skipped."""
         capfd.readouterr()
         assert self.run(*more) == 0
         lines = [line.split(": ") for line in capfd.readouterr().err.splitlines()]
         return [parts[1] for parts in lines if len(parts) > 2 and parts[2].startswith("begins")]
 
     def error(self, capfd: pytest.CaptureFixture[str], *more: str, code: int = 1) -> str:
-        """Run it, quietly, which must fail; the one line that it says."""
+        """Run it quietly, expect failure, and return its one line of output."""
         capfd.readouterr()
         assert self.run("-q", *more) == code
         captured = capfd.readouterr()
@@ -90,7 +90,7 @@ class Experiment:
         return captured.err.rstrip("\n")
 
     def artefacts(self) -> dict[str, bytes]:
-        """All that was made but what holds times."""
+        """All output files except those that contain times."""
         return {
             path.relative_to(self.out).as_posix(): path.read_bytes()
             for path in sorted(self.out.rglob("*"))

@@ -1,4 +1,4 @@
-"""Random small bitexts, and the files and rules that belong to them."""
+"""Random small bitexts, their files and their rules."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ Side = tuple[Any, ...]
 
 
 def rules_of(table: RuleTable, symbols: Symbols) -> dict[tuple[Side, Side], naive.Rule]:
-    """A table as the twin has it."""
+    """A table in the format of the twin."""
     rules, found = table.rules, {}
 
     def side(first: Any, flat: Any, r: int) -> Side:

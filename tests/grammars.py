@@ -1,4 +1,4 @@
-"""Random grammars as text, and tables as naive twins want them."""
+"""Random grammars as text, and tables in the format of the naive twins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, gap_index, gap_label
 from tests.naive import grammar as naive
 
-# Words that have been mistaken for something else.
+# Words that look like syntax.
 WORDS = [
     "a",
     "b",
@@ -58,7 +58,7 @@ def sides(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     src = draw(st.lists(st.sampled_from(WORDS), min_size=0 if labels else 1, max_size=4))
     tgt = draw(st.lists(st.sampled_from(TARGET_WORDS), max_size=4))
     places = sorted(draw(st.integers(0, len(src))) for _ in labels)
-    # From the last on, so that the places of the others stay what they are.
+    # From the last, so that the positions of the others do not change.
     for index, label, place in reversed(list(zip((1, 2), labels, places, strict=False))):
         src.insert(place, draw(st.sampled_from([f"[{label}]", f"[{label},{index}]"])))
         tgt.insert(
@@ -98,7 +98,7 @@ def rule_lines(draw: st.DrawFn) -> str:
 
 
 def rules_of(table: RuleTable, symbols: Symbols) -> list[tuple[object, ...]]:
-    """A table as ``naive.grammar.read_rules`` has it, features by name, zeros left out."""
+    """A table in the format of ``naive.grammar.read_rules``, features by name, without zeros."""
     rules: Rules = table.rules
 
     def symbol(code: int) -> object:

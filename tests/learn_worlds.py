@@ -1,4 +1,4 @@
-"""Small sentences to learn from: translations with features as dictionaries and as the package has them."""
+"""Small learning problems: translations with features as dictionaries and in the format of the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hiero.tune.example import Example
 from tests.naive.learn import Sparse
 
 FEATURES = 8
-# Quarters, so that sums are exact in any order, and ties are ties.
+# Quarters, so that sums are exact in any order and ties occur.
 QUARTERS = st.integers(-8, 8).map(lambda quarters: quarters / 4)
 ROWS = st.dictionaries(st.integers(0, FEATURES - 1), QUARTERS.filter(bool), max_size=6)
 WEIGHTS = st.lists(QUARTERS, min_size=FEATURES, max_size=FEATURES)
@@ -23,7 +23,7 @@ REFERENCE = list(range(1, 8))
 
 @dataclass
 class FixedGold:
-    """A metric that is given by hand, the same for every sentence."""
+    """A metric with given values, the same for every sentence."""
 
     gold: list[float]
 
@@ -44,7 +44,7 @@ class FixedGold:
 
 
 def candidates(rows: list[Sparse], weight: np.ndarray | None = None) -> Candidates:
-    """Translations in the order given, whatever their score is."""
+    """Translations in the given order, not sorted by score."""
     first = np.cumsum([0, *map(len, rows)]).astype(np.int64)
     ids = np.array([feature for row in rows for feature in sorted(row)], np.int32)
     value = np.array([row[feature] for row in rows for feature in sorted(row)], np.float64)

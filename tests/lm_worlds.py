@@ -1,4 +1,4 @@
-"""Random language models, as text: small, but with everything that real ones do to a reader."""
+"""Random language models as text: small, but with all the odd cases of real ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EIGHTHS = st.integers(-64, 0).map(lambda number: number / 8)
 
 @st.composite
 def arpa_texts(draw: st.DrawFn, min_order: int = 1, closed: bool = False) -> str:
-    """An ARPA file of order 1 to 6. If ``closed``, every context is listed, as KenLM wants it."""
+    """An ARPA file of order 1 to 6. If ``closed``, every context is listed, as KenLM requires."""
     order = draw(st.integers(min_order, 6))
     words = ["<s>", "</s>", *draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))]
     words += draw(st.sampled_from([[], ["<unk>"], ["<UNK>"]]))
@@ -36,7 +36,7 @@ def arpa_texts(draw: st.DrawFn, min_order: int = 1, closed: bool = False) -> str
 def _lines(draw: st.DrawFn, sections: list[list[tuple[str, ...]]]) -> Iterator[str]:
     end = draw(st.sampled_from(["\n", "\r\n"]))
     gap = draw(st.sampled_from(["", end, end + end]))
-    # A back-off above one is fine; a probability above one, after backing off, has no sign to spare.
+    # Back-offs may be above one; a probability above one, after backing off, cannot be stored.
     highest, backoffs = draw(st.sampled_from([(0.0, ["\t-0.5"]), (-1.0, ["\t0.125"])]))
     backoffs = ["", "\t0", "\t-0", "\t-0.25", *backoffs]
     yield gap + draw(st.sampled_from(["", "# a comment" + end])) + "\\data\\" + end
@@ -64,11 +64,11 @@ def load_text(folder: Path, text: str) -> LanguageModels:
 
 
 def kenlm_model(path: Path) -> kenlm.Model:
-    """KenLM's reading, or None if more n-grams are missing than it has room to fill in."""
+    """The model in KenLM, or None if more n-grams are missing than KenLM has room for."""
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
-    with _no_chatter():
+    with _silence_stderr():
         try:
             return kenlm.Model(str(path), config)
         except OSError as error:
@@ -78,8 +78,8 @@ def kenlm_model(path: Path) -> kenlm.Model:
 
 
 @contextlib.contextmanager
-def _no_chatter() -> Iterator[None]:
-    """KenLM talks about a missing <unk> on file descriptor 2."""
+def _silence_stderr() -> Iterator[None]:
+    """Suppress KenLM's message about a missing <unk> on file descriptor 2."""
     saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

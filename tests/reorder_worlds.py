@@ -77,7 +77,7 @@ def rows_of(examples: list[naive.Example]) -> Rows:
 
 
 def examples_of(examples: list[naive.Example], num_features: int = FEATURES) -> Examples:
-    """As if they came from a directory."""
+    """Examples as they are read from a directory."""
     none = read_only(np.zeros(len(examples), np.uint64))
     words = word_table([b"a"])
     keys = read_only(np.arange(num_features, dtype=np.int64))

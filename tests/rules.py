@@ -1,4 +1,4 @@
-"""Random rules for property tests, as naive twins want them and as arrays."""
+"""Random rules for property tests, as text for the naive twins and as arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, read_only
 from tests.naive.features import Rule, Symbol, code
 
-# Words that have been mistaken for something else, and some that are only words.
+# Words that look like syntax, and ordinary words.
 NASTY = [
     "a",
     "b",

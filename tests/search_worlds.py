@@ -1,7 +1,7 @@
 # mypy: allow-untyped-calls
-"""Random systems for property tests of the search: small enough that every derivation can be listed.
+"""Random systems for property tests of the search, small enough to enumerate every derivation.
 
-All numbers are eighths or quarters, so that sums are exact in any order and ties are real.
+All numbers are eighths or quarters, so that sums are exact in any order and ties occur.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ quarters = st.integers(-8, 8).map(lambda number: number / 4)
 
 @st.composite
 def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
-    """Any rule: with up to two gaps, which may stand next to each other, at the ends or alone."""
+    """Any rule with up to two gaps, which may be adjacent, at the ends or alone."""
     labels = draw(st.lists(st.sampled_from(["X", "X", "X", "Y", "S"]), max_size=2))
     src = draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=0 if labels else 1, max_size=2))
     tgt = draw(st.lists(st.sampled_from([*TARGET_WORDS, UNSEEN]), max_size=3))
     places = sorted(draw(st.integers(0, len(src))) for _ in labels)
-    # From the last on, so that the places of the others stay what they are.
+    # From the last, so that the positions of the others do not change.
     for index, label, place in reversed(list(zip((1, 2), labels, places, strict=False))):
         src.insert(place, f"[{label},{index}]")
         tgt.insert(draw(st.integers(0, len(tgt))), f"[{label},{index}]")
@@ -59,7 +59,7 @@ def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
 
 @st.composite
 def grammars(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> tuple[Rule, ...]:
-    """Several translations for some words, a way to join two parts, and whatever else."""
+    """Several translations for some words, a rule that joins two parts, and random rules."""
     words, targets = st.sampled_from(SOURCE_WORDS), st.lists(st.sampled_from(TARGET_WORDS), max_size=2)
     lexical = st.builds(lambda *rule: Rule("X", *rule), st.tuples(words), targets.map(tuple), scores)
     between = draw(st.lists(words, max_size=1))
@@ -83,7 +83,7 @@ def arpa_texts(draw: st.DrawFn, max_order: int = 4, words: tuple[str, ...] = ("u
     """An ARPA file that KenLM can read too: of order 2 or more, with every context listed."""
     order = draw(st.integers(2, max_order))
     vocabulary = ["<s>", "</s>", *words, *draw(st.sampled_from([[], ["<unk>"]]))]
-    # Scores above zero, after backing off, have no sign to spare.
+    # Scores above zero, after backing off, cannot be stored.
     highest, backoffs = draw(st.sampled_from([(0, ["", "\t0", "\t-0.25", "\t-0.5"]), (-1, ["", "\t0.125"])]))
     probs = st.integers(-24, 0).map(lambda number: number / 8 + highest)
     sections: list[list[tuple[str, ...]]] = [[(word,) for word in vocabulary]]
@@ -108,7 +108,7 @@ read_arpa = lru_cache(naive_lm.read_arpa)
 
 @dataclass(frozen=True)
 class System:
-    """A grammar, language models with weights, a sentence, and how to search."""
+    """A grammar, language models with weights, a sentence, and search settings."""
 
     rules: tuple[Rule, ...]
     words: tuple[str, ...]
@@ -130,7 +130,7 @@ class System:
     def opened(
         self, *, pop_limit: int = 0, features: Sequence[str | RuleFeature | EdgeFeature] = (), **settings: Any
     ) -> Iterator[Model]:
-        """The system as the package has it."""
+        """The system as a model of the package."""
         symbols = Symbols()
         symbols.labels.intern_all(label.encode() for label in self.labels)
         source = RuleList(symbols, [rule_text(rule) for rule in self.rules], self.span_limit)
@@ -161,7 +161,7 @@ class System:
 
 @st.composite
 def systems(draw: st.DrawFn, max_models: int = 2, scores: st.SearchStrategy[float] = quarters) -> System:
-    """A system whose sentence is cut so that it has no more than MAX_DERIVATIONS derivations."""
+    """A system with a sentence short enough to have at most MAX_DERIVATIONS derivations."""
     lm_weight = st.sampled_from([1.0, 0.5, 0.25, 0.0, -0.5])
     num_models = draw(st.sampled_from([n for n in (0, 1, 1, 1, 2) if n <= max_models]))
     system = System(
@@ -177,7 +177,7 @@ def systems(draw: st.DrawFn, max_models: int = 2, scores: st.SearchStrategy[floa
 
 
 def world_of(system: System) -> naive.World:
-    """The same for the twins, with what the decoder adds to the grammar."""
+    """The same for the twins, with glue and pass-through rules."""
     glue = Rule("S", ("[X,1]",), ("[X,1]",)), Rule("S", ("[S,1]", "[X,2]"), ("[S,1]", "[X,2]"), GLUE)
     passed = [Rule("X", (word,), (word,), PASS_THROUGH) for word in sorted(set(system.words))]
     order = naive.label_order((*system.rules, glue[0]), system.labels, "X")
@@ -200,7 +200,7 @@ def enumerated(system: System) -> list[tuple[float, naive.Derivation]]:
     return sorted(scored, key=lambda pair: -pair[0])
 
 
-# ---- what the package found, as the twins would say it
+# ---- results of the package in the format of the twins
 
 
 def side_texts(forest: Forest, first: np.ndarray, side: np.ndarray, rule: int) -> tuple[str, ...]:

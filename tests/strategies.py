@@ -1,4 +1,4 @@
-"""Random forests for property tests: small enough to enumerate, odd enough to hurt.
+"""Random forests for property tests: small enough to enumerate, with many special cases.
 
 They have repeated tails, dead nodes, edges of score -inf, edges without tails, rules without words, many
 equal scores and many equal strings. Scores are quarters, so sums are exact in any order.
@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.grammar import Rules
 from hiero.hypergraph import Hypergraph
 from tests.naive import forest as naive
@@ -23,7 +23,7 @@ Side = list[int]  # words >= 0, gap k as -k
 
 @dataclass
 class World:
-    """A forest twice: as the naive twins want it and as the package does."""
+    """A forest in the formats of the naive twins and of the package."""
 
     nodes: list[list[int]]
     edges: list[tuple[list[int], float]]
@@ -35,7 +35,7 @@ class World:
 
     @property
     def forest(self) -> Forest:
-        """Fresh, with nothing remembered. All gaps and nodes have label 0."""
+        """A new forest with empty caches. All gaps and nodes have label 0."""
         first_edge = np.cumsum([0] + [len(incoming) for incoming in self.nodes]).astype(np.int64)
         tail = np.array([[*tails, -1, -1][:2] for tails, _ in self.edges], np.int32).reshape(-1, 2)
         return Forest(
@@ -46,8 +46,8 @@ class World:
             np.array([start for start, _ in self.spans], np.int32),
             np.array([end for _, end in self.spans], np.int32),
             self.rules(),
-            words=Listed("abcdefgh"),
-            labels=Listed("X"),
+            words=TextList("abcdefgh"),
+            labels=TextList("X"),
             source=["s"] * 9,
             edge_lm=np.arange(len(self.edges), dtype=np.float32).reshape(-1, 1),
             lm_names=["LM"],
@@ -85,7 +85,7 @@ def sides(draw: st.DrawFn, arity: int, num_words: int = 3) -> Side:
 
 @st.composite
 def worlds(draw: st.DrawFn, max_nodes: int = 5, max_derivations: int = 400, dead: bool = True) -> World:
-    """A forest whose goal has at least one derivation, unless ``dead`` lets it have none."""
+    """A forest whose goal has at least one derivation; with ``dead``, possibly none."""
     world = World([], [], [], [], [], [], [])
     quarters = st.integers(-8, 2).map(lambda quarter: quarter / 4)
     scores = st.one_of(quarters, st.just(-math.inf)) if dead else quarters
@@ -113,7 +113,7 @@ def worlds(draw: st.DrawFn, max_nodes: int = 5, max_derivations: int = 400, dead
 
 
 def count_quickly(world: World) -> int:
-    """Derivations of the node that has most, without enumerating them."""
+    """The largest number of derivations of a node, without enumeration."""
     counts: list[int] = []
     for incoming in world.nodes:
         counts.append(sum(math.prod(counts[tail] for tail in world.edges[edge][0]) for edge in incoming))

@@ -1,4 +1,4 @@
-"""``hiero align``: it learns the alignment of the bundled bitext, and says what is wrong."""
+"""``hiero align``: quality on the bundled bitext, options, and error messages."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def error_rate(capsys: pytest.CaptureFixture[str], alignment: Path) -> float:
 
 
 @pytest.mark.heavy
-def test_it_learns_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Articles and inflections do not let anything unsupervised learn all of it."""
+def test_error_rate_on_the_bundled_bitext(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Articles and inflections keep unsupervised models from learning all of it."""
     out = tmp_path / "align"
     assert hiero("-q", "-s", SRC, "-t", TGT, "-o", out) == 0
     ibm2 = error_rate(capsys, out)
@@ -49,7 +49,7 @@ def test_it_learns_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("model", ["ibm2", "hmm"])
-def test_copying_is_learnt(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_learns_to_copy(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every word translated by itself, the order of three words at a time reversed."""
     random = np.random.default_rng(3)
     src, tgt, gold = [], [], []
@@ -88,7 +88,7 @@ def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_options_reach_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_change_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
 
     def output(*options: object) -> str:
@@ -167,7 +167,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str, capsys: pytest.Ca
     assert capsys.readouterr().err == f"hiero align: {message}\n"
 
 
-def test_nothing_is_left_half_written(
+def test_interrupts_and_errors_leave_no_partial_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     src, tgt = small_bitext(tmp_path)
@@ -180,20 +180,20 @@ def test_nothing_is_left_half_written(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    def interrupt_as_arrays_are_made(*_: object) -> None:
+    def interrupt_in_allocation(*_: object) -> None:
         inner = SystemError("_numba_unpickle returned a result with an exception set")
         inner.__cause__ = KeyboardInterrupt()
         raise SystemError("CPUDispatcher returned a result with an exception set") from inner
 
-    for one in (interrupt, interrupt_as_arrays_are_made):
+    for one in (interrupt, interrupt_in_allocation):
         monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", one)
         assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "out") == 130
         assert capsys.readouterr().err.endswith("hiero: interrupted\n")
         assert sorted(tmp_path.iterdir()) == before
 
-    def break_down(*_: object) -> None:
+    def fail_with_a_bug(*_: object) -> None:
         raise SystemError("something else")
 
-    monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", break_down)
+    monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", fail_with_a_bug)
     with pytest.raises(SystemError, match="something else"):
         hiero("-s", src, "-t", tgt, "-o", tmp_path / "out")

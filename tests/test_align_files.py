@@ -21,7 +21,7 @@ from hiero.symbols import table_entry
 from tests.naive import align as naive
 from tests.test_align_symmetrize import alignment, lines_of
 
-# Tokens and what separates them, and what some programs take for a separator or for the end of a line.
+# Tokens, separators, and characters that some programs take for separators or line ends.
 ALPHABET = ["a", "b", " ", "\t", "\n", "\r", "\r\n", "\u2028", "\u00a0", "\u0085", "\f", "\v", "|||", "[X,1]"]
 TEXTS = st.lists(st.sampled_from(ALPHABET), max_size=30).map(lambda parts: "".join(parts))
 
@@ -42,7 +42,7 @@ def test_splitting_lines(text: str) -> None:
     assert [words[a:b] for a, b in itertools.pairwise(ends)] == naive.split_lines(data)
 
 
-def test_words_are_numbered_as_they_appear(tmp_path: Path) -> None:
+def test_words_are_numbered_by_first_occurrence(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("\ufeffder hund\u2028 der\n\n \t\n[X,1] |||\thund\r\nschluß".encode())
     text = read_text(tmp_path / "text")
     assert words_of(text) == [
@@ -56,7 +56,7 @@ def test_words_are_numbered_as_they_appear(tmp_path: Path) -> None:
     assert (text.num_lines, text.num_words) == (5, 6)
 
 
-def test_pieces_of_a_file_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"".join(b"w%d w%d x\n" % (n % 7, n % 11) for n in range(2000))
     (tmp_path / "text.gz").write_bytes(gzip.compress(content))
     whole = read_text(tmp_path / "text.gz")
@@ -67,7 +67,7 @@ def test_pieces_of_a_file_make_no_difference(tmp_path: Path, monkeypatch: pytest
     assert np.array_equal(pieces.word, whole.word)
 
 
-def test_empty_files_are_a_text_but_no_bitext(tmp_path: Path) -> None:
+def test_empty_files(tmp_path: Path) -> None:
     for side in ("src", "tgt"):
         (tmp_path / side).write_bytes(b"")
     assert (read_text(tmp_path / "src").num_lines, read_text(tmp_path / "src").num_words) == (0, 0)
@@ -99,7 +99,7 @@ def test_empty_files_are_a_text_but_no_bitext(tmp_path: Path) -> None:
         (None, b"x\n", "src: found no such file, expected source text"),
     ],
 )
-def test_what_is_no_bitext(tmp_path: Path, src: bytes | None, tgt: bytes, message: str) -> None:
+def test_invalid_bitexts(tmp_path: Path, src: bytes | None, tgt: bytes, message: str) -> None:
     if src is not None:
         (tmp_path / "src").write_bytes(src)
     (tmp_path / "tgt").write_bytes(tgt)
@@ -168,7 +168,7 @@ def test_sure_and_possible_links(tmp_path_factory: pytest.TempPathFactory, lines
         ("\v", False),
     ],
 )
-def test_what_is_no_link(tmp_path: Path, word: str, possible: bool) -> None:
+def test_invalid_links(tmp_path: Path, word: str, possible: bool) -> None:
     (tmp_path / "align").write_bytes(f"0-0\n\n1-1 {word} 2-2\n".encode())
     with pytest.raises(FormatError) as caught:
         read_alignment(tmp_path / "align", possible=possible)
@@ -179,7 +179,7 @@ def test_what_is_no_link(tmp_path: Path, word: str, possible: bool) -> None:
     )
 
 
-def test_links_have_to_fit_the_bitext() -> None:
+def test_links_must_be_inside_the_sentences() -> None:
     made = alignment([[(0, 0)], [], [(1, 2), (2, 2)]])
     length = np.array([1, 0, 3])
     check_alignment(made, length, length, "align")

@@ -1,4 +1,4 @@
-"""Both alignment models against sums over all alignments; what EM and the M-steps promise."""
+"""Alignment models against sums over all alignments, and properties of EM and the M-steps."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_lexical(world: World, counts: ExpectedCounts, expected: naive.Expected
 
 
 def aligned_mass(world: World, expected: naive.Expected) -> np.ndarray:
-    """What the twin says of places, laid out as ``ExpectedCounts.place``."""
+    """The expected counts of the twin in the layout of ``ExpectedCounts.place``."""
     places = np.zeros(len(world.no_counts().place))
     sizes = [tuple(row) for row in world.sizes.length.tolist()]
     for (direction, n, m, b), mass in expected.aligned.items():
@@ -78,7 +78,7 @@ def aligned_mass(world: World, expected: naive.Expected) -> np.ndarray:
 
 
 @given(pairs(longest=6))
-def test_every_cell_knows_its_pair(drawn: list[naive.Pair]) -> None:
+def test_pair_of_every_cell(drawn: list[naive.Pair]) -> None:
     index = pair_index(bitext_of(drawn))
     expected = naive.number_pairs(drawn)
     of_src = np.repeat(np.arange(NUM_WORDS), np.diff(index.first_pair))
@@ -131,10 +131,10 @@ def test_sums_of_the_diagonal_prior(world: World) -> None:
 
 
 @given(worlds(longest=6))
-def test_gradient_of_the_tension_is_that_of_the_likelihood(world: World) -> None:
-    """Fisher's identity: the gradient of what EM maximises, where it starts from, is the likelihood's own.
+def test_gradient_of_the_tension(world: World) -> None:
+    """Fisher's identity: at its starting point, EM's objective has the gradient of the likelihood.
 
-    Sentences differ in length, so swapped lengths would show.
+    Sentences differ in length, so that swapped lengths are detected.
     """
     counts, sums = expect_ibm2(world, world.tension)
     step = 1e-4
@@ -200,7 +200,7 @@ def test_links_of_the_hmm(world: World) -> None:
 @given(worlds())
 def test_jump_weights(world: World) -> None:
     counts, _, jumps = expect_hmm(world, False)
-    # What the E-step found, which its own test checks: here small numbers are divided by each other.
+    # From the counts of the E-step, which has its own test: small numbers are divided by each other.
     jump = {(d, k): float(jumps[d, k]) for d in range(2) for k in range(NUM_JUMPS) if jumps[d, k] > 0}
     left = {}
     for direction in range(2):
@@ -253,7 +253,7 @@ def test_normalizing(world: World, smoothing: float, random: object) -> None:
 
 @settings(max_examples=25)
 @given(pairs(longest=5), st.sampled_from(["ibm2", "hmm"]))
-def test_likelihood_never_falls(drawn: list[naive.Pair], model: str) -> None:
+def test_likelihood_never_decreases(drawn: list[naive.Pair], model: str) -> None:
     config = AlignConfig(smoothing=0.0, tension_rounds=100, hmm_agreement=False)
     trainer = Trainer(bitext_of(drawn), config)
     for _ in range(2 if model == "hmm" else 6):
@@ -277,7 +277,7 @@ def test_nothing_to_align(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["ibm2", "hmm"])
-def test_threads_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.bitext.align.BLOCK_CELLS", 50)
     monkeypatch.setattr("hiero.bitext.align.BLOCK_PAIRS", 10)
     random = np.random.default_rng(5)
@@ -308,7 +308,7 @@ def test_progress_adds_up() -> None:
         ({"model": "ibm4"}, "align: model is 'ibm4', must be one of ibm2, hmm"),
     ],
 )
-def test_settings_that_make_no_sense(setting: dict[str, object], message: str) -> None:
+def test_invalid_settings(setting: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         AlignConfig(**setting)  # type: ignore[arg-type]
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Making one alignment of two, and scoring it."""
+"""Symmetrization of two alignments, and the alignment error rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def alignment(lines: Lines, possible: list[bool] | None = None) -> Alignment:
 
 @st.composite
 def directional(draw: st.DrawFn) -> tuple[int, int, list[int], list[int]]:
-    """Words of both sides, and links as kernels see them."""
+    """Words of both sides, and links in the format of kernels."""
     n, m = draw(st.integers(0, 6)), draw(st.integers(0, 6))
     fwd = draw(st.lists(st.integers(-1, n - 1), min_size=m, max_size=m))
     rev = draw(st.lists(st.integers(-1, m - 1), min_size=n, max_size=n))
@@ -79,7 +79,7 @@ FWD, REV = [0, 0, -1, 3, 4], [0, 0, -1, 3, 2]
         ("grow-diag", [(0, 0), (0, 1), (1, 0), (3, 3), (4, 2), (4, 4)]),
     ],
 )
-def test_by_hand(method: str, expected: list[tuple[int, int]]) -> None:
+def test_small_example(method: str, expected: list[tuple[int, int]]) -> None:
     bitext = bitext_of([([0, 1, 2, 3, 0], [0, 1, 2, 3, 0])])
     links = Links(np.array(FWD, np.int32), np.array(REV, np.int32))
     assert lines_of(combine(bitext, links, method)) == [expected]
@@ -94,7 +94,7 @@ def test_by_hand(method: str, expected: list[tuple[int, int]]) -> None:
         ("union", [(0, 0), (0, 3), (2, 2)]),
     ],
 )
-def test_links_that_touch_none(method: str, expected: list[tuple[int, int]]) -> None:
+def test_isolated_links(method: str, expected: list[tuple[int, int]]) -> None:
     bitext = bitext_of([([0, 1, 2], [0, 1, 2, 3])])
     links = Links(np.array([0, -1, 2, 0], np.int32), np.array([0, -1, -1], np.int32))
     assert lines_of(combine(bitext, links, method)) == [expected]

@@ -1,7 +1,7 @@
-"""The walls of the house: who may import whom, and what every kernel owes its reader.
+"""Import layers and kernel conventions.
 
-The table below is the design's. A module imports modules of lower layers, of its own layer if both stand at
-the top of the package, and of its own folder; so ``kernels`` and ``formats`` never see each other.
+The table below defines the layers. A module imports modules of lower layers, of its own layer if both are at
+the top of the package, and of its own folder; so ``kernels`` and ``formats`` do not import each other.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LAYERS = (
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
-# What kernels may lean on beside hiero itself: numbers, and nothing that opens, prints or remembers.
+# Modules that kernels may import besides hiero: without input, output or state.
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
 MAX_EXPORTS = 12
@@ -79,9 +79,9 @@ SOURCES = sources()
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Every module a tree imports, wherever it does so, and the line.
+    """Every module imported anywhere in a tree, and the line.
 
-    For ``from a import b``, where b may be a module or not, both ``a`` and ``a.b``.
+    For ``from a import b``, both ``a`` and ``a.b``, since b may be a module.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -104,7 +104,7 @@ def own_modules(tree: ast.AST) -> Iterator[tuple[Module, int]]:
 
 
 def without_types(tree: ast.Module) -> ast.Module:
-    """The tree without ``if TYPE_CHECKING``, which never runs: a type may be named upwards."""
+    """The tree without ``if TYPE_CHECKING``: types may be imported from higher layers."""
 
     class Strip(ast.NodeTransformer):
         def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
@@ -124,7 +124,7 @@ def may_import(importer: Module, target: Module) -> bool:
 
 
 def kernels() -> Iterator[tuple[Module, ast.FunctionDef]]:
-    """Every function that wears ``@kernel`` or ``@leaf``."""
+    """Every function decorated with ``@kernel`` or ``@leaf``."""
     for module, tree in SOURCES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
@@ -141,11 +141,11 @@ def test_every_module_has_a_layer() -> None:
     assert [module for module in SOURCES if module[0] not in LAYER] == []
 
 
-def test_no_layer_names_a_module_twice() -> None:
+def test_every_module_is_in_one_layer() -> None:
     assert len(LAYER) == sum(map(len, LAYERS))
 
 
-def test_nothing_imports_upwards() -> None:
+def test_imports_go_to_lower_layers() -> None:
     wrong = [
         f"{place(module, line)}: layer {LAYER[module[0]]} imports {'.'.join(target)} of {LAYER[target[0]]}"
         for module, tree in SOURCES.items()
@@ -155,7 +155,7 @@ def test_nothing_imports_upwards() -> None:
     assert wrong == []
 
 
-def test_the_rule_itself() -> None:
+def test_may_import() -> None:
     assert may_import(("kernels", "cube"), ("lm",))
     assert may_import(("kernels", "cube"), ("kernels", "heap"))
     assert may_import(("features",), ("grammar",))
@@ -169,7 +169,7 @@ def test_the_rule_itself() -> None:
     assert list(own_modules(without_types(tree))) == []
 
 
-def test_kernels_lean_on_numbers_only() -> None:
+def test_imports_of_kernel_modules() -> None:
     wrong = [
         f"{place(module, node.lineno)}: {name}"
         for module, tree in SOURCES.items()
@@ -182,7 +182,7 @@ def test_kernels_lean_on_numbers_only() -> None:
     assert wrong == []
 
 
-def test_numba_is_used_through_our_decorators_only() -> None:
+def test_numba_is_imported_in_one_module_only() -> None:
     wrong = [
         place(module, line)
         for module, tree in SOURCES.items()
@@ -193,8 +193,8 @@ def test_numba_is_used_through_our_decorators_only() -> None:
     assert wrong == []
 
 
-def test_fastmath_is_nowhere() -> None:
-    """It makes ``x == -inf`` false; a comment may say so, code may not switch it on."""
+def test_fastmath_is_not_used() -> None:
+    """It makes ``x == -inf`` false. Comments may mention it."""
     wrong = [
         place(module, getattr(node, "lineno", 0))
         for module, tree in SOURCES.items()
@@ -204,7 +204,7 @@ def test_fastmath_is_nowhere() -> None:
     assert wrong == []
 
 
-def test_every_kernel_that_python_calls_says_what_it_does() -> None:
+def test_kernels_called_from_python_have_docstrings() -> None:
     wrong = [
         f"{place(module, function.lineno)}: {function.name}"
         for module, function in kernels()
@@ -213,7 +213,7 @@ def test_every_kernel_that_python_calls_says_what_it_does() -> None:
     assert wrong == []
 
 
-def test_what_is_called_a_kernel_is_one() -> None:
+def test_functions_named_kernel_are_decorated() -> None:
     worn = {(module, function.name) for module, function in kernels()}
     wrong = [
         f"{place(module, node.lineno)}: {node.name}"
@@ -297,7 +297,7 @@ def test_classes_and_kernels_have_names_of_their_own() -> None:
     assert {name: where for name, where in shared.items() if "kernels/" in " ".join(where)} == {}
 
 
-def test_the_wheel_takes_every_folder() -> None:
+def test_packages_are_listed_in_pyproject() -> None:
     listed = re.search(r"^packages = \[(.*?)\]", (PROJECT / "pyproject.toml").read_text(), re.M | re.S)
     assert listed is not None
     folders = {
@@ -317,8 +317,8 @@ print(len(names), compile_timer.seconds)
 
 
 def test_importing_the_package_compiles_nothing(tmp_path: Path) -> None:
-    """With an empty cache, so that whatever asks for machine code would have to compile it."""
-    # The package that is tested here is the one to look at there, installed or not.
+    """With an empty cache, so that any use of machine code would compile it."""
+    # The subprocess must import the package under test, installed or not.
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
     probe = subprocess.run(
         [sys.executable, "-c", PROBE],

@@ -1,4 +1,4 @@
-"""Bins in place of dense features: applied as by the book, wherever rules come from, and read as written."""
+"""Application of bins to dense features, from all kinds of grammar sources, and files of bins."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def worlds(draw: st.DrawFn) -> Any:
 
 
 @given(worlds())
-def test_kernel_fires_what_the_twin_fires(world: Any) -> None:
+def test_kernel_equals_its_twin(world: Any) -> None:
     value, begin, overlap, names, sparse = world
     bins = [
         FeatureBins(feature=f"F{k}", begin=np.array(b, np.float32), overlap=o)
@@ -80,7 +80,7 @@ def test_kernel_fires_what_the_twin_fires(world: Any) -> None:
 
 @given(begins(), numbers)
 def test_bins_partition_the_line(begin: list[float], value: float) -> None:
-    """A value fires one bin, and is between where this one begins and where the next one does."""
+    """A value fires one bin: the one between whose lower bound and the next it lies."""
     table = bin_table(
         [FeatureBins(feature="F", begin=np.array(begin, np.float32))], [np.arange(len(begin), dtype=np.int32)]
     )
@@ -95,10 +95,10 @@ def test_bins_partition_the_line(begin: list[float], value: float) -> None:
     assert value < ends[fired] or fired == len(begin) - 1
 
 
-# ---- what values are
+# ---- values
 
 
-def test_logarithms_are_undone() -> None:
+def test_conversion_from_logarithms() -> None:
     counts = np.arange(0, 3000)
     column = np.log10(1.0 + counts).astype(np.float32)
     assert raw_values("count", column).tolist() == counts.tolist()
@@ -109,8 +109,8 @@ def test_logarithms_are_undone() -> None:
     assert raw_values("given", column) is column
 
 
-def test_the_last_bits_of_a_power_do_not_matter() -> None:
-    """A value just where a bin begins is in this bin, however the power of ten is computed."""
+def test_rounding_of_powers_does_not_matter() -> None:
+    """A value at the lower bound of a bin is in this bin, in spite of rounding errors."""
     column = np.float32(math.log10(3))
     begin = raw_values("probability", np.array([column]))[0]
     for noise in (-1e-16, 0.0, 1e-16):
@@ -159,7 +159,7 @@ def names_of(rows: list[dict[str, float]], prefix: str) -> list[list[str]]:
     return sorted(sorted(name for name in row if name.startswith(prefix)) for row in rows)
 
 
-def test_a_dense_feature_becomes_one_indicator_a_rule() -> None:
+def test_a_dense_feature_becomes_one_indicator_per_rule() -> None:
     rows = applied(bins("P", 0.1, 0.5, of="probability"))
     assert names_of(rows, "P") == sorted(
         [["P_bin3_0.5"], ["P_bin2_0.1"], ["P_bin3_0.5"], ["P_bin1_-inf"], ["P_bin2_0.1"]]
@@ -167,14 +167,14 @@ def test_a_dense_feature_becomes_one_indicator_a_rule() -> None:
     assert all("C" in row for row in rows)
 
 
-def test_a_real_number_that_is_kept_is_what_is_in_the_bins() -> None:
+def test_kept_numbers_are_converted_like_those_in_bins() -> None:
     rows = applied(bins("P", 0.1, of="probability", keep=True), bins("C", 1, keep=True))
     assert sorted(row["P_probability"] for row in rows) == pytest.approx([0.01, 0.1, 10**-0.5, 10**-0.3, 1.0])
     assert sorted(row["C"] for row in rows) == pytest.approx([0.30103, 0.30103, 0.30103, 0.4771213, 1.0])
     assert all("P" not in row for row in rows)
 
 
-def test_a_feature_that_few_rules_have_is_0_on_the_others() -> None:
+def test_a_feature_is_0_for_rules_without_it() -> None:
     rows = applied(bins("Own", 0, 1, overlap=1))
     assert names_of(rows, "Own") == sorted(
         [
@@ -185,32 +185,32 @@ def test_a_feature_that_few_rules_have_is_0_on_the_others() -> None:
     )
 
 
-def test_overlap_beyond_all_bins_fires_all_of_them() -> None:
-    """And asks for no more memory than that."""
+def test_overlap_larger_than_the_number_of_bins() -> None:
+    """It fires all bins and needs no more memory than that."""
     rows = applied(bins("P", 0.1, 0.5, overlap=10**17))
     assert [len(names) for names in names_of(rows, "P_bin")] == [3] * 5
 
 
-def test_left_out_or_turned_back_without_bins() -> None:
+def test_transforms_without_bins() -> None:
     rows = applied(FeatureBins(feature="P"), FeatureBins(feature="C", of="count", keep=True))
     assert all(not any(name.startswith("P") for name in row) for row in rows)
     assert sorted(row["C_count"] for row in rows) == [1, 1, 1, 2, 9]
 
 
-def test_words_of_the_target_side() -> None:
+def test_bins_of_the_number_of_target_words() -> None:
     for row in applied(bins("WordPenalty", 1, 2)):
         wanted = {0: "WordPenalty_bin1_-inf", 1: "WordPenalty_bin2_1", 2: "WordPenalty_bin3_2"}
         assert wanted[int(row["?"])] in row
 
 
-def test_a_grammar_that_knows_nothing_of_a_feature_gets_no_bins() -> None:
+def test_grammars_without_the_feature_get_no_bins() -> None:
     symbols = Symbols()
     source = Binned(RuleList(symbols, ["[X] ||| a ||| A ||| Q=1"]), [bins("P", 1)], symbols)
     rows = features(source.rules_for(symbols.words.intern_all([b"a"]), {}), symbols)
     assert rows == [{"Q": 1.0, "?": 1.0}]
 
 
-def test_what_is_no_number_is_named_with_its_rule() -> None:
+def test_nan_is_reported_with_its_rule() -> None:
     symbols = Symbols()
     source = RuleList(symbols, RULES)
     dense = source.grammar.rules.dense.copy()
@@ -246,10 +246,10 @@ def test_score_is_the_dot_product(files: Path) -> None:
         own_rules = derivation.features.get("PassThrough", 0) + derivation.features.get("Glue", 0) + 1
         assert (
             bins_fired == (derivation.rules >= 0).sum() - own_rules
-        )  # neither glue nor words that pass have any
+        )  # glue and pass-through rules have none
 
 
-def test_every_way_to_the_same_model(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_all_ways_to_load_bins_are_equal(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     config = files / "model.yaml"
     config.write_text("grammar: [{path: grammar}]\nweights: {path: weights}\nfeatures: {bins: my.bins}\n")
     packed = files / "grammar.gz"
@@ -317,7 +317,7 @@ def test_minus_0_is_0(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(written())
-def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, made: list[FeatureBins]) -> None:
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, made: list[FeatureBins]) -> None:
     path = tmp_path_factory.mktemp("bins") / "some.bins"
     write_bins(path, made, "from somewhere")
     found = read_bins(path)
@@ -355,7 +355,7 @@ def vars_of(one: FeatureBins) -> dict[str, Any]:
         ("feature A\nbin -inf low=1\nbin 2\n", ":3: found begin, expected begin, low, as of the first bin"),
     ],
 )
-def test_mistakes_in_files(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_files(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "my.bins"
     path.write_text(text)
     with pytest.raises(HieroError) as error:
@@ -363,7 +363,7 @@ def test_mistakes_in_files(tmp_path: Path, text: str, message: str) -> None:
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_bins_of_a_feature_that_nobody_has(files: Path) -> None:
+def test_bins_of_an_unknown_feature(files: Path) -> None:
     write_bins(files / "my.bins", [bins("Pp", 1)])
     with pytest.raises(HieroError, match=r"features: bins of 'Pp', which no grammar has; did you mean 'P'\?"):
         hiero.load(rules=RULES, weights=WEIGHTS, bins=files / "my.bins")
@@ -390,12 +390,13 @@ def test_weights_of_bins_that_are_not_in_use(files: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "weights",
     [
-        {"P_bin2_0.1": 1.0, "P_bin9_0.7": 1.0},  # of bins there were before, carried along
+        {"P_bin2_0.1": 1.0, "P_bin9_0.7": 1.0},  # the second from other bins, kept
         {"P_bin2_0.1": 0.0, "P_bin9_0.7": 0.0},
         {"P_bin2_0.1": 1.0, "Mine_bin1_4": 1.0, "Q_bin_3": 1.0},
     ],
 )
-def test_weights_that_are_fine(files: Path, weights: dict[str, float]) -> None:
+def test_valid_weights(files: Path, weights: dict[str, float]) -> None:
+    # Nothing to assert: the model loads without an error.
     hiero.load(rules=RULES, weights=weights, bins=files / "my.bins")
 
 
@@ -406,7 +407,7 @@ def test_a_column_may_be_called_like_a_bin() -> None:
     assert best.score == 1.0
 
 
-def test_a_feature_is_transformed_once(files: Path) -> None:
+def test_a_feature_cannot_be_transformed_twice(files: Path) -> None:
     config: dict[str, Any] = {"features": {"transform": {"P": "drop"}, "bins": str(files / "my.bins")}}
     with pytest.raises(
         HieroError, match=r"features: transform: P: found it in .*my.bins as well, expected it"

@@ -1,4 +1,4 @@
-"""Bins from the command line, in ``hiero tune`` and in ``hiero run``, and what can be wrong on the way."""
+"""Bins on the command line, in ``hiero tune`` and in ``hiero run``, and their error messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tune_worlds import Tuning
 
 Capture = pytest.CaptureFixture[str]
 
-# Figure 4 of Clark, Dyer and Lavie (2014): "he says" shall win over "she said" and "big lion" over "small
+# Figure 4 of Clark, Dyer and Lavie (2014): "he says" must win over "she said" and "big lion" over "small
 # kitten", though the feature falls in one case and rises in the other.
 FIGURE_4 = [
     *("[X] ||| er ||| she ||| H=2", "[X] ||| er ||| he ||| H=1"),
@@ -52,14 +52,14 @@ def learn(world: Tuning, *more: str) -> Path:
 
 
 def translations(world: Tuning, *more: str) -> list[str]:
-    """Of dev, with the weights that were learnt."""
+    """Translations of dev with the learnt weights."""
     output = world.folder / "output"
     command = ["decode", "-c", str(world.path), "-w", str(world.out / "weights.gz"), "-q", *more]
     assert main([*command, "-i", str(world.folder / "dev.src"), "-o", str(output)]) == 0
     return output.read_text().splitlines()
 
 
-def test_figure_4_is_learnt_with_bins_and_not_without(world: Tuning) -> None:
+def test_figure_4_is_learnt_only_with_bins(world: Tuning) -> None:
     assert world.run("-q") == 0
     assert translations(world) != world.lines("dev.ref")
     bins = learn(world)
@@ -92,10 +92,10 @@ def second_differences(path: Path) -> float:
         ("sgd", {"epochs": 6, "rate": 0.05, "update": "pair", "loss": "logistic"}),
     ],
 )
-def test_neighbours_pull_in_every_learner_that_takes_terms(
+def test_every_learner_with_terms_regularizes_neighbours(
     world: Tuning, algorithm: str, more: dict[str, Any]
 ) -> None:
-    """The line that strong pulling makes bends less than what is learnt without it."""
+    """With strong regularization, the second differences of the weights are smaller than without."""
     world.config["tune"] = {"kbest": 10, "held_out": None, "l2": 1e-4, "epochs": 4}
     world.set(features={"bins": learn(world).name}, tune={"algorithm": algorithm, **more})
     bent = {}
@@ -107,7 +107,7 @@ def test_neighbours_pull_in_every_learner_that_takes_terms(
     assert bent["linear"] < 0.8 * bent["none"]
 
 
-def test_bins_that_no_translation_has_are_learnt_from_neighbours(world: Tuning, capfd: Capture) -> None:
+def test_unseen_bins_are_learnt_from_neighbours(world: Tuning, capfd: Capture) -> None:
     (world.folder / "my.bins").write_text("feature H\nbin -inf\nbin 2\nbin 3\nbin 9\n")
     world.set(features={"bins": "my.bins"})
     for neighbours, learnt in (("none", False), ("linear", True)):
@@ -120,7 +120,7 @@ def test_bins_that_no_translation_has_are_learnt_from_neighbours(world: Tuning, 
         assert (said in capfd.readouterr().err) != learnt
 
 
-def test_killed_between_epochs_it_comes_to_the_same(world: Tuning) -> None:
+def test_results_after_a_kill_between_epochs(world: Tuning) -> None:
     world.set(features={"bins": learn(world).name}, tune={"neighbours": "monotone"})
     assert world.run("-q") == 0
     whole, world.out = world.answer(), world.folder / "resumed"
@@ -129,7 +129,7 @@ def test_killed_between_epochs_it_comes_to_the_same(world: Tuning) -> None:
     assert world.answer() == whole
 
 
-def test_other_bins_are_another_run(world: Tuning, capfd: Capture) -> None:
+def test_runs_with_other_bins_are_not_resumed(world: Tuning, capfd: Capture) -> None:
     bins = learn(world)
     world.set(features={"bins": bins.name})
     assert world.run("-q") == 0
@@ -169,9 +169,7 @@ def test_other_bins_are_another_run(world: Tuning, capfd: Capture) -> None:
         ),
     ],
 )
-def test_settings_that_make_no_sense(
-    world: Tuning, capfd: Capture, sections: dict[str, Any], message: str
-) -> None:
+def test_invalid_settings(world: Tuning, capfd: Capture, sections: dict[str, Any], message: str) -> None:
     world.set(**sections)
     assert message in world.error(capfd)
 
@@ -209,7 +207,7 @@ def test_settings_that_make_no_sense(
         ),
     ],
 )
-def test_mistakes_on_the_command_line(
+def test_invalid_command_lines(
     world: Tuning, capfd: Capture, arguments: list[str], code: int, message: str
 ) -> None:
     capfd.readouterr()
@@ -222,7 +220,7 @@ def test_mistakes_on_the_command_line(
     assert not path.exists()
 
 
-def test_a_feature_is_put_into_bins_or_transformed(world: Tuning, capfd: Capture) -> None:
+def test_a_feature_cannot_have_bins_and_a_transform(world: Tuning, capfd: Capture) -> None:
     world.set(features={"transform": {"H": "drop"}})
     assert main(["bins", "learn", "-c", str(world.path), "--features", "H", "-o", "-"]) == 1
     expected = f"{world.path}: bins: features: H: found it in features: transform, too, expected H in one"
@@ -284,7 +282,7 @@ def test_stage(experiment: Experiment, capfd: Capture, write: str) -> None:
     assert experiment.stages_run(capfd) == []
 
 
-def test_what_depends_on_bins_is_done_again(experiment: Experiment, capfd: Capture) -> None:
+def test_changed_bins_rerun_dependent_stages(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     experiment.config["bins"]["bits"] = 1
     experiment.write()
@@ -293,8 +291,8 @@ def test_what_depends_on_bins_is_done_again(experiment: Experiment, capfd: Captu
     assert "bins: features: found them, and features: bins; expected one of them" in experiment.error(capfd)
 
 
-def test_uniform_start_leaves_out_what_bins_replace(world: Tuning) -> None:
-    """Or weights of features that no rule has any more would be carried along."""
+def test_uniform_start_weights_leave_out_replaced_features(world: Tuning) -> None:
+    """Otherwise weights of features that no rule has would be kept."""
     world.file("grammar", [rule.replace("H=", "EgivenFCoherent=") for rule in FIGURE_4])
     (world.folder / "my.bins").write_text("feature EgivenFCoherent\nbin -inf\nbin 2\n")
     world.set(tune={"start": "uniform"})

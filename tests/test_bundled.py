@@ -1,4 +1,4 @@
-"""The model that comes with the package: what is in it, and that its script still makes it."""
+"""The bundled model: its content, and that its script reproduces it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def made() -> dict[str, str]:
     return dict(files())
 
 
-def test_the_script_still_writes_what_is_committed(made: dict[str, str]) -> None:
+def test_the_script_reproduces_the_files(made: dict[str, str]) -> None:
     assert sorted([*made, *TRAINED.values()]) == bundled.names()
-    # Compared unpacked: the bytes of a gzip stream differ between zlib and its faster rivals.
+    # Compared unpacked: the bytes of a gzip stream depend on the zlib implementation.
     assert [name for name, text in made.items() if read(name) != text] == []
 
 
 @pytest.mark.heavy
-def test_the_models_are_what_the_configuration_makes_of_the_bitext(tmp_path: Path) -> None:
+def test_the_configuration_reproduces_the_models(tmp_path: Path) -> None:
     config = Path(__file__).parents[1] / "configs" / "demo.yaml"
     assert main(["run", "-q", str(config), "-o", str(tmp_path / "run"), *ONLY]) == 0
     install(tmp_path / "run", tmp_path)
@@ -54,7 +54,7 @@ def test_the_models_are_what_the_configuration_makes_of_the_bitext(tmp_path: Pat
         np.testing.assert_allclose(*numbers, rtol=1e-5, atol=1e-6)
 
 
-def test_packing_leaves_no_trace_of_time_or_place(tmp_path: Path) -> None:
+def test_packing_does_not_depend_on_time_or_path(tmp_path: Path) -> None:
     packed = pack("ein satz\n")
     assert gzip.decompress(packed) == b"ein satz\n"
     assert packed[4:8] == bytes(4)
@@ -66,14 +66,14 @@ def test_size() -> None:
     assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_500_000
 
 
-def test_unknown_file_is_one_line_with_the_nearest_name() -> None:
+def test_unknown_file() -> None:
     with pytest.raises(
         HieroError, match=r"^there is no bundled file 'demo.grammer.gz'.*did you mean 'demo.grammar.gz'\?$"
     ):
         bundled.path("demo.grammer.gz")
 
 
-def test_parts_have_their_sizes_and_no_sentence_in_common() -> None:
+def test_sizes_of_parts_and_no_common_sentences() -> None:
     parts = {part: read(f"demo.{part}.de{'.gz' * (part == 'train')}").splitlines() for part in SIZES}
     assert len(parts["train"]) >= SIZES["train"]
     assert (len(parts["dev"]), len(parts["devtest"])) == (SIZES["dev"], SIZES["devtest"])
@@ -86,7 +86,7 @@ def test_parts_have_their_sizes_and_no_sentence_in_common() -> None:
         assert all(line == line.strip().lower() and "  " not in line for line in (*lines, *targets))
 
 
-def test_links_lie_inside_their_sentences() -> None:
+def test_links_are_inside_their_sentences() -> None:
     sides = [read(f"demo.train.{side}.gz").splitlines() for side in ("de", "en")]
     for src, tgt, line in zip(*sides, read("demo.train.align.gz").splitlines(), strict=True):
         for link in line.split():
@@ -95,7 +95,7 @@ def test_links_lie_inside_their_sentences() -> None:
             assert j < len(tgt.split())
 
 
-def test_grammar_is_hiero_and_its_features_hang_together() -> None:
+def test_rules_are_hierarchical_and_features_consistent() -> None:
     rules = [line.split(" ||| ") for line in read("demo.grammar.gz").splitlines()]
     assert len({(src, tgt) for _, src, tgt, _, _ in rules}) == len(rules)
     for lhs, src, tgt, features, links in rules:
@@ -133,11 +133,11 @@ def test_grammar_is_hiero_and_its_features_hang_together() -> None:
         ("haustür", "front door"),
     ],
 )
-def test_grammar_holds(src: str, tgt: str) -> None:
+def test_grammar_contains(src: str, tgt: str) -> None:
     assert f"[X] ||| {src} ||| {tgt} ||| " in read("demo.grammar.gz")
 
 
-def test_language_model_sums_to_one_and_is_what_kenlm_reads(tmp_path: Path) -> None:
+def test_language_model_sums_to_one_and_is_readable_by_kenlm(tmp_path: Path) -> None:
     # Unpacked first: whether kenlm can read gz depends on how it was compiled.
     arpa = tmp_path / "demo.arpa"
     arpa.write_text(read("demo.lm.arpa.gz"), encoding="utf-8", newline="\n")
@@ -160,8 +160,8 @@ def advance(lm: kenlm.Model, state: kenlm.State, word: str) -> tuple[kenlm.State
     return after, lm.BaseScore(state, word, after)
 
 
-def test_the_dev_sets_have_something_to_decide() -> None:
-    """A few words the training part never saw, and most of what they need."""
+def test_dev_sets_have_a_few_unknown_words() -> None:
+    """A few words are not in the training part, but most are."""
     known = Counter(read("demo.train.de.gz").split())
     for part in ("dev", "devtest"):
         tokens = read(f"demo.{part}.de").split()

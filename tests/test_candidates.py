@@ -1,4 +1,4 @@
-"""Candidates: the features of k-best lists as numbers, and weights that a learner changes."""
+"""Features of k-best lists as arrays, and weights changed by a learner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS = st.lists(st.dictionaries(st.integers(0, 6), VALUES, max_size=4), min_size
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_replay_adds_up(data: st.DataObject) -> None:
+def test_replayed_features_give_the_score(data: st.DataObject) -> None:
     rows = data.draw(ROWS)
     step = st.lists(st.integers(-1, len(rows) - 1), min_size=2, max_size=2)
     steps = data.draw(st.lists(st.lists(step, max_size=6), max_size=4))
@@ -72,14 +72,14 @@ def test_the_features_of_derivations(model: Model, sentence: str) -> None:
         assert words.tolist() == derivation.words.tolist()
 
 
-def test_a_vector_is_what_decoding_sees(model: Model) -> None:
+def test_decoding_uses_the_vector_of_a_learner(model: Model) -> None:
     vector = WeightVector(model.symbols)
     other = model.with_weights(vector)
     forest = other.parse(SENTENCES[0])
     assert forest.viterbi().score == 0
     found = candidates(forest, 10, vector.index)
     vector.grow()
-    # Against a list of weights by name: the numbers of a vector are not to be taken on trust.
+    # Compared with weights by name, to check the numbers of the vector.
     generator = np.random.default_rng(7)
     vector.value[: len(vector)] = generator.normal(size=len(vector))
     other.weights_changed()
@@ -93,7 +93,7 @@ def test_a_vector_is_what_decoding_sees(model: Model) -> None:
     assert found.size == 10
 
 
-def test_numbers_do_not_depend_on_the_order_in_which_words_are_met(model: Model) -> None:
+def test_feature_numbers_do_not_depend_on_the_order_of_interning(model: Model) -> None:
     fresh = hiero.load(MODEL, features=FEATURES)
     fresh.symbols.words.intern_all(word.encode() for s in reversed(SENTENCES) for word in reversed(s.split()))
     fresh.symbols.names.intern_all([b"PassThrough", b"Glue", b"LanguageModel_OOV", b"Arity_2"])

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
-"""Language model states of partial translations: scores, minimal states and what may be merged.
+"""Language model states of partial translations: scores, minimal states and merging.
 
-Whatever way a string is put together, its score is KenLM's, and its state is the one that the definition
-gives. States that are the same cannot be told apart by any context.
+However a string is composed, its score is KenLM's, and its state is that of the definition. No context
+distinguishes equal states.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def leaves(tree: Tree) -> Ngram:
 
 
 class Builder:
-    """Puts partial translations together in rows of one table, as the search does with rules."""
+    """Composes partial translations in rows of one table, as the search does with rules."""
 
     def __init__(self, models: LanguageModels) -> None:
         self.models = models
@@ -134,7 +134,7 @@ class Builder:
         return change
 
     def finish(self, tail: int, m: int) -> float:
-        """What <s> before and </s> behind a row add to its score."""
+        """The score added by <s> before and </s> after a row."""
         row = self.row()
         begin_sentence(self.lm, m, self.states, row)
         change = self.add_tail(row, m, tail)
@@ -266,10 +266,10 @@ contexts = st.lists(
 
 @given(two_models, st.lists(strings.map(tuple), min_size=2, max_size=12, unique=True), contexts)
 @example([SMALL], [("v", "u"), ("v", "v", "u"), ("z", "u"), ("w",), ("v", "w"), ()], [(("u",), ("v",))])
-def test_equal_states_cannot_be_told_apart(
+def test_equal_states_score_equally_in_any_context(
     texts: list[str], yields: list[Ngram], around: list[tuple[Ngram, Ngram]]
 ) -> None:
-    """What a context adds to the score is the same for all strings that have one state."""
+    """A context adds the same score to all strings with one state."""
     builder, models = opened(texts)
     rows = [builder.flat(words) for words in yields]
     for (one, row), (two, other) in itertools.combinations(zip(yields, rows, strict=True), 2):
@@ -282,8 +282,8 @@ def test_equal_states_cannot_be_told_apart(
                 assert changes[0] == pytest.approx(changes[1], abs=1e-9), (one, two, before, after)
 
 
-def test_states_are_merged_where_they_can_be() -> None:
-    """All strings of up to four words fall into far fewer states, and none that a context tells apart."""
+def test_equivalent_states_are_merged() -> None:
+    """All strings of up to four words have far fewer states; no context distinguishes merged ones."""
     builder, (model,) = opened([SMALL])
     short = [words for n in range(4) for words in itertools.product([*WORDS, UNSEEN], repeat=n)]
     classes: dict[tuple[tuple[int, ...], ...], list[Ngram]] = defaultdict(list)
@@ -310,13 +310,15 @@ def test_rows_of_different_states_differ() -> None:
     row = builder.flat(("v", "w"))
     assert builder.states.length[row, 0, [LEFT, FULL, RIGHT]].tolist() == [2, 1, 2]
     for table, place in (("length", (0, LEFT)), ("length", (1, FULL)), ("length", (1, RIGHT))):
-        _assert_tells_apart(builder, row, table, place)
+        _assert_some_context_distinguishes(builder, row, table, place)
     for table in ("left_key", "right_word"):
         for place in ((0, 0), (0, 1), (1, 1)):
-            _assert_tells_apart(builder, row, table, place)
+            _assert_some_context_distinguishes(builder, row, table, place)
 
 
-def _assert_tells_apart(builder: Builder, row: int, table: str, place: tuple[int, int]) -> None:
+def _assert_some_context_distinguishes(
+    builder: Builder, row: int, table: str, place: tuple[int, int]
+) -> None:
     copy = builder.row()
     for m in range(builder.num_models):
         copy_row(builder.states, row, builder.states, copy, m)
@@ -337,7 +339,7 @@ def runs(tgt: tuple[str, ...]) -> list[Ngram]:
 
 
 @given(two_models, st.lists(rules(), min_size=1, max_size=4))
-def test_words_of_rules_are_scored_as_far_as_they_need_no_context(texts: list[str], some: list[Rule]) -> None:
+def test_words_of_rules_are_scored_without_context(texts: list[str], some: list[Rule]) -> None:
     builder, models = opened(texts)
     symbols = Symbols()
     table = parse_cdec([rule_text(rule) for rule in some], symbols).rules

@@ -1,4 +1,4 @@
-"""``hiero decode`` as a user runs it: a line in, a line out; faults in one line; nothing half-written."""
+"""``hiero decode`` as a process: one line out per line in, one-line errors, no partial output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hiero import bundled
 from hiero.cli.main import main
 from tests.conftest import INTERPRETED
 
-# A long line: as long as takes a moment where kernels are interpreted.
+# Shorter where kernels are interpreted.
 ODD = "das haus\n\n[X,1] ||| \x00 a\n\u2028 x\n" + "wort " * (20 if INTERPRETED else 500) + "\n"
 RULES = """\
 [X] ||| das ||| the ||| p=0.5 ||| 0-0
@@ -44,7 +44,7 @@ def written(path: Path, content: str | bytes) -> str:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Options that name a model of a few rules, which is loaded in no time also where nothing is compiled."""
+    """Options for a model of a few rules, which loads fast even without compilation."""
     folder = tmp_path_factory.mktemp("small")
     grammar, weights = folder / "grammar", folder / "weights"
     grammar.write_text(RULES)
@@ -54,7 +54,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["small", pytest.param("bundled", marks=pytest.mark.heavy)])
-def test_a_line_in_a_line_out(
+def test_one_line_out_per_line_in(
     model: str, small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = written(tmp_path / "in", b"\xef\xbb\xbf" + ODD.encode() + b"\xff b")
@@ -73,17 +73,17 @@ def test_a_line_in_a_line_out(
 
 
 @pytest.mark.parametrize("style", ["text", "cdec", "moses", "json"])
-def test_threads_change_nothing(style: str, small: list[str], tmp_path: Path) -> None:
+def test_output_does_not_depend_on_threads(style: str, small: list[str], tmp_path: Path) -> None:
     source = written(tmp_path / "in", TEXT)
-    assert_threads_change_nothing(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
+    assert_equal_output_with_threads(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
 
 
 @pytest.mark.heavy
-def test_threads_change_nothing_of_many_sentences(tmp_path: Path) -> None:
-    assert_threads_change_nothing(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
+def test_output_of_many_sentences_does_not_depend_on_threads(tmp_path: Path) -> None:
+    assert_equal_output_with_threads(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
 
 
-def assert_threads_change_nothing(folder: Path, *options: str) -> None:
+def assert_equal_output_with_threads(folder: Path, *options: str) -> None:
     outputs = []
     for threads in ("1", "3"):
         path = folder / f"out.{threads}"
@@ -107,7 +107,7 @@ def assert_threads_change_nothing(folder: Path, *options: str) -> None:
         ("-i", "<seg id=1 id=2> a </seg>\n", "bad:1: found"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
+def test_errors_are_one_line(
     small: list[str],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -145,7 +145,7 @@ def test_forests_statistics_and_derivations(small: list[str], tmp_path: Path) ->
     assert best["derivation"][0]["source"] == [0, 7]
     assert len(list(forests.iterdir())) == 1
     numbers = json.loads(stats.read_text())
-    wanted = {"sentences", "words", "mean_score", "search_cpu_s", "load_s", "extract_s", "compile_s"}
+    wanted = {"sentences", "words", "mean_score", "decode_cpu_s", "load_s", "extract_s", "compile_s"}
     assert wanted | {"pops", "nodes", "edges", "peak_rss_mb"} <= numbers.keys()
     assert numbers["mean_score"] == pytest.approx(best["score"], rel=1e-8)
 

@@ -1,4 +1,4 @@
-"""Configurations: what they may say, what they mean, and what is said of mistakes."""
+"""Configurations: valid settings, their meaning, and error messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_or_several() -> None:
         assert str(caught.value) == message
 
 
-def test_tables_under_names_of_ones_own() -> None:
+def test_tables_with_user_defined_names() -> None:
     assert record(Outer, {"table": {"a": {"number": 2}}}, "x").table == {"a": Inner(number=2)}
     for value, message in (
         ({"a": {"numbr": 2}}, "x: table: a: unknown key 'numbr'; did you mean 'number'?"),
@@ -62,8 +62,8 @@ def test_tables_under_names_of_ones_own() -> None:
             record(Outer, {"table": value}, "x")
 
 
-def test_a_key_that_yaml_takes_for_nothing() -> None:
-    """``align: {null: 0.1}`` is what anybody would write."""
+def test_null_as_a_key() -> None:
+    """YAML reads the key of ``align: {null: 0.1}`` as None."""
     assert record(Outer, yaml.safe_load("null: 0.25"), "x").null == 0.25
     config = config_of(yaml.safe_load("align: {null: 0.1}"))
     assert config.align is not None
@@ -82,12 +82,12 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert config.data["dev"].source == str(folder / "dev.de")
     assert config.data["test"].translations == [str(folder / "test.en"), str(folder / "test.other.en")]
     assert config.eval.against == {"a": {"dev": [str(folder / "x"), str(tmp_path / "y")]}}
-    # This word is no path.
+    # This word is not a path.
     assert config.lm[0].estimate == config.grammar[0].index == "train"
     assert config.eval.seed == 3
 
 
-def test_what_is_resolved_means_the_same() -> None:
+def test_resolved_configurations_are_equivalent() -> None:
     config = config_of(CONFIG, base=Path("/data"))
     again = config_of(yaml.safe_load(yaml.safe_dump(resolved(config))), base=Path("/elsewhere"))
     assert again == config
@@ -123,14 +123,14 @@ def test_what_is_resolved_means_the_same() -> None:
         ),
     ],
 )
-def test_mistakes(content: dict[str, Any], message: str) -> None:
+def test_errors(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_of(content, "c.yaml")
     assert str(caught.value).startswith("c.yaml: ")
     assert message in str(caught.value)
 
 
-def test_a_model_needs_what_a_run_would_make() -> None:
+def test_sections_that_only_a_run_can_fill() -> None:
     for section, message in (
         ({"grammar": [{"index": "train"}]}, "grammar: entry 1: found index: train, expected its path"),
         ({"lm": [{"estimate": "train"}]}, "lm: entry 1: found no path, expected one"),
@@ -140,11 +140,12 @@ def test_a_model_needs_what_a_run_would_make() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
-def test_the_examples_are_configurations(path: Path) -> None:
+def test_examples_are_valid(path: Path) -> None:
+    # Nothing to assert: the file is read without an error.
     read_config(path)
 
 
-def test_the_example_for_ones_own_bitext_shows_the_defaults() -> None:
+def test_own_bitext_example_shows_the_defaults() -> None:
     config = read_config(CONFIGS / "own-bitext.yaml")
     assert config.search == SearchConfig()
     assert config.align == AlignConfig()

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What the options of the decoder do, and what must never happen whatever they are."""
+"""Options of the decoder, and properties that hold for all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_sentence_is_translated() -> None:
     assert best.features == pytest.approx(expected)
 
 
-def test_every_word_passes_through_unless_told_otherwise() -> None:
+def test_pass_through() -> None:
     assert translations(model_of(), "das x") == ["the x", "that x", "das x"]
     assert translations(model_of(pass_through="oov"), "das x") == ["the x", "that x"]
     none = model_of(pass_through="none")
@@ -63,8 +63,8 @@ def test_every_word_passes_through_unless_told_otherwise() -> None:
     assert translations(none, "das das") == ["the the", "the that", "that the", "that that"]
 
 
-def test_a_word_is_known_if_a_rule_that_matches_has_it() -> None:
-    # "hat" and "gesehen" do not stand as the rule wants them.
+def test_words_in_matching_rules_are_known() -> None:
+    # "hat" and "gesehen" are not in the positions of the rule.
     oov = model_of(pass_through="oov")
     assert translations(oov, "gesehen hat") == ["gesehen hat"]
     assert translations(oov, "hat das gesehen") == ["saw the", "saw that"]
@@ -85,13 +85,13 @@ def test_unknown_words(oov: str, text: str, pass_through: str) -> None:
     assert ("das haus" in translations(model, "das haus")) == (pass_through == "all")
 
 
-def test_a_sentence_of_unknown_words_may_be_dropped_altogether() -> None:
+def test_dropping_all_words_of_a_sentence() -> None:
     best = model_of(oov="drop").translate("x y")
     assert best is not None
     assert (best.text, best.words.tolist(), best.score) == ("", [], -4.5)
 
 
-def test_words_that_mean_something_elsewhere_are_words_here() -> None:
+def test_special_symbols_as_words() -> None:
     words = [
         "|||",
         "[X,1]",
@@ -127,7 +127,7 @@ def test_without_glue_a_rule_must_cover_the_sentence() -> None:
 
 
 @pytest.mark.parametrize(("span_limit", "longest"), [(1, 1), (2, 2), (3, 2), (4, 4), (15, 4)])
-def test_rules_keep_within_the_span_limit_and_glue_does_not(span_limit: int, longest: int) -> None:
+def test_span_limit_applies_to_rules_but_not_to_glue(span_limit: int, longest: int) -> None:
     forest = model_of(span_limit=span_limit).parse("er hat das haus gesehen und das haus " + "x " * 20)
     spans = forest.node_end - forest.node_start
     glued = np.array([forest.labels.text(label) == "S" for label in forest.node_label.tolist()])
@@ -137,7 +137,7 @@ def test_rules_keep_within_the_span_limit_and_glue_does_not(span_limit: int, lon
     assert best.text.startswith("er saw the home" if longest == 4 else "er hat the")
 
 
-def test_categories_of_ones_own() -> None:
+def test_user_defined_categories() -> None:
     rules = ["[NP] ||| das haus ||| the house", "[T] ||| [NP,1] [NP,2] ||| [2] [1]"]
     own = model_of(rules, goal="T", category="NP", pass_through="none")
     assert sorted(translations(own, "das haus das haus")) == ["the house the house"]
@@ -145,7 +145,7 @@ def test_categories_of_ones_own() -> None:
     assert not model_of(rules, pass_through="none").parse("das haus")
 
 
-def test_a_circle_of_categories_through_glue_leaves_glue_alone() -> None:
+def test_glue_is_used_in_a_cycle_of_unary_rules() -> None:
     for circle in (["[X] ||| [S,1] ||| [1]"], ["[Y] ||| [S,1] ||| [1]", "[X] ||| [Y,1] ||| [1]"]):
         rules = ["[S] ||| never ||| never", *circle, *RULES]  # S gets the lowest number
         assert translations(model_of(rules, pass_through="none"), "das haus") == translations(
@@ -168,7 +168,7 @@ def test_several_grammars_are_one(tmp_path: Path) -> None:
     ]
 
 
-def test_a_grammar_may_come_with_the_sentence(tmp_path: Path) -> None:
+def test_grammars_of_sentences(tmp_path: Path) -> None:
     (tmp_path / "one.grammar").write_text("[X] ||| das ||| this ||| p=-1\n")
     (tmp_path / "two.grammar").write_text("[X] ||| haus ||| building ||| p=-1\n")
     model = model_of(base=tmp_path)
@@ -190,7 +190,7 @@ def test_no_rules_at_all() -> None:
     assert not model_of([], pass_through="none").parse("das haus")
 
 
-# ---- nothing to find
+# ---- no derivation
 
 
 @pytest.mark.parametrize("sentence", ["", "   ", "x", "das x", '<seg id="1"></seg>'])
@@ -226,7 +226,7 @@ def test_settings_are_checked() -> None:
 
 @rule_feature(per_rule=True)
 def shared_words(rule):  # type: ignore[no-untyped-def]
-    """Words that stand on both sides."""
+    """Words that are on both sides."""
     if shared := set(rule.src) & set(rule.tgt) - {"[X,1]"}:
         yield "Shared", float(len(shared))
         for word in shared:
@@ -256,7 +256,7 @@ def naive_features(derivation: naive.Derivation) -> dict[str, float]:
 
 @given(systems())
 def test_features_add_up(system: System) -> None:
-    """Features of spans and of rules score and are listed as if each was read off the finished derivation."""
+    """Scores and listed features of rules and spans equal those computed from the finished derivation."""
     system = replace(system, more_weights={name: weight_of(name) for name in NAMES})
     expected = [
         (score + sum(weight_of(name) * value for name, value in naive_features(d).items()), d)
@@ -281,7 +281,7 @@ def test_features_add_up(system: System) -> None:
             assert product == pytest.approx(d.score, abs=1e-9)
 
 
-def test_words_count() -> None:
+def test_penalties_and_unknown_words() -> None:
     weights = {"WordPenalty": 1.0, "LM": 0.5, "LM_OOV": -3.0, "SourceWordPenalty": 0.25, "Arity_1": 2.0}
     model = model_of(weights=weights, lm={"LM": TINY}, features=["source_word_penalty", "arity"])
     best = model.translate("hat das gesehen")
@@ -301,7 +301,7 @@ def test_words_count() -> None:
     assert best.score == pytest.approx(sum(weights.get(k, 0.0) * v for k, v in best.features.items()))
 
 
-def test_new_weights_count_from_the_next_sentence_on() -> None:
+def test_changed_weights_apply_to_the_next_sentence() -> None:
     model = model_of()
     assert translations(model, "das")[0] == "the"
     model.weights["p"] = 1.0
@@ -313,7 +313,7 @@ def test_new_weights_count_from_the_next_sentence_on() -> None:
 
 
 def many_sentences() -> tuple[list[str], list[str]]:
-    """Rules and sentences, some with words that nobody has seen before."""
+    """Rules and sentences, some with unknown words."""
     rng = random.Random(7)
     words, targets = "abcdef", ["the", "cat", "sat", "on", "straße", "unseen"]
     rules = [
@@ -344,7 +344,7 @@ def test_results_do_not_depend_on_threads_or_order(threads: int) -> None:
     assert run(order, threads) == run(range(len(sentences)), 1)
 
 
-def test_a_long_sentence_takes_room_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_is_linear_in_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the words, twice the cells, bundles, nodes and edges, although glue reaches back to word 0."""
     rules, _ = many_sentences()
     model = model_of(rules, {"p": -1.0, "LM": 0.5}, lm={"LM": TINY}, pop_limit=3, span_limit=3)

@@ -1,4 +1,4 @@
-"""Learning bins: the paper's algorithm as corrected, and what it promises."""
+"""Learning of bins: the algorithm of the paper as corrected, and its properties."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ counts = st.lists(st.integers(1, 60) | st.integers(1, 3) | st.sampled_from([1, 5
 
 
 def exact(frequencies: list[int], number: int) -> tuple[Fraction, list[Fraction]]:
-    """The ideal population and the adjusted frequencies, as the package has them."""
+    """The ideal population and the adjusted frequencies, computed by the package."""
     ideal = Fraction(*ideal_population(frequencies, number))
     return ideal, [min(Fraction(f), ideal) for f in frequencies]
 
 
 @given(counts, st.integers(1, 9))
-def test_ideal_population_is_where_the_iteration_ends(frequencies: list[int], number: int) -> None:
+def test_ideal_population_is_the_limit_of_the_iteration(frequencies: list[int], number: int) -> None:
     number = min(number, len(frequencies))
     ideal, mass = exact(frequencies, number)
     assert float(ideal) == pytest.approx(float(naive.adjusted(frequencies, number)), rel=1e-9)
@@ -39,7 +39,7 @@ def test_ideal_population_is_where_the_iteration_ends(frequencies: list[int], nu
 
 
 @given(counts, st.integers(1, 9))
-def test_greedy_is_algorithm_1_and_leaves_no_bin_empty(frequencies: list[int], number: int) -> None:
+def test_greedy_equals_algorithm_1_without_empty_bins(frequencies: list[int], number: int) -> None:
     begins = populate(frequencies, number)
     number = min(number, len(frequencies))
     assert len(begins) == number
@@ -51,7 +51,7 @@ def test_greedy_is_algorithm_1_and_leaves_no_bin_empty(frequencies: list[int], n
 
 @given(counts, st.integers(1, 9))
 def test_greedy_against_all_partitions(frequencies: list[int], number: int) -> None:
-    """Each bin of the greedy partition is at most one ideal away from the ideal; the best may be nearer."""
+    """Greedy bins are at most one ideal population away from the ideal; the optimum may be closer."""
     number = min(number, len(frequencies))
     ideal, mass = exact(frequencies, number)
     greedy = naive.objective(mass, ideal, populate(frequencies, number))
@@ -60,14 +60,14 @@ def test_greedy_against_all_partitions(frequencies: list[int], number: int) -> N
     assert greedy < ideal
 
 
-def test_half_of_a_value_that_straddles_is_too_much() -> None:
-    """As in the last line of Algorithm 1: less than half of it may be beyond."""
+def test_values_across_a_boundary() -> None:
+    """As in the last line of Algorithm 1: less than half of a value may be beyond the boundary."""
     assert populate([1, 2, 1], 2) == [0, 1]
     assert populate([10, 17, 11], 2) == [0, 2]
 
 
-def test_how_far_greedy_is_from_the_best() -> None:
-    """Of 300 random inputs 85 % come out best; the mean ratio of objectives (equation 7) is 1.07."""
+def test_greedy_compared_with_the_optimum() -> None:
+    """85 % of 300 random inputs are optimal; the mean ratio of objectives (equation 7) is 1.07."""
     draw = np.random.default_rng(3)
     ratios = []
     for _ in range(300):
@@ -108,7 +108,7 @@ values = st.lists(st.integers(-20, 20).map(float), min_size=2, max_size=40)
 
 
 @given(values, st.integers(1, 4))
-def test_what_bins_say_of_themselves(numbers: list[float], bits: int) -> None:
+def test_statistics_of_bins(numbers: list[float], bits: int) -> None:
     bins = learnt(numbers, bits)
     assert bins.misplaced() is None
     assert len(bins) == min(2**bits, len(set(numbers)))
@@ -117,7 +117,7 @@ def test_what_bins_say_of_themselves(numbers: list[float], bits: int) -> None:
         assert bins.rules[j] == len(inside) > 0
         assert bins.values[j] == len(set(inside))
         assert (bins.low[j], bins.high[j]) == (min(inside), max(inside))
-    # Whatever there may be: what was never seen is in an outer bin, or in that of the value below.
+    # Unseen values are in an outer bin, or in that of the next smaller value.
     assert places(bins, [-1e30, 1e30]) == [0, len(bins) - 1]
 
 
@@ -131,8 +131,8 @@ INCREASING = {
 
 
 @given(values, st.integers(1, 4), st.sampled_from(sorted(INCREASING)))
-def test_increasing_transforms_change_nothing(numbers: list[float], bits: int, name: str) -> None:
-    """Neither for the values that bins were made of nor for others."""
+def test_bins_are_invariant_under_increasing_transforms(numbers: list[float], bits: int, name: str) -> None:
+    """Bins do not change for the values they were learnt from, nor for others."""
     transform = INCREASING[name]
     bins, changed = learnt(numbers, bits), learnt([transform(x) for x in numbers], bits)
     everything = [float(x) for x in range(-20, 21)]
@@ -143,7 +143,7 @@ def test_increasing_transforms_change_nothing(numbers: list[float], bits: int, n
 
 @settings(max_examples=20)
 @given(values)
-def test_counting_in_parts_is_counting(numbers: list[float]) -> None:
+def test_counts_of_parts_add_up(numbers: list[float]) -> None:
     found = histogram(numbers)
     assert dict(zip(found.value.tolist(), found.count.tolist(), strict=True)) == {
         x: numbers.count(x) for x in set(numbers)
@@ -169,7 +169,7 @@ def learn(
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_vote_for_each_rule_of_each_sentence(threads: int) -> None:
+def test_each_rule_counts_once_per_sentence(threads: int) -> None:
     notes: list[str] = []
     found = learn(
         {"features": {"P": {}, "C": {"of": "count", "bits": 2}, WORDS: {"bits": 1}}, "bits": 1},
@@ -214,20 +214,20 @@ def test_two_values_make_two_bins() -> None:
         ),
     ],
 )
-def test_what_cannot_be_put_into_bins(config: dict[str, Any], message: str) -> None:
+def test_invalid_features(config: dict[str, Any], message: str) -> None:
     with pytest.raises(HieroError) as error:
         learn(config, "a")
     assert str(error.value).startswith(message)
 
 
-def test_infinite_values_are_named_with_their_rule() -> None:
+def test_infinite_values_are_reported_with_their_rule() -> None:
     with pytest.raises(HieroError) as error:
         learn({"features": {"C": {"of": "count"}}}, "a", rules=["[X] ||| a ||| b ||| C=99"])
     assert str(error.value) == "C: found inf in the rule [X] ||| a ||| b, expected a number"
 
 
-def test_values_that_are_no_counts_are_named_with_their_rule() -> None:
-    """Below 0 they would come to be one value."""
+def test_values_that_are_not_counts_are_reported_with_their_rule() -> None:
+    """Below 0 they would become one value."""
     rules = ["[X] ||| a ||| b ||| C=1", "[X] ||| a ||| c ||| C=-2", "[X] ||| a ||| d ||| C=-3"]
     with pytest.raises(HieroError) as error:
         learn({"features": {"C": {"of": "count"}}}, "a", rules=rules)
@@ -245,8 +245,8 @@ def test_minus_0_is_0(zeros: tuple[str, str]) -> None:
     assert found.rules.tolist() == [1, 2]
 
 
-def test_a_feature_whose_rules_no_sentence_has() -> None:
-    """Though a grammar of which no rule is used knows it."""
+def test_a_feature_of_unused_rules() -> None:
+    """Although it is a feature of the grammar."""
     symbols = Symbols()
     sources = [RuleList(symbols, RULES), RuleList(symbols, ["[X] ||| z ||| Z ||| Far=1"])]
     config = BinsConfig(features={"Far": FeatureConfig()})
@@ -259,7 +259,7 @@ def test_no_rules_at_all() -> None:
         learn({"features": {"P": {}}}, "x", "y")
 
 
-def test_settings_of_one_feature_win() -> None:
+def test_settings_of_one_feature_take_precedence() -> None:
     config = BinsConfig(features={"A": FeatureConfig(bits=3, keep=False), "B": FeatureConfig()}, keep=True)
     assert config.settings_of("A") == FeatureConfig(bits=3, overlap=0, keep=False)
     assert config.settings_of("B") == FeatureConfig(bits=4, overlap=0, keep=True)
@@ -273,13 +273,13 @@ def test_settings_of_one_feature_win() -> None:
         ({"overlap": 1001}, "overlap: found 1001, expected 0 to 1000"),
     ],
 )
-def test_settings_that_make_no_sense(keys: dict[str, Any], message: str) -> None:
+def test_invalid_settings(keys: dict[str, Any], message: str) -> None:
     for kind in (BinsConfig, FeatureConfig):
         with pytest.raises(ConfigError, match=message):
             kind(**keys)
 
 
-def test_the_number_of_words_is_no_logarithm() -> None:
+def test_the_number_of_words_is_not_converted() -> None:
     with pytest.raises(
         ConfigError, match=r"^features: WordPenalty: of: found count, expected given: it is a"
     ):

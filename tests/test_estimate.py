@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""``hiero lm estimate`` against the definition, KenLM's reader, and what lmplz makes of real text."""
+"""``hiero lm estimate`` against the definition, KenLM's reader, and lmplz on real text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_model(path: Path) -> Model:
 
 
 def long_text(seed: int, lines: int) -> list[list[str]]:
-    """Words as unequal as those of a language."""
+    """Words with frequencies like those of a language."""
     draw = random.Random(seed)
     return [
         [f"w{int(draw.paretovariate(0.7)) % 60}" for _ in range(draw.randrange(12))] for _ in range(lines)
@@ -156,7 +156,7 @@ def test_many_runs_are_merged_in_steps() -> None:
 
 
 @given(st.lists(st.integers(0, 50), max_size=9), st.sampled_from([0, 100, 10**6]), st.integers(1, 60))
-def test_a_spool_gives_back_what_it_got(sizes: list[int], memory: int, step: int) -> None:
+def test_a_spool_returns_its_content(sizes: list[int], memory: int, step: int) -> None:
     spool = Spool(2, np.uint64, memory, TEMPORARY)
     rows: list[list[int]] = []
     for size in sizes:
@@ -171,7 +171,7 @@ def test_a_spool_gives_back_what_it_got(sizes: list[int], memory: int, step: int
 
 @given(st.lists(st.floats(-100, 0, width=32), max_size=20), st.booleans())
 @example([-1.0, -0.5, -0.1, -99.0, -1e-7, -2.6084e-08, -0.30103, -7.0], True)
-def test_numbers_read_back_as_they_were(values: list[float], has_backoff: bool) -> None:
+def test_numbers_round_trip(values: list[float], has_backoff: bool) -> None:
     words = [b"x", "ä".encode()]
     ngrams: list[tuple[int, ...]] = [(at % 2, 1) for at in range(len(values))]
     number = np.array(values, np.float32)
@@ -221,7 +221,7 @@ def test_discounts(numbers: list[int], discounts: tuple[float, ...] | None, prob
 @example([[]], 2, [], False, 1)
 @example([["a", "a"], ["b", "a"], ["a", "a"]], 3, [0, 0, 1], False, 10**7)
 @example([["a", "b", "a", "b", "b"], ["b", "b", "b"]], 3, [], False, 1)  # a discount of 0
-def test_models_are_what_the_definition_says(
+def test_models_equal_the_definition(
     tmp_path_factory: pytest.TempPathFactory,
     sentences: list[list[str]],
     order: int,
@@ -250,7 +250,7 @@ def test_models_are_what_the_definition_says(
     for ngram, numbers in expected.items():
         assert found[ngram] == pytest.approx(numbers, abs=1e-5), ngram
     for context in [(), ("a",), ("<s>",), ("a", "b"), ("<s>", "c"), ("b", "a", "c")]:
-        # A context in which all that followed was pruned and a word that was never seen have no entry.
+        # Contexts whose n-grams were all pruned and unknown words have no entry.
         assert naive.sum_of_probabilities(found, context) == pytest.approx(1, abs=1e-4)
 
 
@@ -260,7 +260,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("prune", [(), (0, 0, 1)])
-def test_memory_and_threads_change_nothing(text: Path, tmp_path: Path, prune: tuple[int, ...]) -> None:
+def test_results_do_not_depend_on_memory_and_threads(
+    text: Path, tmp_path: Path, prune: tuple[int, ...]
+) -> None:
     outputs = []
     for memory, threads in ((10**8, 1), (1, 1), (10**5, 3), (10**6, 2)):
         config = EstimateConfig(
@@ -275,7 +277,7 @@ def test_memory_and_threads_change_nothing(text: Path, tmp_path: Path, prune: tu
 
 @pytest.mark.parametrize("prune", [(), (0, 1), (2, 2, 4)])
 def test_readers_agree_on_the_model(text: Path, tmp_path: Path, prune: tuple[int, ...]) -> None:
-    """KenLM loads it; reading it gives, bit for bit, what is written in compiled form at once."""
+    """KenLM loads it; reading it gives, bit for bit, the model written in compiled form."""
     config = EstimateConfig(order=4, prune=prune, discount_fallback=FALLBACK, memory=10**7)
     estimate_language_model(text, tmp_path / "lm.arpa.gz", config, compiled=False)
     estimate_language_model(text, tmp_path / "lm", config, compiled=True)
@@ -315,14 +317,14 @@ def lm(*arguments: object) -> int:
     return int(args.run(args))
 
 
-def test_lists_of_numbers_end_where_the_numbers_end() -> None:
+def test_options_with_lists_of_numbers() -> None:
     assert _fold(["--prune", "0", "0", "1", "text", "1"]) == ["--prune=0 0 1", "text", "1"]
     assert _fold(["text", "--discount-fallback", "out"]) == ["text", "--discount-fallback=", "out"]
     assert _fold(["--discount-fallback", ".5", "1", "1.5", "-q"]) == ["--discount-fallback=.5 1 1.5", "-q"]
     assert _fold(["--prune=0 1", "--order", "3"]) == ["--prune=0 1", "--order", "3"]
 
 
-def test_what_the_command_says(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lm("--order", 3, "--prune", 0, 0, 1, "--discount-fallback", text, tmp_path / "lm.arpa") == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith(f"hiero: {NUM_LINES} lines, ")
@@ -352,7 +354,7 @@ def test_what_the_command_says(text: Path, tmp_path: Path, capsys: pytest.Captur
         ),
     ],
 )
-def test_text_that_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_text(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(FormatError) as caught:
         lm(tmp_path / "text", tmp_path / "lm.arpa")
@@ -380,13 +382,13 @@ def test_symbols_may_be_skipped(tmp_path: Path) -> None:
         (["-j", 0], "threads: found 0, expected 1 or more"),
     ],
 )
-def test_settings_that_make_no_sense(tmp_path: Path, arguments: list[object], message: str) -> None:
+def test_invalid_settings(tmp_path: Path, arguments: list[object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         lm(*arguments, tmp_path / "text", tmp_path / "lm")
     assert str(caught.value) == message
 
 
-def test_lists_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_lists_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["--prune", "text", "out"],
         ["--prune", "-1", "text", "out"],
@@ -397,7 +399,7 @@ def test_lists_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
         assert "argument --prune: found '" in capsys.readouterr().err
 
 
-def test_places_that_cannot_be_written_to(text: Path, tmp_path: Path) -> None:
+def test_unwritable_output(text: Path, tmp_path: Path) -> None:
     with pytest.raises(
         FormatError, match=r"nowhere/lm\.arpa: found no such directory, expected a place to write to"
     ):
@@ -432,7 +434,7 @@ def test_a_full_disk_for_temporary_files(text: Path, tmp_path: Path, monkeypatch
     "stage", ["reading lines", "counting words", "adjusting counts", "discounting", "writing n-grams"]
 )
 @pytest.mark.parametrize("compiled", [False, True])
-def test_who_interrupts_leaves_nothing_behind(text: Path, tmp_path: Path, stage: str, compiled: bool) -> None:
+def test_interrupts_leave_no_files(text: Path, tmp_path: Path, stage: str, compiled: bool) -> None:
     def interrupt(reached: str, done: int, total: int | None) -> None:
         if reached == stage:
             raise KeyboardInterrupt
@@ -455,7 +457,7 @@ def test_who_interrupts_leaves_nothing_behind(text: Path, tmp_path: Path, stage:
         ("ep", "europarl-de-en", {"prune": (0, 0, 1)}),
     ],
 )
-def test_lmplz_makes_the_same(
+def test_lmplz_gives_the_same_model(
     reference: Path, tmp_path: Path, name: str, corpus: str, settings: dict[str, tuple[float, ...]]
 ) -> None:
     train = reference.parent / "data" / corpus / "train.trg.gz"

@@ -1,4 +1,4 @@
-"""``hiero eval``: what it reads, what it prints, and that sacrebleu agrees."""
+"""``hiero eval``: input, output, and agreement with sacrebleu."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_scores_of_lines_are_sacrebleus(files: dict[str, Path], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("key", METRICS)
-def test_scores_of_many_sums(key: str) -> None:
-    """Against sacrebleu, one sum at a time; among them nothing at all, on either side."""
+def test_scores_of_random_statistics(key: str) -> None:
+    """Against sacrebleu, one sum at a time, including sums without words on either side."""
     ref = [*lines(1), "", "a", ""]
     hyp = [*worse(lines(1), 0.4), "", "", "b c d e f"]
     metric = corpus_metric(key, [ref])
@@ -114,7 +114,7 @@ def test_scores_of_many_sums(key: str) -> None:
     assert metric.scores(sums) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_nothing_scores_nothing() -> None:
+def test_score_of_empty_statistics() -> None:
     assert chrf_scores(np.zeros((1, 18))).tolist() == [0.0]
     assert ter_scores(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 4.0]])).tolist() == [0.0, 100.0, 25.0]
 
@@ -191,7 +191,7 @@ def test_seeds(files: dict[str, Path], capfd: pytest.CaptureFixture[str]) -> Non
     assert intervals[0] != intervals[1]
 
 
-# ---- what is read
+# ---- input
 
 
 KBEST = [
@@ -202,7 +202,7 @@ KBEST = [
 ]
 
 
-def test_forms_of_input(tmp_path: Path) -> None:
+def test_input_formats(tmp_path: Path) -> None:
     def read(text: list[str], count: int, form: str | None = None) -> list[str]:
         found = read_hypotheses(write(tmp_path / "hyp", text), count, "ref", form)
         assert found.missing == 0
@@ -216,7 +216,7 @@ def test_forms_of_input(tmp_path: Path) -> None:
         {"translations": [{"text": ""}]},
     ]
     assert read([json.dumps(record) for record in records], 2) == ["a b", ""]
-    # Ids in any order, if they are numbers; names stay as they come.
+    # Numeric ids may be in any order; names keep their order.
     assert read(["5 ||| e ||| F=1 ||| 1", "4 ||| d ||| F=1 ||| 1"], 2) == ["d", "e"]
     assert read(["y ||| e ||| F=1 ||| 1", "", "x ||| d ||| F=1 ||| 1"], 2) == ["e", "d"]
     (tmp_path / "hyp.gz").write_bytes(gzip.compress("\ufeffä\r\nb".encode()))
@@ -286,7 +286,7 @@ def test_wrong_input(files: dict[str, Path], tmp_path: Path, text: list[str], me
     assert message.replace("{ref}", str(files["ref"])) in str(error.value)
 
 
-def test_wrong_bytes_and_references(files: dict[str, Path], tmp_path: Path) -> None:
+def test_invalid_utf8_and_references(files: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "hyp").write_bytes(b"a\nb\xc3\xff\n")
     with pytest.raises(FormatError, match=r"hyp:2: found the bytes c3, expected UTF-8"):
         evaluated(tmp_path / "hyp", "-r", files["ref"])
@@ -343,7 +343,7 @@ def test_a_tokenizer_that_is_not_installed() -> None:
             corpus_metric("bleu", [["a"]], tokenize="ja-mecab")
 
 
-def test_the_same_from_python() -> None:
+def test_python_interface() -> None:
     ref = lines(1)
     report = evaluate(
         [System("a", [ref]), System("b", [worse(ref, 0.2)])],

@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: examples in docstrings and in the README."""
+"""Examples in docstrings and in the README run as shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_docstrings(name: str) -> None:
 def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    # One is about files of the reader's own; tests/test_tune_cli.py does the same with files that are there.
+    # One needs the reader's files; tests/test_tune_cli.py has the same with existing files.
     blocks = [block for block in blocks if "experiment.yaml" not in block]
     assert len(blocks) == 2
     scope: dict[str, object] = {}

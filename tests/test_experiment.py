@@ -1,4 +1,4 @@
-"""What experiments on a bitext share, and the table of orientation models: benchmarks/experiment.py."""
+"""benchmarks/experiment.py: sets of a bitext, replicas, and the table of orientation models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(path: Path, lines: list[str]) -> None:
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
 
 
-def test_where_a_set_is(tmp_path: Path) -> None:
+def test_paths_of_sets(tmp_path: Path) -> None:
     data = tmp_path / "data"
     for name in ("train.src.gz", "train.trg.gz", "devtest.src.gz", "devtest.ref0.gz", "devtest.ref1.gz"):
         write(data / name, ["x"])

@@ -1,4 +1,4 @@
-"""Extraction against brute force, on bitexts small enough for it."""
+"""Rule extraction against brute force on small bitexts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assert_same(found: dict[Any, naive.Rule], expected: dict[Any, naive.Rule]) -
 
 @given(worlds())
 @settings(max_examples=100)
-def test_rules_are_those_of_brute_force(world: World) -> None:
+def test_rules_equal_brute_force(world: World) -> None:
     with indexed(world) as index:
         source = IndexSource(Extractor(index, config_of(world.limits)), Symbols())
         for sentence in world.sentences:
@@ -61,14 +61,14 @@ def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
         for number, sentence in enumerate(world.bitext.src):
             expected = naive.extract(world.bitext, sentence, world.limits, number, links_too)
             assert_same(extracted(source, sentence, number), expected)
-        # What was left out of one sentence is there for others.
+        # A rule left out for one sentence is there for others.
         last = world.sentences[-1]
         assert_same(extracted(source, last), naive.extract(world.bitext, last, world.limits))
 
 
 @given(worlds(max_pairs=3, max_words=5))
 @settings(max_examples=25)
-def test_what_is_remembered_changes_nothing(world: World) -> None:
+def test_caches_do_not_change_rules(world: World) -> None:
     with indexed(world) as index:
         symbols = Symbols()
         warm = IndexSource(Extractor(index, config_of(world.limits)), symbols)
@@ -95,7 +95,7 @@ def test_one_grammar_has_the_rules_of_all_sentences_once(world: World) -> None:
 
 
 def split_line(line: str) -> tuple[list[str], list[str], list[float]]:
-    """A rule as text: all but the values of features; their names; their values."""
+    """A rule as text: everything but the features; names of features; their values."""
     fields = line.split(" ||| ")
     pairs = [pair.split("=") for pair in fields.pop(3).split(" ")]
     return fields, [name for name, _ in pairs], [float(value) for _, value in pairs]
@@ -103,7 +103,7 @@ def split_line(line: str) -> tuple[list[str], list[str], list[float]]:
 
 @given(worlds(max_pairs=3))
 @settings(max_examples=25)
-def test_text_is_what_the_twin_writes(world: World) -> None:
+def test_text_equals_that_of_the_twin(world: World) -> None:
     with indexed(world) as index, tempfile.TemporaryDirectory() as folder:
         extractor = Extractor(index, config_of(world.limits))
         segments = [Segment(tuple(sentence)) for sentence in world.sentences]
@@ -120,7 +120,7 @@ def test_text_is_what_the_twin_writes(world: World) -> None:
 
 
 @given(st.lists(st.floats(0, 1485, width=32), min_size=7, max_size=7))
-def test_numbers_come_back_as_they_were(values: list[float]) -> None:
+def test_numbers_round_trip(values: list[float]) -> None:
     words = word_table([b"a"])
     text = RuleText(words, words, b"X", [name.encode() for name in FEATURES])
     rules = Rules(
@@ -139,7 +139,7 @@ def test_numbers_come_back_as_they_were(values: list[float]) -> None:
     line = text.lines(rules).decode()
     assert line.startswith("[X] ||| a ||| a ||| EgivenFCoherent=")
     found = split_line(line)[2]
-    # What is smaller than any sum of logarithms of counts may be written as 0.
+    # Numbers smaller than any sum of logarithms of counts may be written as 0.
     assert [np.float32(value) for value in found] == [value if value >= 1e-20 else 0 for value in values]
     spelt = [pair.split("=")[1] for pair in line.split(" ||| ")[3].split()]
     assert all(len(number) <= len(f"{value:.9g}") + 1 for number, value in zip(spelt, values, strict=True))
@@ -179,7 +179,7 @@ def test_two_alignments_count_as_two_bitexts(tmp_path: Path) -> None:
     assert rules[("das",), ("house",)].count == 1
 
 
-def test_what_has_no_match_has_no_rules(tmp_path: Path) -> None:
+def test_sentences_without_matches(tmp_path: Path) -> None:
     source = IndexSource(Extractor(small_index(tmp_path)), Symbols())
     for sentence in (["auto"], [], ["<s>", "</s>"]):
         assert extracted(source, sentence) == {}
@@ -197,7 +197,7 @@ def test_leave_out_by_the_tag_of_a_sentence(tmp_path: Path) -> None:
             source.rules_for(src, {"leave_out": value})
 
 
-def test_words_that_a_grammar_cannot_carry_are_escaped(tmp_path: Path) -> None:
+def test_words_like_grammar_syntax_are_escaped(tmp_path: Path) -> None:
     src = [["|||", "[X,1]"], ["[", "|"]]
     index = small_index(tmp_path, src=src, tgt=src, alignments=[[[(0, 0), (1, 1)]] * 2])
     writer = GrammarWriter(Extractor(index))
@@ -209,7 +209,7 @@ def test_words_that_a_grammar_cannot_carry_are_escaped(tmp_path: Path) -> None:
     assert "[X] ||| [ | ||| [ | ||| " in text
 
 
-def test_threads_do_not_change_what_is_written(tmp_path: Path) -> None:
+def test_output_does_not_depend_on_threads(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     src = [[f"w{k}" for k in rng.integers(0, 9, 4)] for _ in range(70)]
     index = small_index(tmp_path, src=src, tgt=src, alignments=[[[(k, k) for k in range(4)]] * 70])
@@ -221,7 +221,7 @@ def test_threads_do_not_change_what_is_written(tmp_path: Path) -> None:
     assert files[0] == files[1]
 
 
-def test_rules_kept_from_an_earlier_run(tmp_path: Path) -> None:
+def test_rules_cached_by_an_earlier_run(tmp_path: Path) -> None:
     index = small_index(tmp_path)
     config = ExtractConfig(store=str(tmp_path / "store"))
     symbols = Symbols()
@@ -234,7 +234,7 @@ def test_rules_kept_from_an_earlier_run(tmp_path: Path) -> None:
 
     assert again() == first
     assert len(list((tmp_path / "store").rglob("*.rules"))) == 1
-    file.write_bytes(written[:-1])  # an accident
+    file.write_bytes(written[:-1])  # truncated
     assert again() == first
     assert file.read_bytes() == written
     other = ExtractConfig(store=str(tmp_path / "store"), max_gaps=0)

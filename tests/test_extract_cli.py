@@ -1,4 +1,4 @@
-"""``hiero extract``, and ``hiero decode`` with an index for a grammar."""
+"""``hiero extract``, and ``hiero decode`` with an index as its grammar."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hiero(*arguments: object) -> int:
 
 
 def make_index(folder: Path, *, without_link: str = "") -> Path:
-    """The index of the pairs above; ``without_link``: an alignment less is known of the third one."""
+    """The index of the pairs above; ``without_link`` leaves out a link of the third one."""
     links = [
         [tuple(map(int, link.split("-"))) for link in line.split() if (number, link) != (2, without_link)]
         for number, (*_, line) in enumerate(PAIRS)
@@ -50,7 +50,7 @@ def make_index(folder: Path, *, without_link: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For tests that change nothing in it."""
+    """An index for tests that do not modify it."""
     return make_index(tmp_path_factory.mktemp("index"))
 
 
@@ -93,7 +93,7 @@ def test_a_grammar_for_each_sentence(index: Path, tmp_path: Path, capsys: pytest
         ("--all",),
     ],
 )
-def test_threads_change_nothing(
+def test_output_does_not_depend_on_threads(
     options: tuple[str, ...],
     index: Path,
     tmp_path: Path,
@@ -194,7 +194,7 @@ def test_usage(options: list[str], message: str, index: Path, capsys: pytest.Cap
         (["--all", "-o", "none/out"], "none/out: found no such file, expected a place to write to"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
+def test_errors_are_one_line(
     options: list[str],
     message: str,
     index: Path,
@@ -216,12 +216,10 @@ def test_what_is_wrong_is_said_in_a_line(
     assert sorted(os.listdir()) == ["bad", "cut.gz", "folder", "good"]
 
 
-# ---- what is kept from one time to the next
+# ---- cached rules
 
 
-def test_kept_rules_are_taken_and_never_out_of_date(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     index, source, kept = make_index(tmp_path), tmp_path / "in", tmp_path / "kept"
     source.write_text("das haus\nein haus\n")
 
@@ -241,17 +239,17 @@ def test_kept_rules_are_taken_and_never_out_of_date(
     (first, second), contents_before = files(), contents(kept)
     assert with_store() == plain
     assert contents(kept) == contents_before
-    # They are not merely written: swap them, and the grammars are swapped.
+    # The cache is read: if its files are swapped, the grammars are, too.
     swapped = second.read_bytes(), first.read_bytes()
     first.write_bytes(swapped[0])
     second.write_bytes(swapped[1])
     assert with_store() == plain[::-1] != plain
-    # Broken ones are made again.
+    # Damaged files are made again.
     first.write_bytes(swapped[1][:-3])
     second.write_bytes(b"")
     assert with_store() == plain
     assert contents(kept) == contents_before
-    # Other settings, other files; what the label of gaps is does not matter to them.
+    # Other settings have other files, except for the label of gaps.
     for number, options in enumerate(
         [("--max-gaps", 0), ("--max-span", 1), ("--max-symbols", 1), ("--samples", 1)], 2
     ):
@@ -264,14 +262,14 @@ def test_kept_rules_are_taken_and_never_out_of_date(
     make_index(tmp_path, without_link="1-1")
     assert with_store() == grammars() != plain
     assert len(files()) == 12
-    # A sentence that is left out is part of what rules depend on, too.
+    # Rules also depend on the sentence that is left out.
     source.write_text(SRC)
     assert with_store("--leave-one-out") == grammars("--leave-one-out") != with_store()
 
 
 @pytest.mark.heavy
 def test_killed_and_run_again(tmp_path: Path) -> None:
-    """Nothing needs to be resumed: what was kept is found again, and what is there is whole."""
+    """Cached rules are found again, and existing files are complete."""
     files = [bundled.path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
     index, source = tmp_path / "x", tmp_path / "in"
     options = ["index", "-q", "-s", files[0], "-t", files[1], "-a", files[2], "-o", index]
@@ -321,7 +319,7 @@ WEIGHTS = "EgivenFCoherent -1\nMaxLexFgivenE -0.2\nPassThrough -3\nGlue -0.1\n"
 def assert_same_translations(
     index: Path, source: Path, folder: Path, capsys: pytest.CaptureFixture[str], *options: object
 ) -> list[str]:
-    """Decode with an index and with the grammars extracted from it; the lines, which must be equal."""
+    """Decode with an index and with the grammars extracted from it, and return the lines, which are equal."""
     assert hiero("extract", "-q", "-x", index, "-i", source, "-o", folder / "g") == 0
     (folder / "in.sgm").write_text(capsys.readouterr().out)
     (folder / "empty").write_text("")
@@ -338,7 +336,7 @@ def assert_same_translations(
     return outputs[0].splitlines()
 
 
-def test_decoding_with_an_index_is_decoding_with_its_grammars(
+def test_decoding_with_an_index_equals_decoding_with_its_grammars(
     index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "w").write_text(WEIGHTS)
@@ -365,7 +363,7 @@ def test_the_same_with_the_bundled_bitext(tmp_path: Path, capsys: pytest.Capture
     assert "R:X:" in lines[0]
 
 
-def test_threads_that_extract_do_not_change_what_is_decoded(index: Path, tmp_path: Path) -> None:
+def test_decoding_with_an_index_does_not_depend_on_threads(index: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("haus das\n" * 3 + SRC * 2)
     outputs = []
     for threads in (1, 2):
@@ -398,7 +396,7 @@ def test_an_index_in_a_configuration(index: Path, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(text.replace("max_gaps: 0", "max_gaps: 0, max_symbols: 1"))
     assert translated("das alte buch") == "the old book"
     assert len(kept()) == 3
-    # What is kept is read, as long as the settings are those that it was made with.
+    # Cached rules are read as long as the settings are the same.
     book.write_bytes(house.read_bytes())
     assert translated("das alte buch") == "the old book"
     (tmp_path / "c.yaml").write_text(text)
@@ -414,7 +412,7 @@ def test_an_index_in_a_configuration(index: Path, tmp_path: Path) -> None:
         ({"path": "g", "extract": {"samples": 3}}, "expected extract with an index"),
     ],
 )
-def test_configurations_that_make_no_sense(section: dict[str, Any], message: str, index: Path) -> None:
+def test_invalid_configurations(section: dict[str, Any], message: str, index: Path) -> None:
     filled = {
         key: value.format(x=index) if isinstance(value, str) else value for key, value in section.items()
     }
@@ -422,9 +420,7 @@ def test_configurations_that_make_no_sense(section: dict[str, Any], message: str
         load({"grammar": [filled]}, weights={})
 
 
-def test_rules_that_are_rare_may_be_left_out(
-    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rare_rules_may_be_left_out(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for count in (1, 2, 3):
         options = ["--all", "-o", tmp_path / f"{count}.gz", "--min-count", count]
         assert hiero("extract", "-q", "-x", index, *options) == 0
@@ -443,7 +439,7 @@ def test_rules_that_are_rare_may_be_left_out(
     assert two == at_least(2)
     assert three == at_least(3)
     assert len(three) < len(two) < len(one)
-    # Kept rules are kept apart.
+    # Their cached rules are separate.
     (tmp_path / "in").write_text("das alte haus\n")
     sizes = []
     for count in (1, 2, 1, 2):

@@ -1,4 +1,4 @@
-"""Extraction against cdec, on real text: the same rules, features and alignments, also where it samples."""
+"""Extraction against cdec on real text: the same rules, features and alignments, also with sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a bitext and an evaluation: one line, exit code 1, and nothing half-written."""
+"""Invalid input to all commands from bitext to evaluation: one line, exit code 1, no partial output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def everything() -> dict[str, bytes]:
 
 
 def refused(command: str, capfd: pytest.CaptureFixture[str]) -> str:
-    """The one line that a command says instead of doing anything."""
+    """The one-line error of a command that must not do anything."""
     before, folders = everything(), sorted(os.listdir())
     capfd.readouterr()
     assert main(command.split()) == 1
@@ -64,7 +64,7 @@ LINES_DIFFER = "found the end of the file, expected a line, as there are"
 @pytest.mark.parametrize(
     ("command", "file", "content", "message"),
     [
-        # One side is longer than the other, or is not there at all.
+        # One side is longer than the other, or missing.
         ("align", "tgt", b"the house\n", f"tgt:2: {LINES_DIFFER} 3 in src (line n of one file must be"),
         ("align", "tgt", FILES["tgt"] + b"\n", f"src:4: {LINES_DIFFER} 4 in tgt"),
         ("align", "src", b"", f"src:1: {LINES_DIFFER} 3 in tgt"),
@@ -79,10 +79,10 @@ LINES_DIFFER = "found the end of the file, expected a line, as there are"
         ("eval", "src", b"", "src: found 0 lines, expected 3, as many as tgt has"),
         ("eval", "tgt", b"", "tgt: found no lines, expected references"),
         ("lm", "src", b"", "src: found an empty file, expected text"),
-        # A blank line: fine for prep, align, lm and eval, but an index is of pairs.
+        # A blank line: allowed in prep, align, lm and eval, but not in an index.
         ("index", "src", b"das haus\n\nein haus\n", "src:2: found an empty line, expected 1 to 32000 words"),
         ("index", "tgt", b"the house\nthe book\n \t\n", "tgt:3: found an empty line, expected 1 to 32000"),
-        # Alignments that belong to another bitext.
+        # Alignments of another bitext.
         ("index", "align", b"0-0\n0-0 2-1\n0-0\n", "align:2: found link 2-1, expected positions in 2 source"),
         ("index", "align", b"0-0\n0-0\n0-0 1-2\n", "align:3: found link 1-2, expected positions in 2 source"),
         ("index", "align", b"0-0\n\n1-9999999999\n", "align:3: found '1-9999999999', expected i-j"),
@@ -101,14 +101,14 @@ def test_files_that_do_not_match(
 
 
 @pytest.mark.parametrize("command", ["align", "index"])
-def test_a_bitext_of_nothing(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_bitext(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for name in FILES:
         Path(name).write_bytes(b"")
     message = "src: found no line, expected sentences, one a line\n"
     assert refused(COMMANDS[command], capfd) == message
 
 
-def test_blank_lines_where_they_are_welcome(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_allowed_blank_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("src").write_bytes(b"das haus\n\nein haus\n")
     Path("tgt").write_bytes(b" \nthe book\na house\n")
     for command in ("align", "prep", "lm", "eval"):
@@ -150,7 +150,7 @@ BROKEN = {
         ("score", "gold"),
     ],
 )
-def test_files_that_are_no_text(
+def test_binary_files(
     command: str, file: str, fault: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     content, message = BROKEN[fault]
@@ -158,7 +158,7 @@ def test_files_that_are_no_text(
     assert re.match(f"{file}:{message}", refused(COMMANDS[command], capfd))
 
 
-# ---- an index, after it was made
+# ---- damaged indexes
 
 USES = {
     "extract": "extract -x x -i in -o g",
@@ -197,7 +197,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x/src_words_pool.npy", b"\x93NUMPY", "x/src_words_pool.npy: found damage ("),
     ],
 )
-def test_an_index_that_is_not_what_it_was(
+def test_a_changed_index(
     use: str,
     file: str,
     content: bytes | int | None,
@@ -218,13 +218,13 @@ def test_an_index_that_is_not_what_it_was(
         path.write_bytes(content)
     said = refused(USES[use], capfd)
     if file == "x/meta.json" and use == "decode":
-        message = "x"  # without it, nobody knows that this should be an index
+        message = "x"  # without it, the directory is not recognised as an index
     assert said.startswith(message)
 
 
-# ---- no room
+# ---- full disks
 
-# By what has no room: a file system that is full, a limit on the size of files, or standard output.
+# By the kind of failure: a full file system, a limit on the size of files, or standard output.
 FULL = {
     "align": "align -q -s ../src -t ../tgt -o out",
     "align, compressed": "align -q -s ../src -t ../tgt -o out.gz --forward fwd --reverse rev",
@@ -250,10 +250,10 @@ PRINTED = {
     "eval": "eval ../src -r ../tgt --trials 10",
     "decode": "decode -q -g ../x -w ../w -i ../in",
 }
-# Runs commands where there is no room, and writes on standard error what became of each.
+# Runs commands without free space, and writes the result of each on standard error.
 SCRIPT = """
 import contextlib, io, json, os, resource, shutil, signal, sys, tempfile
-tempfile.gettempdir()  # tries to write where it has not been asked before
+tempfile.gettempdir()  # tries to write on its first call
 how, full, commands = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 os.chdir(full)
 if how == "limit":
@@ -279,7 +279,7 @@ print(json.dumps(found), file=sys.stderr)
 
 
 def can_mount() -> bool:
-    """Whether a process may have a file system of its own here, which nobody else sees and ends with it."""
+    """Whether a process can mount a private file system here."""
     try:
         command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -288,14 +288,14 @@ def can_mount() -> bool:
 
 
 def without_room(how: str, folder: Path, commands: dict[str, str]) -> dict[str, Any]:
-    """Exit code, standard error and what is left behind of each command."""
+    """Exit code, standard error and remaining files of each command."""
     (folder / "w").write_bytes(b"EgivenFCoherent -1\n")
     (folder / "full").mkdir(exist_ok=True)
     command = [sys.executable, "-c", SCRIPT, how, str(folder / "full"), json.dumps(commands)]
     if how == "disk":
         mount = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
         command = ["unshare", "-rm", "sh", "-c", mount, "sh", str(folder / "full"), *command]
-    # Nothing is compiled: the cache of machine code would need room as well.
+    # Without compilation, whose cache would need space as well.
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
     process = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert process.returncode == 0, process.stderr
@@ -328,7 +328,7 @@ def stdout(made: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("how", "reason"), [("disk", "no space left on device"), ("limit", "file too large")]
 )
-def test_no_room_for_files(name: str, how: str, reason: str, request: pytest.FixtureRequest) -> None:
+def test_full_disk(name: str, how: str, reason: str, request: pytest.FixtureRequest) -> None:
     code, said, left = request.getfixturevalue(how)[name]
     assert code == 1, said
     assert reason in said
@@ -337,7 +337,7 @@ def test_no_room_for_files(name: str, how: str, reason: str, request: pytest.Fix
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_no_room_on_standard_output(name: str, stdout: dict[str, Any]) -> None:
+def test_full_standard_output(name: str, stdout: dict[str, Any]) -> None:
     code, said, left = stdout[name]
     assert code == 1, said
     assert "no space left on device" in said

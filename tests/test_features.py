@@ -1,4 +1,4 @@
-"""Keys, the table of features, and the templates against their twins."""
+"""Keys, the feature table, and the templates against their twins."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def unpacked(first: np.ndarray, key: np.ndarray, pool: np.ndarray) -> list[list[
 
 
 @given(st.lists(rule(), max_size=6), template_sets, st.randoms())
-def test_templates_fire_what_their_twins_fire(rules, templates, random):
+def test_templates_equal_their_twins(rules, templates, random):
     chosen = [random.randrange(len(rules)) for _ in rules]
     keys = rule_keys(table(rules).rules, read_only(np.array(chosen, np.int64)), bits(templates))
     assert unpacked(*keys) == [naive.keys(rules[r], templates) for r in chosen]
 
 
 @given(st.lists(st.lists(rule(num_words=6), max_size=5), max_size=3), template_sets)
-def test_rows_number_features_by_first_sight(batches, templates):
+def test_rows_number_features_by_first_occurrence(batches, templates):
     index = FeatureIndex()
     rows = []
     for rules in batches:
@@ -62,7 +62,7 @@ keys = st.one_of(
 
 
 @given(st.lists(st.lists(keys, max_size=20), max_size=10))
-def test_index_numbers_keys_like_a_dictionary(batches):
+def test_index_equals_a_dictionary(batches):
     index, known = FeatureIndex(), {}
     for batch in batches:
         ids = index.intern_all(batch)

@@ -1,4 +1,4 @@
-"""Names: no two features share one, and each is read back as the feature it was written for."""
+"""Feature names are unique, and parsing a name gives the feature."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_own_names_are_read_back(text):
     st.text(st.sampled_from("ab_:%=;<r>/NX1 3DR0|#"), max_size=8),
     st.sampled_from(["", "R:X:", "RBS:", "RBT:", "LT:", "LD:"]),
 )
-def test_what_is_read_is_the_name_that_is_written(text, prefix):
+def test_accepted_names_are_those_written(text, prefix):
     names = Names(symbols_of())
     key = names.parse(prefix + text)
     assert key is None or names.name(key) == prefix + text
 
 
-def test_bytes_that_are_not_text_have_names():
+def test_names_of_invalid_utf8():
     symbols = Symbols()
     word = symbols.words.intern(b"a\xffb")
     assert Names(symbols).name((6, word, 0)) == "LD:a%FFb"
@@ -129,7 +129,7 @@ def test_names_of_no_feature(name):
     assert Names(symbols_of()).parse(name) is None
 
 
-def test_looking_up_adds_nothing():
+def test_parsing_without_add_adds_nothing():
     symbols = Symbols()
     assert Names(symbols).parse("RBS:a_b", add=False) is None
     assert len(symbols.words) == 0

@@ -1,4 +1,4 @@
-"""Scores of rules and of their use, and the features they are made of."""
+"""Scores of rules and rule applications, and the features behind them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODELS = ("LanguageModel", "Other")
 
 
 def model_words(draw: st.DrawFn) -> tuple[list[set[int]], np.ndarray]:  # type: ignore[type-arg]
-    """What each of two models knows, as sets and as ``word_ids`` gives it."""
+    """The words of two models, as sets and in the format of ``word_ids``."""
     known = [draw(st.sets(st.integers(0, len(NASTY) - 1))) for _ in MODELS]
     ids = np.zeros((len(MODELS), len(NASTY) + 3), np.int32)
     for m, words in enumerate(known):
@@ -50,7 +50,7 @@ def worlds(draw):
 
 
 @given(worlds())
-def test_scores_are_what_the_twins_say(world):
+def test_scores_equal_those_of_the_twins(world):
     rules, templates, weights, features, (known, lm_word) = world
     symbols, names = weights.symbols, Names(weights.symbols)
     scorer = RuleScorer(symbols, weights, features, MODELS)
@@ -94,7 +94,7 @@ def test_features_times_weights_are_the_score(world, random):
         assert score == pytest.approx(float(vector[rows.id[part]] @ rows.value[part]), abs=1e-9)
 
 
-def test_a_hundred_thousand_rules_are_scored_in_parts():
+def test_scoring_in_parts():
     symbols = Symbols()
     one = parse_cdec(["[X] ||| a [X,1] b ||| c [1] ||| F=2 ||| 0-0"], symbols)
     weights = Weights(
@@ -178,7 +178,7 @@ def test_span_sizes(world):
     assert set().union(*expected) <= {*features.edge_features[0].names()} | set().union(*expected)
 
 
-def test_names_of_span_sizes_are_known_beforehand():
+def test_names_of_span_sizes_are_known_in_advance():
     symbols = Symbols()
     symbols.labels.intern(b"X")
     (feature,) = feature_set(["span_size"], symbols).edge_features
@@ -189,8 +189,8 @@ def test_names_of_span_sizes_are_known_beforehand():
 
 @pytest.mark.heavy
 @pytest.mark.reference
-def test_cdec_knows_no_feature_that_our_rules_do_not_fire(reference):
-    """All sparse features in cdec's lists, by name, and every rule's features times weights is its score."""
+def test_rules_have_all_features_that_cdec_lists(reference):
+    """All sparse features in cdec's lists occur, and scores of rules are dot products with weights."""
     import gzip
     import re
 

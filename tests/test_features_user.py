@@ -1,4 +1,4 @@
-"""Features of one's own, and how features are chosen by name."""
+"""User-defined features, and the choice of features by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def growth(rules):
 
 
 @rule_feature("doubled", per_rule=True)
-def _doubled(rule):
+def _doubles(rule):
     if rule.lhs == "X" and rule["Count"] > 2:
         yield "Big", rule["Count"]
         yield f"Last_{rule.tgt[-1]}", 1.0
@@ -52,18 +52,18 @@ def features_of(*features) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if name not in standard} for row in found]
 
 
-def test_the_forms_of_an_answer():
+def test_forms_of_results():
     assert features_of(growth) == [{"Twice": 4}, {"Growth": 1, "Twice": 6}]
-    assert features_of(_doubled) == [{}, {"Big": 3, "Last_house": 2}]
+    assert features_of(_doubles) == [{}, {"Big": 3, "Last_house": 2}]
     assert features_of(triples) == [{"Links": 1}, {"Links": 2}]
     assert features_of(growth, triples)[1] == {"Growth": 1, "Twice": 6, "Links": 2}
 
 
-def test_scores_count_them():
+def test_scores_include_user_features():
     symbols = Symbols()
     rules = parse_cdec(TEXT, symbols)
     weights = Weights(symbols, {"Growth": 0.5, "Twice": 1.0, "Last_house": 10.0})
-    scorer = RuleScorer(symbols, weights, feature_set([growth, _doubled], symbols))
+    scorer = RuleScorer(symbols, weights, feature_set([growth, _doubles], symbols))
     assert scorer.scores(rules, NO_MODEL).tolist() == [4.0, 6.5 + 20.0]
 
 
@@ -84,7 +84,7 @@ def test_a_batch_as_text():
         batch.dense("Cuont")
 
 
-def test_a_rule_is_asked_about_once():
+def test_each_rule_is_passed_once():
     asked = []
 
     @rule_feature
@@ -105,7 +105,7 @@ def test_a_rule_is_asked_about_once():
 
 
 @given(st.lists(rule(num_words=2), max_size=8))
-def test_rules_are_told_apart_by_all_they_consist_of(rules):
+def test_the_cache_distinguishes_rules_by_their_whole_content(rules):
     cache = RuleCache([], symbols_of())
     contents = cache._contents(table(rules), read_only(np.arange(len(rules))))
     assert contents.tolist() == naive.contents(rules)
@@ -116,15 +116,15 @@ def test_rules_are_told_apart_by_all_they_consist_of(rules):
     [
         (
             {"F": [1.0]},
-            r"feature 'wrong' gave an array of shape \(1,\) for 'F', expected one value a rule: \(2,\)",
+            r"feature 'wrong' returned an array of shape \(1,\) for 'F', expected one value per rule: \(2,\)",
         ),
-        ([(2, "F", 1.0)], "feature 'wrong' gave rule 2, expected 0 to 1"),
-        ([(0, "F", float("nan"))], r"feature 'wrong' gave F=nan for the rule \[X\] \|\|\| \[X,1\] hat"),
-        ([(0, "", 1.0)], "feature 'wrong' gave '', expected the name of a feature"),
-        ([("F", 1.0)], r"feature 'wrong' gave \('F', 1.0\), expected a mapping or triples"),
+        ([(2, "F", 1.0)], "feature 'wrong' returned rule 2, expected 0 to 1"),
+        ([(0, "F", float("nan"))], r"feature 'wrong' returned F=nan for the rule \[X\] \|\|\| \[X,1\] hat"),
+        ([(0, "", 1.0)], "feature 'wrong' returned '', expected the name of a feature"),
+        ([("F", 1.0)], r"feature 'wrong' returned \('F', 1.0\), expected a mapping or triples"),
     ],
 )
-def test_wrong_answers(answer, message):
+def test_invalid_results(answer, message):
     @rule_feature
     def wrong(rules):
         return answer
@@ -133,7 +133,7 @@ def test_wrong_answers(answer, message):
         features_of(wrong)
 
 
-def test_all_built_in_names_and_cdecs():
+def test_built_in_names_and_those_of_cdec():
     for name in BUILT_IN:
         feature_set([name], Symbols())
     for cdec, name in CDEC_NAMES.items():

@@ -1,4 +1,4 @@
-"""The Forest object and the dynamic programs under it, against enumeration of all derivations."""
+"""The Forest object and its dynamic programs against enumeration of all derivations."""
 
 import copy
 import math
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiero.derivation import Tree
 from hiero.errors import HieroError
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.formats.forest_record import EdgeFeatures
 from hiero.hypergraph import Hypergraph, heads, validate
 from hiero.kernels.semiring import log_add
@@ -54,7 +54,7 @@ def test_inside_outside_and_counts(world):
     forest, nodes, edges = world.forest, world.nodes, world.edges
     for v in range(len(nodes)):
         assert forest.inside()[v] == pytest.approx(logarithm(naive.inside(nodes, edges, v)))
-        if naive.inside(nodes, edges, v):  # else the twin would divide by zero, and nothing depends on it
+        if naive.inside(nodes, edges, v):  # else the twin would divide by zero
             assert forest.outside()[v] == pytest.approx(logarithm(naive.outside(nodes, edges, v)))
     assert forest.num_derivations == naive.num_derivations(world.nodes, world.edges, len(world.nodes) - 1)
     assert bool(forest) == bool(enumerated(world))
@@ -138,7 +138,7 @@ def test_samples_follow_the_posterior(world, seed):
         frequency[tuple(d.edges.tolist())] += 1
         assert d.score == sum(world.edges[edge][1] for edge in d.edges.tolist())
     statistic = sum((frequency[d] - count * p) ** 2 / (count * p) for d, p in expected.items())
-    # Six standard deviations above the mean of chi-square: never by chance in the life of this test.
+    # Six standard deviations above the mean of chi-square.
     freedom = len(expected) - 1
     assert statistic <= freedom + 6 * math.sqrt(2 * freedom) + 30
 
@@ -176,7 +176,7 @@ def leaves(tree):
 
 
 def goal(**options):
-    """``s0 s1`` as ``a b`` or, one worse, ``b a``; another worse, each from its own node."""
+    """Translations of ``s0 s1``: ``a b`` and, lower by one, ``b a``; then both from other nodes."""
     world = World(
         [[0], [1], [2, 3], [4]],
         [([], -1.0), ([], -0.5), ([0, 1], 0.0), ([0, 1], -1.0), ([2], 0.25)],
@@ -193,11 +193,11 @@ def goal(**options):
 
 
 def empty():
-    """A goal that nothing derives."""
+    """A goal without derivations."""
     return World([[]], [], [], [], [], [], [(0, 0)]).forest
 
 
-def test_a_derivation_to_look_at():
+def test_representation_of_a_derivation():
     first, second = goal().kbest(5)
     assert (first.text, second.text) == ("a b", "b a")
     assert str(second.tree()) == "(X (X (X b) (X a)))"
@@ -209,13 +209,13 @@ def test_a_derivation_to_look_at():
     assert "X → a | a" in second._repr_html_()
 
 
-def test_a_forest_to_look_at():
+def test_representation_of_a_forest():
     assert repr(goal()) == "<Forest: 9 words, 4 nodes, 5 edges, 2 derivations>"
     assert "<td style='text-align:left'>b a</td>" in goal()._repr_html_()
 
 
 def test_brackets_that_are_words():
-    tree = goal(words=Listed(["(", ")"])).viterbi().tree()
+    tree = goal(words=TextList(["(", ")"])).viterbi().tree()
     assert str(tree) == "(X (X (X -LRB-) (X -RRB-)))"
 
 
@@ -244,7 +244,7 @@ def test_features_of_edges():
     assert [forest.edge_features.row(edge) for edge in range(5)] == rows
 
 
-def test_nothing_to_derive():
+def test_no_derivations():
     forest = empty()
     assert not forest
     assert forest.kbest(3) == []
@@ -271,7 +271,7 @@ def test_arrays_are_read_only():
         assert not array.flags.writeable
 
 
-def test_copies_answer_alike():
+def test_copies_are_equal():
     forest = goal()
     forest.kbest(1)
     for other in (copy.deepcopy(forest), pickle.loads(pickle.dumps(forest))):
@@ -283,7 +283,7 @@ def test_copies_answer_alike():
 
 
 @given(worlds())
-def test_counts_do_not_depend_on_who_asks_first(world):
+def test_results_do_not_depend_on_the_order_of_calls(world):
     one, other = world.forest, world.forest
     one.kbest(3, unique=False)
     one.kbest(7)
@@ -300,7 +300,7 @@ def test_log_add():
 
 
 def test_counting_beyond_a_float():
-    # 2 ** 1100 derivations, beside a node that nothing derives.
+    # 2 ** 1100 derivations, and a node without derivations.
     world = World([], [], [], [], [], [], [])
     world.nodes.append([])
     world.spans.append((0, 0))
@@ -328,7 +328,7 @@ def test_counting_beyond_a_float():
         ([0, 0, 1], [[-1, 0]], "a second tail but no first"),
     ],
 )
-def test_what_is_no_hypergraph(first_edge, tail, message):
+def test_invalid_hypergraphs(first_edge, tail, message):
     graph = Hypergraph(np.array(first_edge, np.int64), np.array(tail, np.int32).reshape(-1, 2))
     with pytest.raises(ValueError, match=message):
         validate(graph)

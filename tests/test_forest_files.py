@@ -1,4 +1,4 @@
-"""Forest files: what is written is read back, and what is no forest is refused in one line."""
+"""Forest files: round trips, and one-line errors for invalid files."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hiero.errors import FormatError, UsageError
-from hiero.forest import Forest, Listed
+from hiero.forest import Forest, TextList
 from hiero.formats.forest_record import EdgeFeatures
 from tests.strategies import worlds
 from tests.test_forest import empty, goal
@@ -41,7 +41,7 @@ def told(forest: Forest, unique: bool) -> list:
 
 @given(world=worlds())
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_forest_reads_back(tmp_path_factory, suffix, world):
+def test_round_trip(tmp_path_factory, suffix, world):
     path = tmp_path_factory.mktemp("forest") / f"7{suffix}"
     forest = world.forest
     forest.save(path)
@@ -58,7 +58,7 @@ def test_a_forest_reads_back(tmp_path_factory, suffix, world):
 @pytest.mark.parametrize("words", [["|||", "[X,1]"], ["\u2028", "a\0b"], ["1", '"'], ["", "ß\ufeff"]])
 def test_odd_words(tmp_path, suffix, words):
     path = tmp_path / f"0{suffix}"
-    forest = goal(words=Listed(words), source=tuple(words))
+    forest = goal(words=TextList(words), source=tuple(words))
     forest.save(path)
     again = Forest.load(path)
     assert again.source == tuple(words)
@@ -67,7 +67,7 @@ def test_odd_words(tmp_path, suffix, words):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_features_read_back(tmp_path, suffix):
+def test_features_round_trip(tmp_path, suffix):
     rows = [{"a": 1.0}, {"b": 2.0, "a": 0.5}, {}, {"c": 9.0}, {"b": 1 / 3}]
     forest = goal(edge_features=EdgeFeatures.from_rows(rows))
     forest.save(tmp_path / f"0{suffix}")
@@ -76,20 +76,20 @@ def test_features_read_back(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_nothing_to_store(tmp_path, suffix):
+def test_an_empty_forest(tmp_path, suffix):
     path = tmp_path / f"0{suffix}"
     empty().save(path)
     assert (Forest.load(path).num_nodes, Forest.load(path).num_edges) == (1, 0)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_equal_forests_are_equal_files(tmp_path, suffix):
+def test_equal_forests_give_equal_files(tmp_path, suffix):
     for name in "ab":
         goal().save(tmp_path / (name + suffix))
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
-def test_json_says_what_it_means():
+def test_content_of_json():
     forest = goal(edge_score=np.array([-1 / 3, -0.5, 0.0, -1.0, -np.inf]), lm_names=("LM",))
     assert json.loads(forest.to_json()) == {
         "format": "hiero forest 1",
@@ -155,7 +155,7 @@ def setter(*path, value):
         (setter("nodes", value=3), "found `int` at `$.nodes`, expected `array`"),
     ],
 )
-def test_json_that_is_no_forest(tmp_path, change, message):
+def test_invalid_json(tmp_path, change, message):
     path = tmp_path / "0.json"
     path.write_text(changed(change))
     with pytest.raises(FormatError) as error:
@@ -165,7 +165,7 @@ def test_json_that_is_no_forest(tmp_path, change, message):
     assert "\n" not in str(error.value)
 
 
-def test_scores_that_are_no_scores(tmp_path):
+def test_invalid_scores(tmp_path):
     forest = goal(edge_score=np.array([np.inf, 0.0, 0.0, 0.0, np.nan]))
     forest.save(tmp_path / "0.npz")
     with pytest.raises(FormatError, match="a score that is not a number or infinite"):
@@ -194,7 +194,7 @@ def rewritten(path, **arrays):
         ({"first_edge": np.array(3, np.int64)}, "first_edge must be an int64 vector"),
     ],
 )
-def test_npz_that_is_no_forest(tmp_path, arrays, message):
+def test_invalid_npz(tmp_path, arrays, message):
     path = tmp_path / "0.npz"
     rewritten(path, **arrays)
     with pytest.raises(FormatError) as error:
@@ -224,6 +224,6 @@ def test_a_missing_array(tmp_path):
         Forest.load(tmp_path / "0.npz")
 
 
-def test_a_suffix_that_is_none(tmp_path):
+def test_unknown_suffix(tmp_path):
     with pytest.raises(UsageError, match=r"named \.json, \.json\.gz or \.npz"):
         goal().save(tmp_path / "forest.txt")

@@ -1,8 +1,8 @@
-"""Small systems whose search must not change unnoticed: sizes of forests, scores, translations.
+"""Golden statistics of small systems: sizes of forests, scores, translations.
 
     python -m tests.test_golden
 
-writes what is found now into ``tests/golden``; a difference needs a line under **Scores** in the changelog.
+writes the current results to ``tests/golden``; a difference needs a line under **Scores** in the changelog.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CASES = sorted(path.parent.name for path in GOLDEN.glob("*/config.yaml"))
 
 
 def run(case: str) -> tuple[list[str], list[dict[str, Any]]]:
-    """The translations of the sentences of a case, and what their search took."""
+    """The translations of the sentences of a case, and the statistics of their search."""
     model = hiero.load(GOLDEN / case / "config.yaml")
     outputs, stats = [], []
     for line in (GOLDEN / case / "input.txt").read_text(encoding="utf-8").splitlines():
@@ -41,7 +41,7 @@ def run(case: str) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_search_is_as_it_was(case: str) -> None:
+def test_search_is_unchanged(case: str) -> None:
     outputs, stats = run(case)
     assert outputs == (GOLDEN / case / "gold.output").read_text(encoding="utf-8").splitlines()
     gold = [json.loads(line) for line in (GOLDEN / case / "gold.stats").read_text().splitlines()]

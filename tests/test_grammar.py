@@ -1,4 +1,4 @@
-"""Tries, and the rules that a sentence needs, against their twins."""
+"""Tries, and the rules that match a sentence, against their twins."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def source_keys(grammar: Grammar) -> list[tuple[int, ...]]:
 
 
 def check_trie(grammar: Grammar) -> None:
-    """Every node is where the twin has it, and every rule at the node of its source side."""
+    """Every node is in the position of the twin, and every rule at the node of its source side."""
     trie, sources = grammar.trie, source_keys(grammar)
     prefixes = naive.trie(sources)
     assert len(trie.symbol) == len(prefixes)
@@ -86,7 +86,7 @@ def check_trie(grammar: Grammar) -> None:
 
 
 @given(st.lists(small_rules() | rule_lines(), max_size=12), st.integers(0, 12))
-def test_tables_are_planted_in_order(lines, cut):
+def test_rules_of_tables_keep_their_order(lines, cut):
     symbols = Symbols()
     tables = [parse_cdec(lines[:cut], symbols), parse_cdec(lines[cut:], symbols)]
     grammar = build_grammar(tables)
@@ -139,18 +139,18 @@ def matching(table, symbols, words, limit):
     st.lists(st.sampled_from(["a", "b", "c", "hat"]), max_size=8),
     st.integers(1, 9),
 )
-def test_exactly_the_rules_that_match_are_found(tmp_path_factory, lines, words, limit):
+def test_matching_rules_equal_those_of_the_twin(tmp_path_factory, lines, words, limit):
     symbols = Symbols()
     grammar = build_grammar([parse_cdec(lines, symbols)])
     path = tmp_path_factory.mktemp("c") / "g"
-    # Before the sentence is known, so that the directory has no ids for words that no rule has.
+    # Before the sentence is interned, so that the directory has no ids for words without rules.
     write_compiled(path, grammar, symbols)
     text = " ".join(words)
     whole = StaticGrammar(grammar, limit)
     expected = matching(whole.all_rules(), symbols, [w.encode() for w in words], limit)
     assert rules_of(whole.rules_for(sentence(symbols, text), {}), symbols) == expected
 
-    # Another process has other ids: those of words are given in another order, some not at all.
+    # Another process has other ids: words are interned in another order, some not at all.
     others = Symbols()
     others.names.intern_all([b"zzz"])
     mapped = open_grammar(path, others, limit)
@@ -167,7 +167,7 @@ def test_no_limit_is_the_length_of_the_sentence():
     assert RuleList(symbols, rules, 102).rules_for(words, {}).num_rules == 1
 
 
-def test_many_matches_make_the_kernel_take_more_room():
+def test_many_matches_grow_the_arrays():
     symbols = Symbols()
     names = [f"w{k}" for k in range(300)]
     words = sentence(symbols, " ".join(names))
@@ -179,7 +179,7 @@ def test_many_matches_make_the_kernel_take_more_room():
     assert RuleList(symbols, many_labels).rules_for(words[:2], {}).num_rules == 600
 
 
-def test_a_rule_list_says_which_string_is_wrong():
+def test_errors_in_rule_lists():
     with pytest.raises(FormatError, match=r"<rules>:2: found 'b'"):
         RuleList(Symbols(), ["[X] ||| a ||| b", "b"])
     with pytest.raises(FormatError, match=r"<rules>:1: "):
@@ -187,7 +187,7 @@ def test_a_rule_list_says_which_string_is_wrong():
     assert RuleList(Symbols(), []).rules_for(np.zeros(3, np.int32), {}).num_rules == 0
 
 
-def test_grammars_that_come_with_a_sentence(tmp_path):
+def test_grammars_of_sentences(tmp_path):
     symbols = Symbols()
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "one.gz").write_bytes(gzip.compress(b"[X] ||| a ||| one ||| F=1\n"))
@@ -205,7 +205,7 @@ def test_grammars_that_come_with_a_sentence(tmp_path):
         source.rules_for(sentence(symbols, "a"), {"grammar": "none"})
 
 
-def test_formats_are_told_apart_by_their_first_rule(tmp_path):
+def test_formats_are_recognised_by_the_first_rule(tmp_path):
     assert recognise(b"[X] ||| a ||| b") == "cdec"
     assert recognise(b"[X][X] a [X] ||| [X][X] b [X] ||| 1 ||| 0-0") == "moses"
     assert recognise(b"a [X] ||| b [X] ||| 1") == "moses"
@@ -230,14 +230,14 @@ def test_formats_are_told_apart_by_their_first_rule(tmp_path):
         ({"sign": 0}, "expected -1 or 1"),
     ],
 )
-def test_settings_that_make_no_sense(settings, message):
+def test_invalid_settings(settings, message):
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         GrammarFormat(**settings)
 
 
 @pytest.mark.reference
 def test_cdecs_own_grammars(reference: Path):
-    """Every rule of a real file, as the twin reads it."""
+    """Every rule of a real file equals that of the twin."""
     path = reference / "ep" / "g" / "grammar.7.gz"
     symbols = Symbols()
     table = read_grammar(path, symbols)

@@ -1,4 +1,4 @@
-"""``hiero grammar``, compiled grammars on disk, and what can be wrong with them."""
+"""``hiero grammar``, compiled grammars on disk, and their error messages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_compile_several_into_one(text, tmp_path, capsys):
     assert not (tmp_path / "out.part").exists()
 
 
-def test_compiling_again_replaces_but_nothing_else_is_replaced(text, compiled, tmp_path):
+def test_only_compiled_grammars_are_overwritten(text, compiled, tmp_path):
     assert run("compile", compiled, text, compiled) == 0
     assert open_grammar(compiled, Symbols()).grammar.num_rules == 6
     (tmp_path / "mine").mkdir()
@@ -69,7 +69,7 @@ def test_compiling_again_replaces_but_nothing_else_is_replaced(text, compiled, t
     assert (tmp_path / "mine").is_dir()
 
 
-def test_a_broken_grammar_leaves_nothing_behind(text, tmp_path):
+def test_a_broken_grammar_leaves_no_output(text, tmp_path):
     broken = tmp_path / "broken"
     broken.write_text("[X] ||| a\n")
     before = sorted(path.name for path in tmp_path.iterdir())
@@ -82,7 +82,7 @@ def test_a_broken_grammar_leaves_nothing_behind(text, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_convert_gives_text_back(compiled, tmp_path, capfdbinary):
+def test_convert_to_text(compiled, tmp_path, capfdbinary):
     assert run("convert", compiled, "-o", tmp_path / "out.gz") == 0
     symbols = Symbols()
     again = rules_of(read_grammar(tmp_path / "out.gz", symbols), symbols)
@@ -93,7 +93,7 @@ def test_convert_gives_text_back(compiled, tmp_path, capfdbinary):
     assert err == b""
 
 
-def test_convert_reads_what_it_is_told_to_read(tmp_path, capfdbinary):
+def test_convert_from_a_given_format(tmp_path, capfdbinary):
     path = tmp_path / "thrax"
     path.write_text("[X] ||| a ||| b ||| 2 named=1\n")
     assert run("convert", path, "--format", "joshua", "--owner", "me") == 0
@@ -118,7 +118,7 @@ def test_stats(compiled, capsys):
     assert lines[-2:] == ["feature\tmin\tmean\tmax\tnot zero", "F\t0.5\t0.833333\t1\t3"]
 
 
-def test_stats_of_nothing(tmp_path, capsys):
+def test_stats_of_an_empty_grammar(tmp_path, capsys):
     (tmp_path / "empty").write_text("")
     assert run("stats", tmp_path / "empty") == 0
     assert "rules\t0\n" in capsys.readouterr().out

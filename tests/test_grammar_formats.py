@@ -1,4 +1,4 @@
-"""Reading and writing rules in cdec's, Joshua's and Moses' syntax, and what users get wrong in them."""
+"""Rules in cdec's, Joshua's and Moses' syntax: reading, writing, and error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.naive import grammar as naive
 
 
 def named(rules, spell="PhraseModel_{}"):
-    """Rules of a twin with a name for every feature, zeros left out."""
+    """Rules of a twin with names for all features, without zeros."""
     out = []
     for lhs, src, tgt, features, links in rules:
         names = {n if isinstance(n, bytes) else spell.format(n).encode(): v for n, v in features.items()}
@@ -42,7 +42,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 
 @given(st.lists(rule_lines() | st.sampled_from(["", " \t", "\r"]), max_size=8), st.integers(1, 200))
-def test_rules_are_read_as_the_twin_reads_them(tmp_path_factory, lines, chunk_bytes):
+def test_rules_equal_those_of_the_twin(tmp_path_factory, lines, chunk_bytes):
     path = write(tmp_path_factory.mktemp("g"), "\n".join(lines))
     symbols = Symbols()
     table = read_cdec(path, symbols, chunks=read_chunks(path, chunk_bytes))
@@ -100,7 +100,7 @@ def test_broken_lines_are_refused_where_the_twin_refuses_them(line, data):
 
 
 def outcome(read):
-    """What is read, or the line that is wrong."""
+    """The rules read, or the number of the wrong line."""
     try:
         return read()
     except (FormatError, naive.Wrong) as error:
@@ -135,7 +135,7 @@ def test_numbers_halfway_between_two_are_read_again():
 
 
 @given(st.lists(rule_lines(), max_size=6))
-def test_what_is_written_reads_back(lines):
+def test_round_trip(lines):
     symbols = Symbols()
     table = parse_cdec([line.replace("\r", "") for line in lines], symbols)
     file = io.BytesIO()
@@ -147,13 +147,13 @@ def test_what_is_written_reads_back(lines):
 
 
 def escaped(symbol):
-    """A word of a target side that a source side would take for a gap."""
+    """A word of a target side that would be a gap on a source side."""
     if isinstance(symbol, bytes) and naive.GAP.fullmatch(symbol):
         return b"&#91;" + symbol[1:-1] + b"&#93;"
     return symbol
 
 
-def test_words_that_look_like_syntax_are_escaped_once_and_stay_so():
+def test_words_like_syntax_are_escaped_once():
     symbols = Symbols()
     table = parse_cdec(["[X] ||| one two ||| three four ||| F=1"], symbols)
     words = symbols.words.intern_all([b"[X,1]", b"|||", b"[foo]", b"[foo"])
@@ -200,7 +200,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "found", "expected"), WRONG)
-def test_errors_say_where_what_and_what_instead(line, found, expected):
+def test_error_messages(line, found, expected):
     with pytest.raises(FormatError) as caught:
         parse_cdec(["[X] ||| a ||| b", "", line], Symbols(), "g.txt")
     message = str(caught.value)
@@ -209,7 +209,7 @@ def test_errors_say_where_what_and_what_instead(line, found, expected):
     assert "\n" not in message
 
 
-def test_the_first_wrong_line_is_reported_whatever_is_wrong_with_it(tmp_path):
+def test_the_first_wrong_line_is_reported(tmp_path):
     lines = ["[X] ||| a ||| b ||| F=x", "[X] ||| [X,2] ||| b", "oh"]
     for k in range(3):
         with pytest.raises(FormatError) as caught:
@@ -247,12 +247,12 @@ def test_broken_utf8_is_an_error_at_its_line(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["\ud800", "b\udfff"])
-def test_strings_that_have_no_utf8_are_errors(word):
+def test_strings_without_utf8_are_errors(word):
     with pytest.raises(FormatError, match=r"<rules>:1: found '.*', expected UTF-8"):
         parse_cdec([f"[X] ||| a ||| {word}"], Symbols())
 
 
-def test_a_field_that_is_not_read_may_hold_anything(tmp_path):
+def test_ignored_fields_are_not_checked(tmp_path):
     assert read_cdec(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).num_rules == 1
 
 
@@ -269,7 +269,7 @@ def test_an_empty_file_is_an_empty_grammar(tmp_path):
         assert read_cdec(write(tmp_path, text), Symbols()).num_rules == 0
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_rule(tmp_path):
+def test_byte_order_mark(tmp_path):
     table = read_cdec(write(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols())
     assert table.num_rules == 2
 
@@ -327,7 +327,7 @@ def test_the_number_of_columns_is_bounded():
     assert rules_of(table, symbols)[2][3] == {f"F{k}".encode(): float(k) for k in range(1, MAX_COLUMNS + 9)}
 
 
-def test_joshua_negates_what_has_no_name_and_counts_only_that(tmp_path):
+def test_joshua_negates_and_numbers_unlabelled_values(tmp_path):
     path = write(tmp_path, "[X] ||| # 44 ; [X,1] ||| , [X,1] ||| 0 1 svd=1 1.5 -2 ||| 0-0\n")
     symbols = Symbols()
     table = read_joshua(path, symbols)
@@ -394,7 +394,7 @@ def test_moses_errors(tmp_path, line, found, expected):
 
 @st.composite
 def moses_lines(draw):
-    """Tables of Moses, mostly right."""
+    """Moses tables, mostly valid."""
     labels = draw(st.lists(st.sampled_from(["[X][X]", "[X][S]"]), max_size=2))
     src = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["a", "[b", "[X]"]), max_size=3))]))
     tgt = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["c", "[X]"]), max_size=3))]))
@@ -417,7 +417,7 @@ def moses_lines(draw):
 
 
 @given(st.lists(moses_lines(), max_size=4))
-def test_moses_tables_are_read_as_the_twin_reads_them(tmp_path_factory, lines):
+def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
     path = write(tmp_path_factory.mktemp("m"), "\n".join(lines))
     symbols = Symbols()
     assert outcome(lambda: rules_of(read_moses(path, symbols, scale="keep"), symbols)) == outcome(

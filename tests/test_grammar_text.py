@@ -1,4 +1,4 @@
-"""Text in pieces, plain and gz, and output that is whole or absent."""
+"""Reading text in chunks, plain and gz, and writing output that is complete or absent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ texts = st.lists(
 
 
 @given(texts, st.integers(1, 20), st.sampled_from(["plain", "gz", "two members", "padded"]))
-def test_chunks_hold_whole_lines_and_know_their_places(tmp_path_factory, text, chunk_bytes, how):
+def test_chunks_hold_whole_lines_and_their_positions(tmp_path_factory, text, chunk_bytes, how):
     path = tmp_path_factory.mktemp("t") / "text"
     half = len(text) // 2
     packed = {
@@ -54,14 +54,14 @@ def test_large_files_come_in_many_chunks(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [3, 12, 20, -9, -8, -1])
-def test_a_truncated_file_is_an_error_wherever_it_ends(tmp_path, cut):
+def test_a_truncated_file_is_an_error(tmp_path, cut):
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(os.urandom(100) + b"a\n" * 50)[:cut])
     with pytest.raises(FormatError, match="expected a whole gz file"):
         list(read_chunks(path))
 
 
-def test_damage_inside_and_rubbish_behind(tmp_path):
+def test_damaged_gz_and_trailing_garbage(tmp_path):
     path = tmp_path / "bad.gz"
     packed = gzip.compress(bytes(range(200)) * 50)
     for data in (packed[:60] + b"????" + packed[64:], packed + b"rubbish"):
@@ -101,7 +101,7 @@ def test_equal_content_is_an_equal_gz_file(tmp_path):
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"text\n"
 
 
-def test_a_full_disk_is_one_line_and_no_file(tmp_path):
+def test_a_full_disk(tmp_path):
     with pytest.raises(FormatError, match="found no space left on device, expected room to write"):
         write_on_a_full_disk(tmp_path / "out")
     assert os.listdir(tmp_path) == []
@@ -113,7 +113,7 @@ def write_on_a_full_disk(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_unwritable_output(tmp_path):
     with (
         pytest.raises(FormatError, match="expected a place to write to"),
         open_output(tmp_path / "no" / "out"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hiero.kernels.heap import heap_pop, heap_push
 
-# None: take the best away; else an entry with this priority comes in. Few priorities, so that many are equal.
+# None: pop the best; else push an entry with this priority. Few priorities, so that many are equal.
 steps = st.lists(st.none() | st.integers(-2, 2).map(float), max_size=40)
 
 

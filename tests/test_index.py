@@ -1,4 +1,4 @@
-"""Indexes: their kernels against slow twins, and what becomes of broken input."""
+"""Indexes: kernels against naive twins, and error messages for broken input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.naive import extract as naive
 texts = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=9), min_size=1, max_size=8).map(
     lambda sentences: [word for words in sentences for word in [*words, 0]]
 )
-# Long repeats, which take several rounds of sorting, and groups that are too large for sorting by insertion.
+# Long repeats, which need several rounds of sorting, and groups too large for insertion sort.
 repetitive = st.tuples(texts, st.integers(1, 25)).map(lambda pair: pair[0] * pair[1])
 
 
@@ -153,7 +153,7 @@ def test_collocations(world: World) -> None:
         assert found == {pattern: matches for pattern, matches in finder.listed.items() if matches}
 
 
-# ---- what can be wrong
+# ---- errors
 
 
 BITEXT = naive.Bitext(
@@ -210,15 +210,15 @@ def test_an_index_and_its_check(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "index is complete" in captured.err
     assert main(["index", "--check", str(tmp_path / "index")]) == 0
     assert "2 sentence pairs, 5 and 4 words, alignments: 1; as it was made" in capsys.readouterr().err
-    # Made again, it is the same, byte by byte.
+    # A second run gives the same bytes.
     shutil.copytree(tmp_path / "index", tmp_path / "copy")
     assert main(make(tmp_path)) == 0
     for path in (tmp_path / "copy").iterdir():
         assert path.read_bytes() == (tmp_path / "index" / path.name).read_bytes()
 
 
-def test_several_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each counts like a bitext more: das is "the" by one of them and "house" or "book" by the other."""
+def test_two_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each counts as another bitext: das is linked to "the" in one and to "house" or "book" in the other."""
     command = make(tmp_path)
     (tmp_path / "crossed").write_text("0-1 1-0\n0-1 1-0\n", encoding="utf-8")
     assert main([*command, "-a", str(tmp_path / "crossed")]) == 0
@@ -234,9 +234,9 @@ def test_several_alignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         values = dict(pair.split("=") for pair in features.split())
         if src == "das":
             counts[tgt] = tuple(round(10 ** float(values[name]) - 1) for name in ("SampleCountF", "CountEF"))
-    # Seen four times in all: twice in each of two alignments.
+    # Four occurrences: two in each of two alignments.
     assert counts == {"the": (4, 2), "house": (4, 1), "book": (4, 1)}
-    # A second alignment of another bitext is as wrong as a first one.
+    # A second alignment of another bitext is an error, too.
     (tmp_path / "crossed").write_text("0-1 1-0\n", encoding="utf-8")
     capsys.readouterr()
     assert main([*command, "-a", str(tmp_path / "crossed")]) == 1
@@ -309,7 +309,7 @@ def test_the_rest_of_a_large_array_is_checked_on_demand(
         open_index(tmp_path / "index", thorough=True)
 
 
-def test_what_is_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = make(tmp_path)
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "precious").write_text("x")
@@ -329,13 +329,13 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
-def test_no_room_to_write(tmp_path: Path) -> None:
+def test_full_disk(tmp_path: Path) -> None:
     command = make(tmp_path)
     process = subprocess.run(
         [sys.executable, "-c", LIMITED, "150", *command],
         capture_output=True,
         text=True,
-        # Nothing is compiled: the cache of machine code would be subject to the limit as well.
+        # Without compilation, whose cache would be subject to the limit as well.
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"},
         check=False,
     )

@@ -21,7 +21,7 @@ def expected(world, k, unique):
 
 
 @given(worlds(), st.integers(0, 60), st.booleans())
-def test_kbest_is_what_every_node_ranks(world, k, unique):
+def test_kbest_equals_its_twin(world, k, unique):
     assert pre_order(world.forest.kbest(k, unique)) == expected(world, k, unique)
 
 
@@ -41,7 +41,7 @@ def test_unique_kbest_has_the_best_score_of_each_string(world):
 
 
 @given(worlds(), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_going_on_is_the_same_as_asking_at_once(world, ks, unique):
+def test_continued_search_equals_one_search(world, ks, unique):
     forest = world.forest
     for k in ks:
         assert pre_order(forest.kbest(k, unique)) == expected(world, k, unique)
@@ -94,7 +94,7 @@ def chain(length, choices=2):
 
 
 def test_deep_chains_need_no_recursion():
-    length = 1100  # more than Python would go down into
+    length = 1100  # more than Python's recursion limit
     forest = chain(length).forest
     found = forest.kbest(50)
     assert len({d.text for d in found}) == 50

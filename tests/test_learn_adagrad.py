@@ -1,4 +1,4 @@
-"""AdaGrad with L1: lazy equals eager, gradients equal finite differences, and small problems are learnt."""
+"""AdaGrad with L1: lazy equals eager, gradients equal finite differences, small problems are learnt."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_thousand_idle_steps_at_once() -> None:
 def test_learning_equals_the_twin(
     epoch: list[list[tuple[list[naive.Sparse], list[float]]]], start: list[float], chosen: dict
 ) -> None:
-    """Each sentence is compared with the weights of eager application, whatever waits to be settled."""
+    """Each sentence is ranked with the weights of eager application, also while updates are pending."""
     loss = Loss(name="logistic")
     eager, weight = naive.Eager(dict(enumerate(start)), **chosen), np.array(start)
     gold = FixedGold([])
@@ -96,7 +96,7 @@ def test_learning_equals_the_twin(
             naive.shift(total, slope, 1.0)
         eager.step({feature: value for feature, value in total.items() if abs(value) > 1e-10})
     learner.end_epoch(weight)
-    # A gradient is rounded where it is summed in another order; AdaGrad's first step does not care.
+    # Sums in another order differ by rounding, to which AdaGrad's first step is not sensitive.
     np.testing.assert_allclose(weight, as_vector(eager.weight), rtol=0, atol=1e-8)
     assert lost == pytest.approx(twin_lost, abs=1e-6)
 
@@ -122,15 +122,15 @@ def test_gradients_equal_finite_differences(
     np.testing.assert_allclose(analytic, numeric, rtol=1e-5, atol=1e-6)
 
 
-def test_what_cancels_between_sentences_is_zero_and_not_rounding() -> None:
+def test_gradients_that_cancel_between_sentences_are_zero() -> None:
     """AdaGrad's first step is as long for 1e-17 as for 1."""
     ids, values = summed(np.array([5, 1, 5, 1, 5], np.int32), np.array([0.1, 2.0, 0.2, 3.0, -0.3]))
     assert (ids.tolist(), values.tolist()) == ([1], [5.0])
     assert ids.dtype == np.int32
 
 
-def test_a_fresh_gradient_applied_at_once_is_learning() -> None:
-    """What stale gradients do, were they never stale; and threads may compute them side by side."""
+def test_stale_gradients_without_delay_equal_learning() -> None:
+    """Threads may compute gradients at the same time."""
     examples = [example(TOY_ROWS, number=number) for number in range(6)]
     batches = [examples[:2], examples[2:4], examples[4:]]
     straight, weight = AdaGradLearner(l1=0.01), np.zeros(FEATURES)
@@ -155,8 +155,8 @@ def test_a_fresh_gradient_applied_at_once_is_learning() -> None:
 
 @pytest.mark.parametrize("adaptive", [True, False])
 @pytest.mark.parametrize("l1", [0.0, 0.01])
-def test_what_can_be_separated_is_learnt_and_the_rest_stays_at_zero(adaptive: bool, l1: float) -> None:
-    """Feature 4 is noise: it points now this way, now that."""
+def test_separable_data_is_learnt_and_noise_stays_at_zero(adaptive: bool, l1: float) -> None:
+    """Feature 4 is noise: its sign varies."""
     learner = AdaGradLearner(pairing=AllPairs(), rate=0.1 if adaptive else 0.02, l1=l1, adaptive=adaptive)
     weight = np.zeros(5)
     for number in range(60):
@@ -171,7 +171,7 @@ def test_what_can_be_separated_is_learnt_and_the_rest_stays_at_zero(adaptive: bo
 
 
 def test_room_for_new_features() -> None:
-    """Longer weights are the same weights."""
+    """Appending features does not change the weights."""
     learner, weight = AdaGradLearner(l1=0.01), np.zeros(4)
     roomy, wide = AdaGradLearner(l1=0.01), np.zeros(20)
     later = [{**TOY_ROWS[0], 17: 1.0}, *TOY_ROWS[1:]]
@@ -185,7 +185,7 @@ def test_room_for_new_features() -> None:
     assert len(learner.state()["square"]) == len(learner.state()["idle"]) == 20
 
 
-def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None:
+def test_a_restored_learner_continues_identically() -> None:
     def epoch(learner: AdaGradLearner, weight: np.ndarray) -> None:
         for number in range(4):
             learner.learn([example(TOY_ROWS, number=number)], weight)
@@ -197,7 +197,7 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
         epoch(straight, weight)
     epoch(first, broken)
     kept = first.state()
-    first.learn([example(TOY_ROWS)], broken.copy())  # what is kept does not change any more
+    first.learn([example(TOY_ROWS)], broken.copy())  # the saved state must not change
     second = AdaGradLearner(l1=0.01)
     second.restore(kept)
     epoch(second, broken)
@@ -206,7 +206,7 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
     assert (second.epoch, second.steps) == (3, 12)
 
 
-def test_batches_without_pairs_still_shrink() -> None:
+def test_batches_without_pairs_apply_l1() -> None:
     learner, weight = AdaGradLearner(rate=0.1, l1=0.1), np.zeros(FEATURES)
     learner.learn([example(TOY_ROWS)], weight)
     learner.settle(weight)
@@ -217,7 +217,7 @@ def test_batches_without_pairs_still_shrink() -> None:
     assert 0 < np.abs(weight).sum() < before
 
 
-def test_weights_that_explode_are_named() -> None:
+def test_infinite_weights_are_reported() -> None:
     learner = AdaGradLearner(gold=FixedGold([0.75, 0.5]), pairing=AllPairs(), adaptive=False, rate=1e308)
     with pytest.raises(NotFinite, match="feature 3: found inf as its weight"):
         learner.learn([example([{3: 8.0}, {1: 1.0}])], np.zeros(4))
@@ -226,6 +226,6 @@ def test_weights_that_explode_are_named() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"rate": math.inf}, {"l1": -0.1}, {"epsilon": -1.0}])
-def test_settings_that_make_no_sense(wrong: dict) -> None:
+def test_invalid_settings(wrong: dict) -> None:
     with pytest.raises(ConfigError, match="expected"):
         AdaGradLearner(**wrong)

@@ -1,4 +1,4 @@
-"""How good a translation is: by itself, in a fading memory, and in what the previous pass said."""
+"""Gold scores of translations: by themselves, with a decaying background, and with the previous pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def corpus(texts: list[list[list[int]]]) -> list[Example]:
 
 
 def pass_over(gold: Gold, examples: list[Example], oracle: int = 0) -> list[np.ndarray]:
-    """One epoch, and what every translation was worth."""
+    """One epoch, and the gold scores of all translations."""
     scores = []
     for one in examples:
         scores.append(gold.scores(one))
@@ -44,7 +44,7 @@ def test_a_sentence_by_itself(texts: list[list[list[int]]]) -> None:
 
 
 @given(CORPUS, CORPUS)
-def test_what_the_previous_pass_said_of_the_other_sentences(
+def test_previous_translations_of_the_other_sentences(
     first: list[list[list[int]]], second: list[list[list[int]]]
 ) -> None:
     gold = PreviousPass("nakov")
@@ -63,7 +63,7 @@ def test_what_the_previous_pass_said_of_the_other_sentences(
 
 
 def test_all_shards_together() -> None:
-    """With the statistics of all, each shard scores as if it had seen everything."""
+    """With the statistics of all shards, each scores like a single process."""
     texts = [[[1, 2, 3, 4], [1, 2, 3]], [[2, 3, 4, 5]], [[7, 8, 1], [1, 2]], [[3, 4, 5, 6, 7]]]
     whole, shards = PreviousPass(), [PreviousPass(), PreviousPass()]
     examples = corpus(texts)
@@ -86,7 +86,7 @@ def test_an_epoch_without_sentences_is_no_context() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["model", "oracle"])
-def test_a_fading_memory(chosen: str) -> None:
+def test_a_decaying_background(chosen: str) -> None:
     examples = corpus([[[1, 2, 3, 4], [5, 6, 7]], [[2, 3, 4, 5], [1, 2]], [[7, 8, 1], [1, 2, 3, 4, 5]]])
     found = pass_over(BackgroundGold("chiang", chosen), examples, oracle=1)  # type: ignore[arg-type]
     memory = background("chiang")
@@ -97,7 +97,7 @@ def test_a_fading_memory(chosen: str) -> None:
 
 @pytest.mark.parametrize("name", ["lin", "phrasal-smooth", "kbmira", "previous"])
 @given(texts=CORPUS, more=CORPUS)
-def test_what_is_restored_scores_the_same(
+def test_restored_state_scores_the_same(
     name: str, texts: list[list[list[int]]], more: list[list[list[int]]]
 ) -> None:
     gold, again = gold_metric(name), gold_metric(name)

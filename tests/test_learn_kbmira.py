@@ -26,8 +26,8 @@ def orders(count, iteration, seed, epochs):
 
 @settings(max_examples=40)
 @given(lists_of(), weights, st.sampled_from([0.01, 1.0]), st.sampled_from(["oracle", "model"]), st.booleans())
-def test_averages_are_those_of_the_twin(found, start, aggressiveness, chosen, shuffle):
-    # Not quarters: hope and fear must not hang on rounding where two are equal but for the order of a sum.
+def test_averages_equal_those_of_the_twin(found, start, aggressiveness, chosen, shuffle):
+    # Not quarters, so that hope and fear do not depend on rounding in ties.
     start = start + np.array([0.013, 0.0171, -0.0123, 0.0197, 0.0089, -0.0149])
     lists, merged = candidate_lists(found), list(naive.merged(found).values())
     visits = list(orders(len(merged), 2, 5, 4)) if shuffle else [list(range(len(merged)))] * 4
@@ -46,7 +46,7 @@ def test_averages_are_those_of_the_twin(found, start, aggressiveness, chosen, sh
 
 
 def learnable():
-    """Feature 0 is good, feature 1 is bad, 2 says nothing, and every translation has a feature of its own."""
+    """Feature 0 is good, 1 is bad, 2 is uninformative, and every translation has a feature of its own."""
     rows = []
     for sentence in range(20):
         mine = []
@@ -60,7 +60,7 @@ def learnable():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_it_learns_what_is_good(seed):
+def test_learns_good_and_bad_features(seed):
     lists, start = learnable(), np.zeros(103)
     start[1] = 0.5
     learnt, happened = KBMIRA().fit(lists, start, 1, seed)
@@ -71,13 +71,13 @@ def test_it_learns_what_is_good(seed):
     assert again.tolist() == learnt.tolist()
 
 
-def test_nothing_to_learn_from():
+def test_nothing_to_learn():
     before = np.array([1.0, -1.0])
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     for lists in (CandidateLists(), candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])):
         learnt, _ = KBMIRA(epochs=3).fit(lists, before, 1, 1)
         assert learnt.tolist() == before.tolist()
-    # Other words for the same features: nothing can tell them apart.
+    # Different words with equal features.
     worse = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
     lists = candidate_lists([(0, [((0,), {0: 1.0}, worse), ((1,), {0: 1.0}, stats)])])
     learnt, happened = KBMIRA(epochs=3).fit(lists, before, 1, 1)
@@ -99,13 +99,13 @@ def test_wrong_settings(wrong, message):
         KBMIRA(**wrong)
 
 
-def test_keys_reach_what_they_say():
+def test_keys_set_the_attributes():
     keys = {"c": 0.2, "memory": 0.5, "remembered": "model", "passes": 3}
     for set_, expected in (({}, KBMIRA()), (keys, KBMIRA(C=0.2, decay=0.5, epochs=3, chosen="model"))):
         config = TuneConfig(algorithm="kbmira", **set_).resolved()
         assert make_batch_learner(config, FeatureIndex(), 1) == expected
 
 
-def test_weights_that_are_no_numbers():
+def test_weights_that_are_not_numbers():
     with pytest.raises(HieroError, match="feature 1: found nan as its weight"):
         KBMIRA().fit(CandidateLists(), np.array([0.0, np.nan]), 1, 1)

@@ -16,7 +16,7 @@ weights = st.lists(quarters, min_size=NUM_FEATURES, max_size=NUM_FEATURES).map(n
 
 
 def contents(lists):
-    """Sentence by sentence (words, features, statistics), as the twin has it."""
+    """(words, features, statistics) of each sentence, in the format of the twin."""
     view, store = lists.view(), lists._store
     found = {}
     for s, number in enumerate(view.number.tolist()):
@@ -30,7 +30,7 @@ def contents(lists):
 
 
 @given(lists_of())
-def test_what_is_new_is_appended_once(found):
+def test_new_candidates_are_appended_once(found):
     lists, before = CandidateLists(), 0
     for i, (sentence, candidates) in enumerate(found):
         added = lists.add(example(sentence, candidates))
@@ -53,7 +53,7 @@ def test_scores_and_the_best(found, weight):
 
 
 @given(lists_of(), lists_of())
-def test_kept_lists_go_on_as_if_nothing_had_happened(tmp_path_factory, found, more):
+def test_saved_lists_continue_identically(tmp_path_factory, found, more):
     path = tmp_path_factory.mktemp("lists") / "lists"
     lists = candidate_lists(found)
     lists.save(path)
@@ -68,7 +68,7 @@ def test_kept_lists_go_on_as_if_nothing_had_happened(tmp_path_factory, found, mo
     assert contents(CandidateLists.load(path)) == contents(lists)
 
 
-def test_lists_of_nothing(tmp_path):
+def test_empty_lists(tmp_path):
     lists = CandidateLists()
     assert (len(lists), lists.num_features, len(lists.view().number)) == (0, 0, 0)
     lists.save(tmp_path / "lists")
@@ -86,12 +86,12 @@ def test_many_candidates_of_many_sentences():
         assert lists.add(example(sentence, contents(lists)[sentence][::-1])) == 0
 
 
-def test_lengths_are_those_of_the_sentences():
+def test_lengths_of_sentences():
     lists = candidate_lists([(5, [((1,), {}, [1, 7, 1, 0, 0, 0, 1, 0, 0, 0])])])
     assert [a.tolist() for a in lists.lengths()] == [[6], [7]]
 
 
-def test_numbers_that_are_none_are_refused():
+def test_values_that_are_not_numbers_are_refused():
     stats = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
     lists = CandidateLists()
     with pytest.raises(HieroError, match="feature 2: found nan as its value in sentence 3"):
@@ -115,7 +115,7 @@ def test_damaged_lists_are_refused(tmp_path):
 
 
 @given(lists_of(num_sentences=1))
-def test_floor_bleu_is_that_of_sacrebleu(found):
+def test_floor_bleu_equals_sacrebleu(found):
     for _, _, stats in found[0][1]:
         expected = corpus_bleu(np.array(stats), smooth="floor", effective_order=True)[0]
         assert floor_bleu(np.array(stats)) == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Line search against brute force, and what MERT makes of it."""
+"""MERT: line search against brute force, and optimisation of small problems."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def whole(weight, point):
 
 
 @given(st.lists(st.tuples(quarters, quarters), min_size=1, max_size=12))
-def test_lines_inserted_in_any_order_make_the_envelope(lines):
+def test_the_envelope_does_not_depend_on_the_order_of_lines(lines):
     room = len(lines)
     slope, intercept, start = np.empty(room), np.empty(room), np.empty(room)
     label, size = np.empty(room, np.int64), np.int64(0)
@@ -42,7 +42,7 @@ def test_lines_inserted_in_any_order_make_the_envelope(lines):
 
 
 @given(st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)), min_size=1, max_size=40))
-def test_lines_that_round_still_make_an_envelope(lines):
+def test_envelopes_in_spite_of_rounding(lines):
     room = len(lines)
     slope, intercept, start = np.empty(room), np.empty(room), np.empty(room)
     label, size = np.empty(room, np.int64), np.int64(0)
@@ -90,7 +90,7 @@ def test_best_step_within_bounds(found, weight, point, direction, low, width):
     step, bleu = best_step(envelopes, low, low + width, 1e6)
     middle, best = naive.best_step(as_lists(envelopes), low, low + width)
     assert bleu == pytest.approx(best)
-    # Where other statistics give the same BLEU but for rounding, the two need not choose the same interval.
+    # Intervals may differ if their BLEU differs only by rounding.
     assert low <= step <= low + width
     assert naive.bleu_at(as_lists(envelopes), step) == pytest.approx(best)
     if not naive.has_near_ties(as_lists(envelopes), low, low + width):
@@ -103,7 +103,7 @@ def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
     envelopes = ListSurface(lists, np.array(MOVING), weight).envelopes(point, direction)
     step, bleu = best_step(envelopes, -np.inf, np.inf, 1e6)
     ends = sorted({start for lines in as_lists(envelopes) for start, _ in lines} - {-math.inf})
-    # One point between each two changes, and one on either side: BLEU is constant in between.
+    # One point in each interval, in which BLEU is constant.
     tried = [(x + y) / 2 for x, y in itertools.pairwise(ends)]
     tried += [ends[0] - 1, ends[-1] + 1] if ends else [0.0]
 
@@ -115,13 +115,13 @@ def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
     if ends:
         outside = 0.2 * (1 + max(map(abs, ends)))
         assert ends[0] - outside < step < ends[-1] + outside
-        # Farther out is not looked at, but what is between is none the worse for it.
+        # Points beyond the limit are ignored; inside, the result is at least as good.
         near, less = best_step(envelopes, -np.inf, np.inf, 1.0)
         assert abs(near) <= 1.4
         assert at(near) == pytest.approx(less)
 
 
-def test_the_middle_of_the_widest():
+def test_the_middle_of_the_widest_interval():
     def row(matches):
         return [4, 4, matches, 0, 0, 0, 4, 3, 2, 1]
 
@@ -137,7 +137,7 @@ def test_the_middle_of_the_widest():
     best = [(-math.inf, 0), (1, 2), (2, 1), (3, 2), (7, 1)]
     assert step(*best) == to(5)
     assert step(*best, high=3.5) == to(1.5)
-    assert step((-math.inf, 0), (1, 2), (4, 2), (6, 1), (7, 2), (10, 0)) == to(3.5)  # neighbours are one
+    assert step((-math.inf, 0), (1, 2), (4, 2), (6, 1), (7, 2), (10, 0)) == to(3.5)  # neighbours are merged
     assert step((-math.inf, 1), (5, 2)) == to(5.6)  # a little beyond
     assert step((-math.inf, 2), (5, 1)) == to(4.4)
     assert step((-math.inf, 2), (5, 1), low=-100, high=100) == to(-47.5)
@@ -148,7 +148,7 @@ def test_the_middle_of_the_widest():
 
 @settings(max_examples=25)
 @given(lists_of(max_size=6), weights, st.integers(0, 3), st.booleans())
-def test_what_is_predicted_is_so_and_no_step_is_better(found, weight, directions, bounded):
+def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directions, bounded):
     lists = candidate_lists(found)
     bounds = [(-1.0, 1.0), (0.0, math.inf), (0.5, 0.5)] if bounded else []
     mert = MERT(features=MOVING, bounds=bounds, directions=directions, restarts=2)
@@ -157,7 +157,7 @@ def test_what_is_predicted_is_so_and_no_step_is_better(found, weight, directions
     assert learnt[fixed].tolist() == weight[fixed].tolist()
     assert happened["predicted_bleu"] >= happened["start_bleu"]
     if happened["moves"] and happened["restart"] == 0 and happened["predicted_bleu"] > happened["start_bleu"]:
-        # Not on an edge, where rounding of the twin's sums would decide.
+        # Not on a boundary, where rounding of the twin's sums would decide.
         value = naive.corpus_floor_bleu(list(naive.merged(found).values()), learnt.tolist())
         assert value == pytest.approx(happened["predicted_bleu"])
     if bounded:
@@ -170,7 +170,7 @@ def test_what_is_predicted_is_so_and_no_step_is_better(found, weight, directions
 
 
 def learnable():
-    """The best of each sentence is found where feature 0 weighs more than twice feature 1, against it."""
+    """The optimum needs a weight of feature 0 more than twice that of feature 1, with opposite sign."""
     rows = []
     for sentence in range(10):
         mine = []
@@ -183,7 +183,7 @@ def learnable():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_mert_finds_the_best_there_is(seed):
+def test_mert_finds_the_optimum(seed):
     start = np.array([-1.0, 1.0, 0.0, 0.0, 0.25])
     mert = MERT(features=[0, 1], restarts=3, directions=2)
     learnt, happened = mert.fit(learnable(), start, 1, seed)
@@ -197,7 +197,7 @@ def test_mert_finds_the_best_there_is(seed):
         assert together.fit(learnable(), start, 1, seed)[0].tolist() == learnt.tolist()
 
 
-def test_weights_keep_their_length_where_it_means_nothing():
+def test_weights_keep_their_norm():
     start = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
     learnt, happened = MERT(features=[0, 1], restarts=0).fit(learnable(), start, 1, 1)
     assert happened["moves"] > 0
@@ -266,7 +266,7 @@ def surface_of(world, values, fixed=True, number=0):
 
 
 @given(valued_worlds() | valued_worlds(dead=True), pair, pair, st.booleans())
-def test_envelopes_of_forests_are_those_of_all_derivations(world_and_values, point, direction, fixed):
+def test_envelopes_of_forests_equal_enumeration(world_and_values, point, direction, fixed):
     world, values = world_and_values
     lines, words = lines_of(world, values, point, direction, fixed)
     expected = naive.envelope(lines)
@@ -274,7 +274,7 @@ def test_envelopes_of_forests_are_those_of_all_derivations(world_and_values, poi
     assert envelopes.start.tolist() == [start for start, _ in expected]
     assert envelopes.first.tolist() == [0, len(expected)]
     for row, (_, place) in zip(envelopes.statistics.tolist(), expected, strict=True):
-        # Several derivations may be on one line: any of them may stand for it.
+        # Several derivations may have the same line; any of them may be returned.
         same = [words[i] for i, line in enumerate(lines) if line == lines[place]]
         assert row in REFERENCES.statistics(0, same).tolist()
 
@@ -296,7 +296,7 @@ def test_several_forests_of_a_sentence_are_searched_together(one, other, point, 
 
 @settings(max_examples=20)
 @given(valued_worlds(), valued_worlds(), pair)
-def test_mert_over_forests_predicts_what_is_best(one, other, start):
+def test_mert_over_forests_reaches_the_predicted_bleu(one, other, start):
     surface = surface_of(*one, fixed=False)
     matrix = np.array(other[1], np.float32).reshape(-1, 2)
     surface.add(1, other[0].forest, matrix)
@@ -318,7 +318,7 @@ def test_mert_over_forests_predicts_what_is_best(one, other, start):
     assert happened["predicted_bleu"] >= happened["start_bleu"]
 
 
-def test_what_is_left_of_edge_scores_stays():
+def test_the_fixed_part_of_edge_scores():
     world = World([[0, 1]], [([], 1.5), ([], -1.0)], [0, 1], [[0], [0]], [[0], [1]], [[], []], [(0, 1)])
     values = np.array([[1.0, 0.0], [0.5, 0.0]], np.float32)
     surface = ForestSurface(REFERENCES, 2)
@@ -332,7 +332,7 @@ def test_what_is_left_of_edge_scores_stays():
     assert len(surface) == 1
 
 
-def test_forests_that_do_not_fit():
+def test_mismatched_forests():
     surface = ForestSurface(REFERENCES, 2)
     dead = World([[], [0]], [([0], 0.0)], [-1], [], [], [], [(0, 1), (0, 1)])
     assert not surface.add(0, dead.forest, np.zeros((1, 2), np.float32))

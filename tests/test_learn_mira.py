@@ -1,4 +1,4 @@
-"""1-best MIRA: strategies and steps against slow twins, and small problems that are learnt."""
+"""1-best MIRA: strategies and steps against naive twins, and small problems."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_steps_equal_their_twin(
 
 
 @given(ROWS, ROWS, WEIGHTS, st.sampled_from([0.25, 2.0]))
-def test_without_a_limit_a_step_leads_just_to_the_margin(
+def test_an_unlimited_step_reaches_the_margin(
     oracle: naive.Sparse, prediction: naive.Sparse, start: list[float], cost: float
 ) -> None:
-    """And no shorter one would: it is a multiple of the difference, which is the nearest way there."""
+    """It is the shortest such step, as a multiple of the difference."""
     weight, total = np.array(start), np.zeros(3)
     mira_kernel(feature_rows([oracle, prediction]), np.int64(0), np.int64(1), cost, 1e9, weight, total)
     if total[2]:
@@ -118,8 +118,8 @@ def test_the_learner_equals_the_twin(
 
 @pytest.mark.parametrize("strategies", EVERY)
 @pytest.mark.parametrize("gold", [SentenceGold("lin"), PreviousPass()])
-def test_what_can_be_separated_is_learnt(strategies: tuple[str, str], gold: SentenceGold) -> None:
-    """The best translation comes to be the model's choice, whatever is learnt towards and away from."""
+def test_separable_data_is_learnt(strategies: tuple[str, str], gold: SentenceGold) -> None:
+    """The best translation becomes the model's choice with every choice of hope and fear."""
     learner = MiraLearner(gold=gold, oracle=strategies[0], prediction=strategies[1], c=0.1)  # type: ignore[arg-type]
     weight = np.zeros(FEATURES)
     weight[3] = 0.2  # the model begins with another
@@ -134,14 +134,14 @@ def test_what_can_be_separated_is_learnt(strategies: tuple[str, str], gold: Sent
     assert scores.count(max(scores)) == 1
 
 
-def test_equal_rows_cannot_be_told_apart() -> None:
+def test_equal_rows_are_not_updated() -> None:
     learner, weight = MiraLearner(gold=FixedGold([0.25, 0.75])), np.zeros(2)
     report = learner.learn([example([{0: 1.0}, {0: 1.0}])], weight)
     assert (report.pairs, report.errors, report.updates, report.loss) == (1, 1, 0, 0.5)
     assert not weight.any()
 
 
-def test_what_is_no_number_is_named() -> None:
+def test_values_that_are_not_numbers_are_reported() -> None:
     learner = MiraLearner(gold=FixedGold([0.25, 0.75]))
     with pytest.raises(NotFinite, match="feature 1: found nan as its value in sentence 3"):
         learner.learn([example([{0: 1.0}, {1: math.nan}], number=3)], np.zeros(2))
@@ -149,7 +149,7 @@ def test_what_is_no_number_is_named() -> None:
         learner.learn([example([{0: 1.0}, {1: 1.0}])], np.array([math.inf, 0.0]))
 
 
-def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None:
+def test_a_restored_learner_continues_identically() -> None:
     def epoch(learner: MiraLearner, weight: np.ndarray) -> None:
         for number in range(3):
             rows = TOY_ROWS[number:] + TOY_ROWS[:number]
@@ -178,6 +178,6 @@ def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None
         ({"scale": -1.0}, "scale: found -1.0, expected more than 0"),
     ],
 )
-def test_settings_that_make_no_sense(wrong: dict, message: str) -> None:
+def test_invalid_settings(wrong: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MiraLearner(**wrong)

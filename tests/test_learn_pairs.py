@@ -1,4 +1,4 @@
-"""Which translations are compared, against slow twins."""
+"""Pairs of translations for ranking, against naive twins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_multipartite_pairs_equal_their_twin(gold: list[float], share: float) ->
     assert pairs(Multipartite(share=share), gold) == naive.level_pairs(gold, size, size)
 
 
-def test_of_a_hundred_translations_all_three_kinds_of_pairs_are_built() -> None:
+def test_all_three_kinds_of_multipartite_pairs() -> None:
     """cdec's code leaves out those of MID and LOW."""
     rng = np.random.default_rng(1)
     gold = rng.permutation(100) / 100
@@ -42,7 +42,7 @@ def test_of_a_hundred_translations_all_three_kinds_of_pairs_are_built() -> None:
     assert better == sorted(better, reverse=True)
 
 
-def test_where_the_metric_ties_the_order_of_the_model_decides() -> None:
+def test_ties_of_the_metric_are_broken_by_the_model() -> None:
     assert pairs(Multipartite(), [0.5, 0.5, 0.25, 0.25]) == [(0, 2), (0, 3), (1, 3)]
 
 
@@ -71,7 +71,7 @@ def test_all_pairs(gold: list[float]) -> None:
     st.booleans(),
     st.sampled_from([0.0, 1.0]),
 )
-def test_drawn_pairs_equal_their_twin(
+def test_sampled_pairs_equal_their_twin(
     gold: list[float],
     data: st.DataObject,
     key: tuple[int, int, int],
@@ -91,7 +91,7 @@ def test_drawn_pairs_equal_their_twin(
     assert drawn_first == [(a, b) for _, a, b in twin[:5]]
 
 
-def test_lots_depend_on_seed_epoch_and_sentence() -> None:
+def test_samples_depend_on_seed_epoch_and_sentence() -> None:
     gold = (np.arange(50) / 50).tolist()
     found = {}
     for seed, epoch, number in np.ndindex(3, 3, 3):
@@ -100,7 +100,7 @@ def test_lots_depend_on_seed_epoch_and_sentence() -> None:
     assert found[1, 2, 0] == pairs(Pro(seed=1, draws=9), gold, None, 2, 0)
 
 
-def test_lots_are_fair() -> None:
+def test_samples_are_uniform() -> None:
     """Each of the ten pairs is drawn about as often as any other."""
     gold = [0.0, 0.25, 0.5, 0.75, 1.0]
     found = pairs(Pro(draws=20_000, keep=20_000, threshold=0.0), gold)
@@ -128,6 +128,6 @@ def test_more_pairs_than_memory_can_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         lambda: Pro(seed=-1),
     ],
 )
-def test_settings_that_make_no_sense(wrong: object) -> None:
+def test_invalid_settings(wrong: object) -> None:
     with pytest.raises(ConfigError, match="expected"):
         wrong()  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""PRO: the objective against its twin and finite differences, its minimum against what must hold there."""
+"""PRO: the objective against its twin and finite differences, and conditions at its minimum."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ FEW = PairSampler(draws=60, keep=10, threshold=0.0)
 
 @st.composite
 def paired(draw):
-    """Lists, pairs of any of their candidates, and what the twin says they differ in."""
+    """Lists, pairs of any of their candidates, and the differences computed by the twin."""
     found = draw(lists_of())
     lists, merged = candidate_lists(found), naive.merged(found)
     flat = [candidate for candidates in merged.values() for candidate in candidates]
@@ -62,7 +62,7 @@ def test_loss_and_gradient(world, weight):
 
 
 @given(paired(), weights, weights)
-def test_gradient_is_what_the_value_does(world, before, weight):
+def test_gradient_equals_finite_differences(world, before, weight):
     lists, pairs, _ = world
     ranking = Ranking(differences(lists, pairs), before, [Ridge(0.3), Ridge(0.7, before)])
     at = weight[ranking.active]
@@ -73,7 +73,7 @@ def test_gradient_is_what_the_value_does(world, before, weight):
 
 @given(paired(), weights, weights)
 def test_second_derivatives(world, before, weight):
-    """Of all but the l1 term: of what is known entry by entry, and of the whole matrix times a vector."""
+    """Without the l1 term: the explicit entries, and the product of the whole matrix and a vector."""
     lists, pairs, expected = world
     chain = np.array([4, 0, 2, 3])
     terms = [Ridge(0.3), Ridge(0.7, before), Neighbours(groups=[chain], strength=5.0)]
@@ -94,8 +94,8 @@ def test_second_derivatives(world, before, weight):
         assert vector @ model.known.times(vector) == pytest.approx(vector @ diagonal[ranking.active])
 
 
-def test_second_derivatives_are_those_of_the_weights_asked_for():
-    """And not of those that were looked at last."""
+def test_second_derivatives_at_given_weights():
+    """They are not those at the weights evaluated last."""
     made, random = curve(5, 10.0, 2.0), np.random.default_rng(0)
     first, second = random.normal(size=(2, 5))
     vector = random.normal(size=5)
@@ -120,7 +120,7 @@ def test_large_margins_do_not_overflow():
 
 @settings(max_examples=30)
 @given(paired(), weights, st.sampled_from([0.05, 0.5]))
-def test_minimum_is_that_of_another_method(world, before, pull):
+def test_minimum_equals_that_of_another_method(world, before, pull):
     lists, pairs, expected = world
     assume(len(pairs))
     ranking = Ranking(differences(lists, pairs), before, [Ridge(0.1), Ridge(pull, before)])
@@ -138,7 +138,7 @@ def test_minimum_is_that_of_another_method(world, before, pull):
 
 @settings(max_examples=30)
 @given(paired(), weights, st.sampled_from([1.0, 1000.0]), st.sampled_from([None, 2.0]))
-def test_minimum_with_neighbours_is_that_of_another_method(world, before, beta, gamma):
+def test_minimum_with_neighbours_equals_that_of_another_method(world, before, beta, gamma):
     lists, pairs, _ = world
     term = Neighbours(groups=[np.array([1, 0, 3, 2])], strength=beta, gamma=gamma)
     ranking = Ranking(differences(lists, pairs), before, [Ridge(0.1), term])
@@ -155,7 +155,7 @@ def test_minimum_with_neighbours_is_that_of_another_method(world, before, beta, 
 
 
 def curve(number, beta, gamma=None):
-    """Pairs that want the weights of many bins to lie on a curve, most of them by noise."""
+    """Pairs whose optimum is a curve of weights over many bins, with much noise."""
     random = np.random.default_rng(3)
     bins = random.integers(0, number, (4000, 2))
     better = random.random(4000) < 1 / (1 + np.exp(-(np.log1p(bins[:, 0]) - np.log1p(bins[:, 1]))))
@@ -169,8 +169,8 @@ def curve(number, beta, gamma=None):
 
 
 @pytest.mark.parametrize("beta", [1e3, 1e6, 1e9])
-def test_many_neighbours_are_no_hindrance(beta):
-    """A line costs nothing, so that the minimum is no worse than the best line."""
+def test_convergence_with_many_neighbours(beta):
+    """A straight line has no penalty, so that the minimum is no worse than the best line."""
     ranking = curve(100, beta)
     learnt, happened = ranking.minimum(30, 10)
     assert happened["converged"]
@@ -182,13 +182,13 @@ def test_many_neighbours_are_no_hindrance(beta):
 
 
 @pytest.mark.parametrize("steps", [1, 4, 10])
-def test_the_steps_are_those_of_both_terms_together(steps):
-    """Of the convex relative that is begun with, and of the term itself; together they are more than ten."""
+def test_steps_of_both_stages_are_counted(steps):
+    """The convex relaxation, which comes first, and the term itself together take more than ten steps."""
     _, happened = curve(100, 1e9, 2.0).minimum(steps, 10)
     assert (happened["iterations"], happened["converged"]) == (steps, False)
 
 
-def test_what_newton_cannot_do_is_left_to_lbfgs():
+def test_lbfgs_where_newton_does_not_apply():
     """An l1 term, which has no second derivatives, and a term whose gradient is not that of its value."""
     made = curve(10, 1.0)
     smooth, _ = made.minimum(200, 10)
@@ -206,7 +206,7 @@ def test_what_newton_cannot_do_is_left_to_lbfgs():
     assert 0 < np.ptp(pulled) < np.ptp(smooth)
 
 
-def test_without_neighbours_it_is_lbfgs():
+def test_lbfgs_without_neighbours():
     made = curve(10, 1.0)
     for terms in ([Ridge(0.1)], [Ridge(0.1), Neighbours(groups=[np.arange(2)], strength=1.0)]):
         ranking = Ranking(made.rows, np.zeros(10), terms)
@@ -217,7 +217,7 @@ def test_without_neighbours_it_is_lbfgs():
 
 
 def test_monotone_minima_hardly_depend_on_the_start():
-    """There are many of them, but the convex relative that is begun with has one."""
+    """There are many minima, but the convex relaxation that comes first has one."""
     zero = curve(40, 1e4, 2.0)
     _, happened = zero.minimum(200, 10)
     for seed in range(3):
@@ -241,7 +241,7 @@ def test_l1_meets_the_conditions_of_its_minimum(world, before, l1):
 
 
 def test_l1_does_not_stop_early():
-    """Here L-BFGS-B takes a step that gains nothing for the end, and one weight is not yet 0."""
+    """L-BFGS-B stops after a step without gain, before one weight is 0."""
     long = [-1.5, -1.5, -1.0, -2.25, -0.75]
     rows = [([0, 3], [-0.5, 1.0]), ([0, 3], [0.5, -1.0]), (range(5), long), (range(5), long)]
     ids = np.concatenate([np.array(ids, np.int32) for ids, _ in rows])
@@ -270,7 +270,7 @@ def test_pairs_are_of_one_sentence_and_ranked_by_the_metric(found, iteration, se
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.1])
-def test_where_there_is_no_number_it_ends(l1):
+def test_nan_ends_the_search(l1):
     ranking = Ranking(
         Differences(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1)), np.full(1, np.nan), [], l1
     )
@@ -279,7 +279,7 @@ def test_where_there_is_no_number_it_ends(l1):
 
 
 def separable():
-    """Feature 0 is good, 1 is bad, 2 says nothing; 9 is met nowhere."""
+    """Feature 0 is good, 1 is bad, 2 is uninformative; 9 does not occur."""
     rows = []
     for sentence in range(12):
         mine = []
@@ -292,12 +292,12 @@ def separable():
 
 
 def configured(**keys):
-    """What a configuration makes."""
+    """The learner that a configuration describes."""
     return make_batch_learner(TuneConfig(algorithm="pro", **keys).resolved(), FeatureIndex(), 1)
 
 
 @pytest.mark.parametrize("peer", [None, *PEERS])
-def test_peers_learn_what_is_good(peer):
+def test_peers_learn_good_and_bad_features(peer):
     lists, start = separable(), np.zeros(10)
     learnt, happened = configured(peer=peer).fit(lists, start, 1, 7)
     assert not start.any()
@@ -309,7 +309,7 @@ def test_peers_learn_what_is_good(peer):
     assert again.tolist() == learnt.tolist()
 
 
-def test_keys_reach_what_they_say():
+def test_keys_set_the_attributes():
     cdec = configured(peer="cdec", buffers=7)
     sampler = PairSampler(threshold=0.0, soft=True, length_deviations=2.0, seed=0)
     assert cdec == PRO(metric="cdec-ibm", pairs=sampler, l2=250.0, pull=2500.0, buffers=7)
@@ -337,13 +337,13 @@ def test_wrong_keys():
         TuneConfig(algorithm="pro", buffers=0)
 
 
-def test_what_keeps_weights():
+def test_regularization_and_interpolation():
     lists, before = separable(), np.array([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, 2.0])
     free = PRO(l2=0.01, pairs=FEW).fit(lists, before, 1, 1)[0]
     held = PRO(l2=0.01, pull=1e6, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert held == pytest.approx(before, abs=1e-2)
     assert free[0] > 0
-    assert free[9] == pytest.approx(0, abs=1e-3)  # met nowhere: only the ridge has a say
+    assert free[9] == pytest.approx(0, abs=1e-3)  # does not occur: only the ridge applies
     tenth = PRO(l2=0.01, interpolation=0.1, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert tenth == pytest.approx(0.1 * free + 0.9 * before)
     sparse, happened = PRO(l2=0.0, l1=3.0, pairs=FEW).fit(lists, before, 1, 1)
@@ -354,7 +354,7 @@ def test_what_keeps_weights():
 
 
 class Tie:
-    """A structured term: feature 8, which is met nowhere, shall weigh as much as feature 0."""
+    """A structured term: feature 8, which does not occur, is drawn to the weight of feature 0."""
 
     def features(self):
         return np.array([8])
@@ -372,7 +372,7 @@ class Tie:
         return self
 
 
-def test_nothing_to_compare():
+def test_no_pairs():
     before = np.array([1.0, -1.0])
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     for lists in (CandidateLists(), candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])):

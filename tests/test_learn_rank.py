@@ -1,4 +1,4 @@
-"""Pairwise ranking: the kernels against slow twins and finite differences, the learner on small problems."""
+"""Pairwise ranking: kernels against naive twins and finite differences, and small problems."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVERY_LOSS = st.sampled_from(LOSSES)
 
 
 def arrays(rows: list[naive.Sparse], gold: list[float], loss: Loss) -> tuple:
-    """All pairs of some translations as the kernels take them."""
+    """All pairs of some translations in the format of the kernels."""
     listed = candidates(rows)
     pair = AllPairs()(np.array(gold), np.zeros(len(gold), np.int64), 0, 0)
     return FeatureRows(listed.first, listed.id, listed.value), pair, *loss.weighed(np.array(gold), pair)
@@ -90,7 +90,7 @@ def test_summed_gradients_equal_the_twin(
 def test_gradients_equal_finite_differences(
     sentence: tuple[list[naive.Sparse], list[float]], start: list[float], loss: Loss
 ) -> None:
-    """Away from the kinks: weights are moved off the quarters, where margins may be just what is wanted."""
+    """Weights are moved away from multiples of a quarter, where the loss may have kinks."""
     rows, gold = sentence
     args = arrays(rows, gold, loss)
     weight = np.array(start) + 1e-3 * np.sqrt(np.arange(2, 2 + FEATURES))
@@ -116,8 +116,8 @@ def test_shifts_equal_their_twin(start: list[float], step: naive.Sparse, factor:
     np.testing.assert_array_equal(weight, as_vector(twin))
 
 
-def test_what_cancels_is_zero_and_not_rounding() -> None:
-    """In the third sentence the weight of feature 1 goes back to where it came from."""
+def test_gradients_that_cancel_are_zero() -> None:
+    """In the third sentence the weight of feature 1 returns to its former value."""
     weight = np.zeros(FEATURES)
     step = np.array([1], np.int32), np.array([1.0])
     for factor in (0.1, 0.2, -0.3):
@@ -132,7 +132,7 @@ def test_what_cancels_is_zero_and_not_rounding() -> None:
     _, ids, _ = gradient_kernel(*args, np.int64(KINDS["logistic"]), weight, np.zeros(3))
     assert sorted(ids.tolist()) == [0, 2, 3]
 
-    # Three times 0.1 less 0.3, the steps that four translations make with each other.
+    # Three times 0.1 less 0.3, the steps of pairs of four translations.
     rows = [{0: 1.0, 1: 0.1}, {1: -0.3, 2: 1.0}, {3: 1.0}, {4: 1.0}]
     args = arrays(rows, [0.75, 0.5, 0.25, 0.0], Loss())
     _, ids, _ = gradient_kernel(*args, np.int64(KINDS["perceptron"]), np.zeros(FEATURES), np.zeros(3))
@@ -190,14 +190,14 @@ def test_a_batch_is_ranked_with_the_weights_it_was_decoded_with() -> None:
     assert apart.tolist() == [0.5, -0.5]
 
 
-def test_sentences_that_teach_nothing_are_counted() -> None:
+def test_sentences_without_updates_are_counted() -> None:
     learner, weight = RankLearner(), np.zeros(FEATURES)
     rows = [{0: 1.0}, {1: 1.0}]
     report = learner.learn([example(rows[:1])], weight)
     assert (report.sentences, report.unpaired, report.equal, report.pairs) == (1, 1, 1, 0)
     report = learner.learn([example(rows, [[9, 8], [8, 9]])], weight)
     assert (report.sentences, report.unpaired, report.equal, report.pairs) == (1, 1, 1, 0)
-    # All different, but no lot falls on a pair that differs enough.
+    # All different, but no sampled pair differs enough.
     strict = RankLearner(pairing=Pro(threshold=0.99))
     report = strict.learn([example(rows)], weight)
     assert (report.sentences, report.unpaired, report.equal) == (1, 1, 0)
@@ -213,7 +213,7 @@ def test_the_report_adds_up_the_translations_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("decay", "rates"), [("none", [1, 1, 1]), ("sqrt", [1, 2**-0.5, 3**-0.5]), ("linear", [1, 1 / 2, 1 / 3])]
 )
-def test_the_rate_falls(decay: str, rates: list[float]) -> None:
+def test_learning_rates(decay: str, rates: list[float]) -> None:
     loss = Loss(name="margin", margin=99)
     learner = RankLearner(gold=FixedGold([0.75, 0.5]), loss=loss, rate=1, decay=decay)
     weight, lengths = np.zeros(2), []
@@ -227,7 +227,7 @@ def test_the_rate_falls(decay: str, rates: list[float]) -> None:
     assert slower.rate_now() == pytest.approx(1 / 1.5)
 
 
-def test_weights_that_explode_are_named() -> None:
+def test_infinite_weights_are_reported() -> None:
     learner = RankLearner(gold=FixedGold([0.75, 0.5]), loss=Loss(name="margin"), rate=1e308)
     weight = np.zeros(4)
     with pytest.raises(NotFinite, match=r"^feature 3: found inf as its weight, .* rate\)$") as caught:
@@ -236,7 +236,7 @@ def test_weights_that_explode_are_named() -> None:
     assert str(caught.value.named("Glue")).startswith("feature 'Glue': found inf")
 
 
-def test_scores_that_explode_are_named() -> None:
+def test_infinite_scores_are_reported() -> None:
     learner = RankLearner(gold=FixedGold([0.75, 0.5]))
     with pytest.raises(NotFinite, match="feature 0: found 1e\\+308 as the largest of the weights"):
         learner.learn([example([{0: 1.0, 1: 1.0}, {0: 2.5, 1: 2.5}])], np.array([1e308, 1e308]))
@@ -244,7 +244,7 @@ def test_scores_that_explode_are_named() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("update", ["pair", "sentence"])
-def test_values_that_are_no_numbers_are_named(value: float, update: str) -> None:
+def test_values_that_are_not_numbers_are_reported(value: float, update: str) -> None:
     learner = RankLearner(gold=FixedGold([0.75, 0.5]), update=update)
     with pytest.raises(NotFinite, match=f"^feature 2: found {value} as its value in sentence 7, "):
         learner.learn([example([{2: value}, {1: 1.0}], number=7)], np.zeros(4))
@@ -256,8 +256,8 @@ TOY_ROWS = [{0: 1.0, 1: 0.5}, {0: 0.5, 2: 1.0}, {1: 1.0, 3: 1.0}, {2: 1.0, 3: 0.
 @pytest.mark.parametrize("update", ["pair", "sentence"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("pairing", [Multipartite(), AllPairs(), Pro(threshold=0.0, draws=12)])
-def test_what_can_be_separated_is_learnt(update: str, loss: Loss, pairing: AllPairs) -> None:
-    """Gold falls from the first translation to the last, and some weights rank them so."""
+def test_separable_data_is_learnt(update: str, loss: Loss, pairing: AllPairs) -> None:
+    """Gold scores fall from the first translation to the last, and some weights rank them so."""
     learner = RankLearner(gold=SentenceGold("liang"), pairing=pairing, loss=loss, update=update, rate=0.1)
     weight = np.zeros(FEATURES)
     sentence = example(TOY_ROWS)
@@ -271,7 +271,7 @@ def test_what_can_be_separated_is_learnt(update: str, loss: Loss, pairing: AllPa
     assert all(scores[better] > scores[worse] for better, worse in taught)
 
 
-def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None:
+def test_a_restored_learner_continues_identically() -> None:
     def fresh() -> RankLearner:
         return RankLearner(pairing=Pro(draws=20, keep=3, threshold=0), rate=0.1, decay="sqrt")
 
@@ -318,13 +318,13 @@ def test_more_translations_than_memory_can_hold() -> None:
         lambda: RankLearner(decay_after=0.0),
     ],
 )
-def test_settings_that_make_no_sense(wrong: object) -> None:
+def test_invalid_settings(wrong: object) -> None:
     with pytest.raises(ConfigError, match="expected"):
         wrong()  # type: ignore[operator]
 
 
 def test_kernels_take_read_only_rows() -> None:
-    """As candidates have them: anything else would compile each kernel anew."""
+    """As in candidates; writable rows would compile each kernel again."""
     args = arrays([{0: 1.0}, {1: 1.0}], [0.5, 0.25], Loss())
     assert not any(array.flags.writeable for array in (*args[0], *args[1:]))
     assert read_only(args[1]) is args[1] or not read_only(args[1]).flags.writeable

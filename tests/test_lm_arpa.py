@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""ARPA files: what is read is what they say, and what is wrong with them is said in one line."""
+"""ARPA files: their content is read exactly, and errors are one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_text(text: str) -> tuple[Ngrams, WordTable]:
 
 
 def contents(model: Ngrams, words: WordTable) -> dict[int, tuple[float, float]]:
-    """Key (or, for one word, minus its id and one) to the two numbers as they are stored."""
+    """From keys (for single words, -1 - id) to the two numbers as they are stored."""
     found = {-word - 1: tuple(model.unigram[word].tolist()) for word in range(len(words.first) - 1)}
     for slot in np.flatnonzero(model.key[::2]):
         found[int(model.key[2 * slot])] = tuple(model.value[4 * slot + 2 : 4 * slot + 4].tolist())
@@ -56,12 +56,12 @@ def assert_says(model: Ngrams, words: WordTable, said: naive.Model) -> None:
 
 
 @given(arpa_texts())
-def test_table_holds_what_the_file_says(text: str) -> None:
+def test_table_holds_the_content_of_the_file(text: str) -> None:
     assert_says(*read_text(text), naive.read_arpa(text))
 
 
 @given(arpa_texts(), st.integers(1, 9))
-def test_pieces_of_a_file_make_no_difference(text: str, lines: int) -> None:
+def test_results_do_not_depend_on_chunks(text: str, lines: int) -> None:
     whole, words = read_text(text)
     reader, rows = _Reader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
     for start in range(0, len(rows), lines):
@@ -81,14 +81,14 @@ def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
         ngram_table.put(table, ngram_table.locate(table, code), code, np.float32(value), np.float32(-value))
     slots = len(table.key) // 2
     assert table.used[0] == len(keys) <= slots * ngram_table.MAX_LOAD
-    assert slots in (64, 128)  # 64 are enough for the spare room; none is wasted
+    assert slots in (64, 128)  # 64 are enough for the required load factor
     for value, key in enumerate(keys):
         slot = ngram_table.locate(table, np.uint64(key))
         assert int(table.key[2 * slot]) == key
         assert table.value[4 * slot + 2 : 4 * slot + 4].tolist() == [value, -value]
 
 
-def test_more_fills_a_table_than_the_header_says(tmp_path: Path) -> None:
+def test_more_entries_than_the_header_says(tmp_path: Path) -> None:
     words = [f"w{i}" for i in range(40)]
     unigrams = "".join(f"-1\t{word}\t-0.5\n" for word in ["<s>", "</s>", *words])
     longest = "".join(f"-0.5\t{a} {b} {c}\n" for a, b, c in zip(words, words[1:], words[2:], strict=False))
@@ -186,7 +186,7 @@ def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
         ("\\end\\", "\\end\\\nmore", "37: found 'more', expected nothing after \\end\\"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_errors_are_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in GOOD
     path = tmp_path / "lm.arpa"
     path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
@@ -212,7 +212,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_no_line_is_too_long_or_too_short() -> None:
+def test_long_and_short_lines() -> None:
     word = "x" * 100_000
     text = GOOD.replace("cat", word)
     model, words = read_text(text)

@@ -1,4 +1,4 @@
-"""``hiero lm``: the golden files are what KenLM's own ``query`` prints."""
+"""``hiero lm``: output equals that of KenLM's ``query`` in the golden files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lm(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("model", ["tiny.arpa", "tiny.probing"])
-def test_query_prints_what_kenlm_prints(tmp_path: Path, model: str) -> None:
+def test_query_equals_kenlm(tmp_path: Path, model: str) -> None:
     out = tmp_path / "out"
     assert lm("query", DATA / model, DATA / "tiny.txt", "-o", out) == 0
     assert out.read_text(encoding="utf-8") == GOLD
@@ -57,7 +57,7 @@ def test_query_reads_standard_input_and_gz(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     text = (DATA / "tiny.txt").read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text[:-1])))  # no line end at the end
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text[:-1])))  # without a final newline
     assert lm("query", DATA / "tiny.arpa") == 0
     assert capfdbinary.readouterr().out.decode() == GOLD
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.replace(b"\n", b"\r\n")))

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""KenLM's binaries: those of type probing are read, the others named."""
+"""KenLM binaries: type probing is read, errors name other types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_binary_is_the_arpa_it_was_made_from() -> None:
 
 
 @given(st.data(), st.sampled_from([16, 12]))
-def test_buckets_are_entered_but_for_the_empty_ones(data: st.DataObject, size: int) -> None:
+def test_empty_buckets_are_skipped(data: st.DataObject, size: int) -> None:
     keys = data.draw(st.lists(st.integers(0, 2**64 - 1), max_size=20))
     form = "<Qff" if size == 16 else "<Qf"
     raw = b"".join(struct.pack(form, key, *[-0.5, -0.25][: size // 4 - 2]) for key in dict.fromkeys(keys))
@@ -87,7 +87,7 @@ KIND, WORDS, VERSION = CHECK.size + 8, CHECK.size + 12, CHECK.size + 16
         (GOOD.replace(b"</s>\0", b"<xs>\0"), "found a vocabulary without <s> or </s>, expected both"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
+def test_errors_are_one_line(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "lm.binary"
     path.write_bytes(data)
     with pytest.raises(FormatError) as caught:

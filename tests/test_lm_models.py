@@ -1,4 +1,4 @@
-"""The compiled form, and several models as one."""
+"""Compiled language models, and several models in one."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_compiled_is_the_same_model_mapped(compiled: Path) -> None:
     alone = load_language_models([("LM", compiled)]).arrays.key
     while isinstance(alone.base, np.ndarray):
         alone = alone.base
-    assert isinstance(alone, np.memmap)  # nobody copied it
+    assert isinstance(alone, np.memmap)  # not copied
 
 
-def test_compiling_says_where_a_model_comes_from_and_leaves_nothing_else(compiled: Path) -> None:
+def test_compiling_records_the_source_and_leaves_no_temporary_files(compiled: Path) -> None:
     meta = json.loads((compiled / "meta.json").read_text())
     assert meta["source"]["name"] == "tiny.arpa"
     assert len(meta["source"]["sha256"]) == 64
@@ -53,7 +53,7 @@ def test_compiling_says_where_a_model_comes_from_and_leaves_nothing_else(compile
     assert [path.name for path in compiled.parent.iterdir()] == ["tiny.lm"]
 
 
-def test_nothing_is_overwritten_that_is_no_model(tmp_path: Path) -> None:
+def test_only_models_are_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("x")
     with pytest.raises(HieroError, match="no compiled language model"):
@@ -68,7 +68,7 @@ def test_a_broken_model_leaves_no_output(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.arpa"]
 
 
-def test_damage_is_said_in_one_line(compiled: Path, tmp_path: Path) -> None:
+def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -> None:
     def error_of(path: Path) -> str:
         with pytest.raises(FormatError) as caught:
             load_language_model(path)
@@ -131,7 +131,7 @@ def test_word_ids_follow_the_vocabulary() -> None:
     assert ids.dtype == np.int32
     assert ids.flags.c_contiguous
     assert not ids.flags.writeable
-    assert np.shares_memory(ids, models.word_ids(words))  # nothing new, nothing done
+    assert np.shares_memory(ids, models.word_ids(words))  # nothing new
     words.intern_all(b"w%d" % i for i in range(5000))
     words.intern(b"cat")
     assert models.word_ids(words)[:, 5007].tolist() == [4, 4]

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Scores: by the definition, and KenLM's."""
+"""Language model scores: by the definition, and against KenLM."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def assert_same(found: list[list[tuple[float, int]]], expected: list[list[tuple[
 
 
 @given(arpa_texts(), sentences(), st.booleans())
-def test_score_is_what_backing_off_gives(text: str, lines: list[list[str]], markers: bool) -> None:
+def test_score_equals_the_definition(text: str, lines: list[list[str]], markers: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = score(load_text(Path(folder), text), lines, markers)
     assert_same(found, naive.score_sentences(naive.read_arpa(text), lines, markers))
@@ -62,7 +62,7 @@ def test_score_is_kenlms(text: str, lines: list[list[str]], markers: bool) -> No
 
 @given(arpa_texts(), st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=8))
 def test_the_context_returned_is_enough_and_no_longer(text: str, sentence: list[str]) -> None:
-    """Scoring with the minimal context equals scoring with all of it, and each cut was right."""
+    """Scoring with the minimal context equals scoring with all of it, and no context is too long."""
     with tempfile.TemporaryDirectory() as folder:
         models = load_text(Path(folder), text)
     lm = models.arrays

@@ -1,4 +1,4 @@
-"""BLEU of word ids, against slow twins and against sacrebleu."""
+"""BLEU of word ids against naive twins and sacrebleu."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hiero.metrics import (
 from hiero.symbols import Vocabulary
 from tests.naive import bleu as naive
 
-# Few words, so that n-grams repeat; a negative one is a word that no reference can have.
+# Few words, so that n-grams repeat; negative ones are in no reference.
 SENTENCES = st.lists(st.integers(-1, 3), max_size=12)
 KNOWN = st.lists(st.integers(0, 3), max_size=12)
 WORLDS = st.lists(
@@ -78,7 +78,7 @@ def test_statistics_of_lists_equal_their_twin(
 
 
 @given(st.lists(st.tuples(KNOWN, KNOWN, KNOWN), min_size=1, max_size=5))
-def test_corpora_score_what_sacrebleu_says(rows: list[tuple[list[int], list[int], list[int]]]) -> None:
+def test_corpus_scores_equal_sacrebleu(rows: list[tuple[list[int], list[int], list[int]]]) -> None:
     hyps, first, second = zip(*rows, strict=True)
     references = References(list(zip(first, second, strict=True)))
     stats = np.concatenate([references.statistics(s, [hyp]) for s, hyp in enumerate(hyps)])
@@ -94,7 +94,7 @@ def test_corpora_score_what_sacrebleu_says(rows: list[tuple[list[int], list[int]
                 force=True,
             )
             wanted = metric.corpus_score([text(hyp) for hyp in hyps], streams)
-            if smooth != "add-k":  # which adds to what it counted
+            if smooth != "add-k":  # which changes the counts
                 assert [wanted.sys_len, wanted.ref_len, *wanted.counts, *wanted.totals] == total.tolist()
             score = corpus_bleu(total, smooth, value, effective_order=effective)
             assert score * 100 == pytest.approx(wanted.score, abs=1e-9)
@@ -104,7 +104,7 @@ def test_corpora_score_what_sacrebleu_says(rows: list[tuple[list[int], list[int]
 
 
 @given(st.lists(SENTENCES, min_size=1, max_size=6), st.lists(SENTENCES, min_size=1, max_size=3))
-def test_every_way_to_score_a_sentence_equals_its_twin(hyps: list[list[int]], refs: list[list[int]]) -> None:
+def test_every_sentence_score_equals_its_twin(hyps: list[list[int]], refs: list[list[int]]) -> None:
     references = References([refs])
     stats = references.statistics(0, hyps)
     for name, twin in TWINS.items():
@@ -113,14 +113,14 @@ def test_every_way_to_score_a_sentence_equals_its_twin(hyps: list[list[int]], re
         assert sentence_bleu(name)(stats[0]) == pytest.approx(wanted[:1], abs=1e-12), name
 
 
-def test_no_way_to_score_lacks_an_oracle() -> None:
+def test_every_sentence_score_has_a_twin() -> None:
     assert set(SENTENCE_BLEU) == {*TWINS, "sacrebleu"}
 
 
 def test_a_perfect_translation() -> None:
     stats = References([[range(9)]]).statistics(0, [range(9)])
     scores = {name: float(score(stats)[0]) for name, score in SENTENCE_BLEU.items()}
-    # By hand: the reference counts a word more; what no match would get, the fourth root of 1/(10*9*8*7).
+    # One word is added to the reference length; without matches, the score is (1/(10*9*8*7))**0.25.
     short, worst = math.exp(1 - 10 / 9), (1 / 5040) ** 0.25
     assert scores == pytest.approx(
         dict.fromkeys(scores, 1.0)
@@ -144,8 +144,8 @@ def test_phrasal_multiplies_with_the_shortest_reference() -> None:
 
 
 @pytest.mark.parametrize("name", BACKGROUNDS)
-def test_a_background_fades(name: str) -> None:
-    """Against the definition, with sums kept by hand."""
+def test_a_background_decays(name: str) -> None:
+    """Against the definition, with explicit sums."""
     decay, start, times, new_fades, bleu = {
         "approx": (0.9, 0, "", True, naive.plain),
         "chiang": (0.9, 0, "source", True, naive.plain),
@@ -186,7 +186,7 @@ def test_references_of_lines() -> None:
     assert references.statistics(0, []).shape == (0, 10)
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_arguments() -> None:
     with pytest.raises(ConfigError, match="unknown sentence BLEU 'lian'; did you mean 'liang'"):
         sentence_bleu("lian")
     with pytest.raises(ConfigError, match="unknown background 'chang'; did you mean 'chiang'"):

@@ -1,4 +1,4 @@
-"""Newton's method: its matrices against dense ones, its minima against known ones."""
+"""Newton's method: matrices against dense ones, minima against known ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 7
 
 @st.composite
 def curvatures(draw: Any) -> Curvature:
-    """With a positive diagonal, and blocks of any three features."""
+    """Random curvatures with a positive diagonal, and blocks of any three features."""
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
     number = draw(st.integers(0, 6))
     triple = np.array([random.permutation(SIZE)[:3] for _ in range(number)], np.int64).reshape(-1, 3)
@@ -88,7 +88,7 @@ def test_steps_leave_no_more_of_the_gradient_than_asked(
     assert np.sqrt(rest @ measure.solve(rest)) <= goal * np.sqrt(b @ measure.solve(b)) * (1 + 1e-9)
 
 
-def test_where_nothing_bends_a_step_goes_as_far_as_it_may() -> None:
+def test_steps_without_curvature_reach_the_radius() -> None:
     flat = Quadratic(Curvature.of_diagonal(np.zeros(2)), np.zeros((2, 1)), np.array([3.0, 4.0]))
     measure = Banded(Curvature.of_diagonal(np.ones(2)))
     move, length, promised = newton._best_within(10.0, flat, measure, -flat.b, 0.1)
@@ -122,24 +122,24 @@ class Valley:
         return Quadratic(Curvature.of_diagonal(np.array([2.0, 1e-9])), slopes.T, np.zeros(2))
 
 
-def test_what_is_not_quadratic() -> None:
+def test_minimum_of_a_function_that_is_not_quadratic() -> None:
     valley = Valley()
     found = minimum(valley, np.array([-1.2, 1.0]), 200)
     assert found.converged
-    assert valley.looked < 1.5 * found.steps  # it remembers how far it may go
+    assert valley.looked < 1.5 * found.steps  # the radius is kept between steps
     assert found.x == pytest.approx([1.0, 1.0], abs=1e-4)
     few = minimum(Valley(), np.array([-1.2, 1.0]), 3)
     assert (few.steps, few.converged) == (3, False)
     assert few.value < Valley().value_and_gradient(np.array([-1.2, 1.0]))[0]
 
 
-def test_at_the_minimum_there_is_nothing_to_do() -> None:
+def test_start_at_the_minimum() -> None:
     found = minimum(Valley(), np.array([1.0, 1.0]), 10)
     assert (found.steps, found.converged, found.value) == (0, True, 0.0)
 
 
-def test_weights_that_nothing_holds_stay() -> None:
-    """Neither a pair nor a term: no entry of the matrix but jitter."""
+def test_weights_without_any_term_stay() -> None:
+    """Without pairs and terms, the matrix is zero except for jitter."""
     known = Curvature.of_diagonal(np.array([2.0, 0.0]))
     found = minimum(Quadratic(known, np.zeros((2, 1)), np.array([4.0, 0.0])), np.array([0.0, 5.0]), 10)
     assert found.converged
@@ -147,7 +147,7 @@ def test_weights_that_nothing_holds_stay() -> None:
 
 
 class Barrier(Quadratic):
-    """x - log x: no number left of 0."""
+    """x - log x, which is not defined below 0."""
 
     def __init__(self, x: Floats) -> None:
         super().__init__(Curvature.of_diagonal(1 / (x * x)), np.zeros((1, 1)), np.zeros(1))
@@ -160,7 +160,7 @@ class Barrier(Quadratic):
         return Barrier(x)
 
 
-def test_where_there_is_no_number_no_step_leads() -> None:
+def test_steps_avoid_nan() -> None:
     for start in (0.3, 5.0, 100.0):
         found = minimum(Barrier(np.ones(1)), np.array([start]), 100)
         assert found.converged

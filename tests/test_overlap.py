@@ -1,4 +1,4 @@
-"""How many features of a test set were seen in tuning: benchmarks/overlap.py."""
+"""benchmarks/overlap.py: how many features of a test set occurred in tuning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
-    """Tuned on sentences of a, b and c; the test set has c, d and e."""
+    """Tuning sentences of a, b and c; a test set of c, d and e."""
     world = Tuning(tmp_path_factory.mktemp("overlap"))
     for name, lines in (("dev", ["a b c", "c b", "a"]), ("devtest", ["c d", "d e", "c", "e"])):
         world.file(f"{name}.src", lines)
@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
 
 
 def words_of(counts: overlap.Counts, features: overlap.Features) -> set[str]:
-    """The source sides of the rules that fire, without glue and gaps."""
+    """The source sides of rules whose ids fire, without glue and gaps."""
     names = features.model.symbols
     found = set()
     for feature in np.flatnonzero(counts).tolist():
@@ -39,7 +39,7 @@ def words_of(counts: overlap.Counts, features: overlap.Features) -> set[str]:
     return found
 
 
-def test_what_fires_and_what_has_a_weight(world: Tuning) -> None:
+def test_features_that_fire_and_features_with_a_weight(world: Tuning) -> None:
     folder = world.folder / "by hand"
     folder.mkdir()
     (folder / "log.jsonl").write_text('{"epoch": 1}\n')
@@ -79,7 +79,7 @@ def test_from_runs_to_tables(world: Tuning, capsys: Capture) -> None:
     assert counts[0] == counts[1] == counts[2] != "0"  # a run has the same weights as itself
 
 
-def test_mistakes(world: Tuning, capsys: Capture, tmp_path: Path) -> None:
+def test_errors(world: Tuning, capsys: Capture, tmp_path: Path) -> None:
     run = f"one={world.out}"
     for more, message in (
         (["--test", "tst"], "found no set tst with references"),

@@ -1,4 +1,4 @@
-"""The tables that benchmarks/papers.py makes of runs of tuning."""
+"""benchmarks/papers.py: tables from tuning runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_stability() -> None:
 
 
 def statistics(matches: int, seed: int, runs: int = 1) -> np.ndarray:
-    """Of 200 lines of ten words, of which about so many match."""
+    """Statistics of 200 lines of ten words, with about the given number of matches."""
     draw = np.random.default_rng(seed)
     match = draw.binomial(10, matches / 10, (runs, 200, 1))
     rows = [np.full_like(match, 10), np.full_like(match, 10), *(match - n for n in range(4))]
@@ -104,12 +104,12 @@ def test_names(spec: str, tmp_path: Path) -> None:
         read_run(f"sgd={tmp_path}")
 
 
-# ---- runs as they are
+# ---- directories of runs
 
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
-    """Three runs, of which the first two differ by their seed alone."""
+    """Three runs, of which the first two differ only in their seeds."""
     world = Tuning(tmp_path_factory.mktemp("papers"))
     world.set(tune={"epochs": 2}, features={"templates": ["shape"]})
     lines = world.lines("devtest.src")
@@ -139,7 +139,7 @@ def test_from_runs_to_tables(seeds: Tuning, capsys: Capture) -> None:
     assert "translating" not in capsys.readouterr().err
 
 
-def test_what_is_not_the_same_model_is_said(seeds: Tuning, capsys: Capture) -> None:
+def test_different_models_are_reported(seeds: Tuning, capsys: Capture) -> None:
     grammar = seeds.lines("grammar")
     folder = seeds.folder / "one"
     try:
@@ -151,7 +151,7 @@ def test_what_is_not_the_same_model_is_said(seeds: Tuning, capsys: Capture) -> N
     assert "as in its log (is it the same grammar and language model?)" in err
 
 
-def test_mistakes(seeds: Tuning, capsys: Capture) -> None:
+def test_errors(seeds: Tuning, capsys: Capture) -> None:
     one = f"sgd={seeds.folder / 'one'}"
     for more, message in (
         ([one], "found a name twice"),

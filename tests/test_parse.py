@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Bundles against brute force: every span, every split, every rule."""
+"""Bundles of the parser against brute force: every span, every split, every rule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 @dataclass
 class Setting:
-    """A world as the kernel wants it. ``rules`` are the grammar's in its own order, glue behind them."""
+    """A world in the format of the kernel. ``rules`` are those of the grammar in its order, then glue."""
 
     symbols: Symbols
     grammar: Grammar
@@ -93,7 +93,7 @@ def cells_of(setting: Setting) -> list[Cell]:
 
 
 def bundles_of(setting: Setting) -> dict[Cell, list[Bundle]]:
-    """What the kernel found as the twin says it; a bundle must be a run of rules with one source side."""
+    """The bundles of the kernel in the format of the twin; each is a run of rules with one source side."""
     cells, parse = cells_of(setting), setting.parse
     found: dict[Cell, list[Bundle]] = {}
     for c, cell in enumerate(cells):
@@ -127,7 +127,7 @@ ONLY_GAPS = (
 @given(worlds())
 @example(World(("a", "a"), UNARY_CIRCLE, (ALONE, BOTH), ("Y", "X", "S"), 2))
 @example(World(("a", "b", "a", "b"), ONLY_GAPS, (ALONE, BOTH), ("X", "Y", "S"), 3))
-def test_bundles_are_those_of_brute_force(world: World) -> None:
+def test_bundles_equal_brute_force(world: World) -> None:
     found, expected = bundles_of(parsed(world)), naive.parse(world)
     assert found.keys() == expected.keys()
     for cell, bundles in found.items():
@@ -163,7 +163,7 @@ def test_no_words_and_no_rules() -> None:
 
 
 def test_tables_grow() -> None:
-    """More items, cells, bundles and found bundles than there is room for at first."""
+    """More items, cells, bundles and found bundles than the initial arrays have room for."""
     words = tuple("abcab" * 12)
     many = [Rule("X", ("[X,1]", "[X,2]"), ("[X,1]", "[X,2]"))]
     many += [Rule("Y", ("[X,1]", word, "[X,2]"), ("[X,1]", "[X,2]")) for word in "abc"]
@@ -176,7 +176,7 @@ def test_tables_grow() -> None:
     }
 
 
-def test_room_is_kept_or_doubled() -> None:
+def test_arrays_are_kept_or_doubled() -> None:
     array = np.arange(6).reshape(3, 2)
     assert room(array, 2) is array
     larger = room(array, 3)

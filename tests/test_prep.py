@@ -1,4 +1,4 @@
-"""``hiero prep``: raw text to words, pairs that are dropped, and words to text."""
+"""``hiero prep``: tokenization, filtering of pairs, truecasing and detokenization."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pair(tmp_path: Path, src: str, tgt: str, *arguments: object) -> tuple[str, s
 def test_characters(tmp_path: Path) -> None:
     text = "Mu\u0308ller\tund\u00a0 Co \r\na\x00b\x07\u2028c\x85d\u00ad\u200be\n\ufeff\n  x  "
     assert single(tmp_path, "\ufeff" + text, "--no-tokenize") == "Müller und Co\na b c de\n\nx\n"
-    # A dot above that lower-casing leaves behind is composed again where it can be.
+    # The combining dot above left by lower-casing is composed where possible.
     assert single(tmp_path, "İX É", "--no-tokenize", "--lowercase") == "i\u0307x é\n"
 
 
@@ -95,13 +95,13 @@ def test_the_ratio_is_inclusive() -> None:
     assert PrepConfig(keep_empty=True, min_words=2).reason_to_drop(("b", "b b")) == "short"
 
 
-def test_nothing_is_dropped_of_a_single_file(tmp_path: Path) -> None:
+def test_no_line_of_a_single_file_is_dropped(tmp_path: Path) -> None:
     text = "\n" + " ".join("w" * 500) + "\n\na\n"
     assert single(tmp_path, text, "--no-tokenize") == text
     assert single(tmp_path, text, "--no-tokenize", "--min-words", 1, "--max-words", 400) == "a\n"
 
 
-def test_the_number_of_processes_changes_nothing(tmp_path: Path) -> None:
+def test_output_does_not_depend_on_processes(tmp_path: Path) -> None:
     rng = random.Random(1)
     rows = [" ".join(rng.choices("aBc", k=rng.randint(0, 4))) for _ in range(9 * BATCH + 7)]
     source = write(tmp_path / "in", "".join(f"{row}\n" for row in rows))
@@ -131,7 +131,7 @@ def _die(number: int) -> None:
     os._exit(number + 1)
 
 
-def test_lines_must_be_equally_many(tmp_path: Path) -> None:
+def test_files_must_have_equally_many_lines(tmp_path: Path) -> None:
     src, tgt = write(tmp_path / "src", "a\nb\nc"), write(tmp_path / "tgt", "a\n")
     for files in ((src, tgt), (tgt, src)):
         with pytest.raises(FormatError) as error:
@@ -142,7 +142,7 @@ def test_lines_must_be_equally_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_broken_bytes_are_refused(tmp_path: Path, jobs: int) -> None:
+def test_invalid_utf8(tmp_path: Path, jobs: int) -> None:
     source = tmp_path / "in"
     source.write_bytes(b"good\n\xc3\xa4 \xff\xfe bad\n")
     with pytest.raises(FormatError) as error:
@@ -213,7 +213,7 @@ def test_capitals() -> None:
     ]
     assert recase(["OBEN", "berlin", "BERLIN"]) == ["OBEN", "Berlin", "BERLIN"]
     assert recase([]) == []
-    assert recase(["ǆep"]) == ["ǅep"]  # not the capital of capitals
+    assert recase(["ǆep"]) == ["ǅep"]  # title case, not upper case
 
 
 def test_learning_capitals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +245,7 @@ def test_without_sacremoses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not (tmp_path / "out").exists()
 
 
-# ---- with it
+# ---- with sacremoses
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ class TestWithSacremoses:
             "hiero: no abbreviations of language xx are known, those of English are taken\n"
         )
 
-    def test_the_way_back(self, tmp_path: Path) -> None:
+    def test_detokenization(self, tmp_path: Path) -> None:
         words = '" das haus , " sagte er , " ist 3,5 m hoch . " ( ja ? ) wirklich !\n\n'
         assert single(tmp_path, words, "--detokenize", "--lang", "de", "--no-recase") == (
             '"das haus," sagte er, "ist 3,5 m hoch." (ja?) wirklich!\n\n'
@@ -288,7 +288,7 @@ class TestWithSacremoses:
         )
         assert single(tmp_path, "it 's &amp; &#124;", "--detokenize", "--lang", "en") == "It's &amp; &#124;\n"
 
-    def test_processes_on_the_way_back(self, tmp_path: Path) -> None:
+    def test_processes_in_detokenization(self, tmp_path: Path) -> None:
         source = write(tmp_path / "in", "wie geht 's ?\n" * (BATCH + 3))
         for jobs in (1, 2):
             assert detokenize(source, tmp_path / f"{jobs}", "de", Recaser(), jobs) == BATCH + 3
@@ -298,7 +298,7 @@ class TestWithSacremoses:
         """Czech "-li" after a word that ends in an apostrophe raises TypeError in sacremoses."""
         assert single(tmp_path, "je' - li to", "--detokenize", "--lang", "cs", "--no-recase").endswith("to\n")
 
-    def test_there_and_back_again(self, tmp_path: Path) -> None:
+    def test_round_trip(self, tmp_path: Path) -> None:
         text = "Das Haus in Köln ist alt. Wer sagt (heute) so etwas, Herr Dr. Müller?\n"
         raw = write(tmp_path / "raw", text)
         prep("--learn-truecase", "-i", raw, "--lang", "de", "-o", tmp_path / "list", "-q")

@@ -1,10 +1,10 @@
-"""The same model as cdec's: its own output on real input beside ours.
+"""Output on real input compared with cdec's for the same model.
 
-cdec's search is approximate, and so is ours. So a translation that both list may have a better derivation in
-one list than in the other; what must hold is that no list claims more than the exact model allows, that equal
-feature vectors have equal scores, and that our scores are as good on the whole.
+Both searches are approximate, so a translation in both lists may have a better derivation in one of them. The
+tests check that no score exceeds that of the exact model, that equal feature vectors have equal scores, and
+that scores are as good as cdec's on average.
 
-``HIERO_REFERENCE=all`` looks at the k-best lists of all sentences instead of a part.
+With ``HIERO_REFERENCE=all``, the k-best lists of all sentences are checked and not only a part.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ pytestmark = pytest.mark.reference
 EVERYTHING = os.environ.get("HIERO_REFERENCE") == "all"
 POP_LIMIT, K = 200, 100
 MAX_LOSS = 0.02  # of the mean score
-EVERY = {"m30k": 4, "ep": 10}  # sentences of which one's k-best list is looked at
+EVERY = {"m30k": 4, "ep": 10}  # the k-best list of every 4th or 10th sentence is checked
 NUM_SPARSE = 30
 TEMPLATES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical"]
 
 
 @dataclass
 class Decoded:
-    """A reference set and what we make of it."""
+    """A reference set and its translations by hiero."""
 
     folder: Path
     segments: list[Segment]
@@ -119,7 +119,7 @@ def test_lists_are_as_good_as_cdecs(decoded: Decoded) -> None:
     assert math.fsum(ours) / len(ours) >= math.fsum(theirs) / len(theirs) - 2 * MAX_LOSS
 
 
-def test_strings_that_both_list(decoded: Decoded) -> None:
+def test_strings_in_both_lists(decoded: Decoded) -> None:
     num_shared = num_same = 0
     differing: list[tuple[int, Line, Line]] = []
     for number, lines in decoded.ours.items():
@@ -136,7 +136,7 @@ def test_strings_that_both_list(decoded: Decoded) -> None:
                 differing.append((number, our, their))
     assert num_shared > 0.5 * sum(map(len, decoded.ours.values()))
     assert num_same > 0.2 * num_shared
-    # One search found a better derivation than the other; none of them one that there is not.
+    # One search found a better derivation than the other; both derivations are valid.
     exact: dict[int, Exact] = {}
     for number, our, their in differing[:: 10 if EVERYTHING else 100]:
         segment = decoded.segments[number]

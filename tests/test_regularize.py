@@ -1,4 +1,4 @@
-"""Structured regularisers: their values by the book, their gradients, and their limits."""
+"""Structured regularisers: values by the definition, gradients, and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ gammas = st.sampled_from([None, 1.0, 1.5, 2.0, 4.0])
 
 
 def world(values: list[list[float]], **settings: Any) -> tuple[Neighbours, Floats]:
-    """Features numbered in a jumble, with one more that has no bins."""
+    """Features in random order, with one more that has no bins."""
     order = np.random.default_rng(5).permutation(sum(map(len, values)) + 1)
     ends = np.cumsum([0, *map(len, values)])
     numbered = [order[a:b].astype(np.int64) for a, b in itertools.pairwise(ends)]
@@ -48,7 +48,7 @@ def slopes(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
 
 
 @given(groups, gammas, st.sampled_from([0.5, 10.0]))
-def test_value_is_that_of_the_book(values: list[list[float]], gamma: float | None, beta: float) -> None:
+def test_value_equals_the_definition(values: list[list[float]], gamma: float | None, beta: float) -> None:
     term, weight = world(values, strength=beta, gamma=gamma)
     by_book = naive.linear(values, beta) if gamma is None else naive.monotone(values, beta, gamma)
     assert term.value_and_gradient(weight)[0] == pytest.approx(by_book, abs=1e-12)
@@ -56,9 +56,9 @@ def test_value_is_that_of_the_book(values: list[list[float]], gamma: float | Non
 
 
 @given(groups, gammas)
-def test_gradient_is_that_of_finite_differences(values: list[list[float]], gamma: float | None) -> None:
-    """Of a bin's own penalty and of those of its neighbours."""
-    # Not next to where neighbours are equal: D jumps to 1 there.
+def test_gradient_equals_finite_differences(values: list[list[float]], gamma: float | None) -> None:
+    """The gradient of a bin's own penalty and of those of its neighbours."""
+    # Not near equal neighbours, where D jumps to 1.
     values = [[w + 0.01 * j * j for j, w in enumerate(mine)] for mine in values]
     term, weight = world(values, strength=2.0, gamma=gamma)
     close = any(abs(a - c) < 1e-3 for mine in values for a, c in zip(mine, mine[2:], strict=False))
@@ -102,7 +102,7 @@ def test_too_few_bins_have_no_neighbours_on_both_sides() -> None:
 # ---- second derivatives
 
 
-def bends(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
+def second_derivatives(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
     """The second derivatives, by finite differences of the gradient."""
     rows = []
     for f in range(len(weight)):
@@ -114,26 +114,26 @@ def bends(term: Any, weight: Floats, step: float = 1e-6) -> Floats:
 
 
 @given(groups)
-def test_curvature_of_convex_terms_is_that_of_finite_differences(values: list[list[float]]) -> None:
+def test_curvature_of_convex_terms_equals_finite_differences(values: list[list[float]]) -> None:
     term, weight = world(values, strength=2.0)
     for one in (term, Ridge(3.0), Ridge(3.0, weight[:2])):
         curvature = one.curvature(weight)
         assert curvature is not None
-        assert dense(curvature) == pytest.approx(bends(one, weight), abs=1e-4)
+        assert dense(curvature) == pytest.approx(second_derivatives(one, weight), abs=1e-4)
         assert one.relaxed() is one or one is term
 
 
 @given(st.lists(weights, min_size=3, max_size=3), st.sampled_from([1.0, 1.5, 2.0, 4.0]))
-def test_curvature_of_monotone_is_flat_where_it_bends_down(values: list[float], gamma: float) -> None:
-    """For three bins: what finite differences say, without the negative eigenvalues by off and radius."""
+def test_curvature_of_monotone_without_negative_eigenvalues(values: list[float], gamma: float) -> None:
+    """For three bins: finite differences without the negative eigenvalues with respect to off and radius."""
     term, weight = world([values], strength=2.0, gamma=gamma)
     left, here, right = term.groups[0].tolist()
     radius = 0.5 * (weight[left] - weight[right])
     off = 0.5 * (weight[left] + weight[right]) - weight[here]
-    # Not next to equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
+    # Not near equal neighbours, where D jumps, nor where gamma 1 has a kink in its second derivative.
     if abs(radius) > 0.05 and abs(off) > 0.01:
         back = np.linalg.pinv(OFF_AND_RADIUS)
-        matrix = bends(term, weight)[np.ix_(term.groups[0], term.groups[0])]
+        matrix = second_derivatives(term, weight)[np.ix_(term.groups[0], term.groups[0])]
         value, vector = np.linalg.eigh(back.T @ matrix @ back)
         expected = OFF_AND_RADIUS.T @ (vector * np.maximum(value, 0) @ vector.T) @ OFF_AND_RADIUS
         curvature = term.curvature(weight)
@@ -142,7 +142,7 @@ def test_curvature_of_monotone_is_flat_where_it_bends_down(values: list[float], 
 
 
 @given(weights, weights, weights)
-def test_without_downward_bends(a: float, b: float, c: float) -> None:
+def test_curvature_where_monotone_is_convex(a: float, b: float, c: float) -> None:
     value, vector = np.linalg.eigh([[a, b], [b, c]])
     found = _without_downward_bends(np.array([a]), np.array([b]), np.array([c]))
     expected = vector * np.maximum(value, 0) @ vector.T
@@ -169,7 +169,7 @@ def test_released_has_no_curvature() -> None:
 
 
 def fitted(term: Neighbours, target: Floats) -> Floats:
-    """The weights next to some that the term would have."""
+    """The minimum of the term plus the squared distance to given weights."""
 
     def objective(w: Floats) -> tuple[float, Floats]:
         value, gradient = term.value_and_gradient(w)
@@ -182,7 +182,7 @@ def fitted(term: Neighbours, target: Floats) -> Floats:
     return np.asarray(found.x)
 
 
-def test_strong_linear_pull_makes_a_line() -> None:
+def test_strong_linear_regularization_gives_a_line() -> None:
     target = np.array([0.0, 2.0, -1.0, 3.0, 1.0, 5.0, 2.0])
     off_line = []
     for beta in (0.0, 1.0, 100.0, 1e6):
@@ -194,8 +194,8 @@ def test_strong_linear_pull_makes_a_line() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_strong_monotone_pull_leaves_no_violations(seed: int) -> None:
-    """And bends no line straight: what rises already stays as it is."""
+def test_strong_monotone_regularization_leaves_no_violations(seed: int) -> None:
+    """Weights that rise already do not change."""
     target = np.sort(np.random.default_rng(seed).normal(size=8)) * 2
     target[3], target[4] = target[4] + 0.4, target[3] - 0.4
     violation = []
@@ -210,10 +210,10 @@ def test_strong_monotone_pull_leaves_no_violations(seed: int) -> None:
     assert value < 0.25 * straight
 
 
-# ---- as the authors' program has them
+# ---- terms of the authors' program
 
 
-def test_released_linear_pulls_ends_and_all_else_as_well() -> None:
+def test_released_linear_also_regularizes_the_ends() -> None:
     term, weight = world([[1.0, 4.0, 2.0]], strength=3.0, variant="released")
     value, gradient = term.value_and_gradient(weight)
     off = {0: 1.0 - 0.5 * 4.0, 1: 4.0 - 0.5 * (1.0 + 2.0), 2: 2.0 - 0.5 * 4.0}
@@ -243,6 +243,6 @@ def test_released_monotone_moves_only_the_bin_itself(values: list[float], gamma:
         ({"strength": 1.0, "gamma": 0.5}, "gamma: found 0.5, expected 1 or more"),
     ],
 )
-def test_settings_that_make_no_sense(keys: dict[str, Any], message: str) -> None:
+def test_invalid_settings(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Neighbours(groups=[], **keys)

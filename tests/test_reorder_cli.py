@@ -1,4 +1,4 @@
-"""``hiero reorder`` and what uses its models: the command line, runs, and what is wrong in a line."""
+"""``hiero reorder`` and runs with orientation models: options, results and error messages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_model_is_the_same_for_the_same_seed(made: Path, tmp_path: Path) -> No
     assert {"cpu", "active", "objective"} <= set(passes[-1])
 
 
-def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["reorder", "eval", str(made / "dual"), str(made / "held")]
     command += ["--against", str(made / "lexicalised"), "--against", str(made / "primal")]
     assert main([*command, "--top", "3"]) == 0
@@ -160,7 +160,7 @@ def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
+def test_errors_are_one_line(
     made: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -201,7 +201,7 @@ def test_a_model_of_another_language(made: Path) -> None:
     check_language(model, "target", words)
 
 
-def test_no_examples_are_no_test(made: Path) -> None:
+def test_eval_without_examples(made: Path) -> None:
     held = open_examples(made / "held")
     nothing = Rows(*(array[: k == 0] for k, array in enumerate(held.rows)))
     with pytest.raises(HieroError, match="held: found no examples, expected some"):
@@ -220,7 +220,7 @@ def test_no_examples_are_no_test(made: Path) -> None:
         ("lexicalised", {"version": 0}, "found version 0, expected version 1 (train it again with"),
     ],
 )
-def test_a_damaged_model_is_said_in_a_line(
+def test_a_damaged_model(
     made: Path, tmp_path: Path, learner: str, change: dict[str, object], line: str
 ) -> None:
     shutil.copytree(made / learner, tmp_path / "model")
@@ -232,7 +232,7 @@ def test_a_damaged_model_is_said_in_a_line(
 
 
 @pytest.mark.parametrize(("learner", "file"), [("dual", "weight.npy"), ("lexicalised", "pair_count.npy")])
-def test_a_model_with_a_file_that_is_missing_or_cut(
+def test_a_model_with_a_missing_or_truncated_file(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: str, file: str
 ) -> None:
     shutil.copytree(made / learner, tmp_path / "model")
@@ -258,7 +258,7 @@ def test_models_are_mapped(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         base: object = array
         while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
             base = base.base
-        assert isinstance(base, np.memmap)  # nobody copied it
+        assert isinstance(base, np.memmap)  # not copied
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -296,7 +296,7 @@ def test_a_model_of_another_language_does_not_decode(
         ),
     ],
 )
-def test_a_place_that_is_taken_is_refused_before_the_work(
+def test_existing_output_is_refused_before_learning(
     made: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -311,7 +311,7 @@ def test_a_place_that_is_taken_is_refused_before_the_work(
 
 
 @pytest.mark.parametrize("place", ["examples.phrase_codes_kernel", "dual.dual_kernel"])
-def test_nothing_is_left_half_written(
+def test_interrupts_leave_no_partial_output(
     made: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -362,14 +362,14 @@ def test_decoding_with_a_model(made: Path, learner: str) -> None:
     assert "ReorderingSwap=" in lines[0]
 
 
-def test_two_models_of_a_kind_are_one_too_many(
+def test_two_models_of_a_kind_are_refused(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["decode", "--reordering", str(made / "dual"), "--reordering", str(made / "primal")]
     assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
     error = f"found {made / 'dual'} and {made / 'primal'}, which are both classifiers, expected one of each"
     assert capsys.readouterr().err.endswith(f"features: reordering: {error} kind\n")
-    # In a run before anything is learnt.
+    # In a run, before learning.
     files = {"source": str(made / "src"), "target": str(made / "tgt"), "alignment": str(made / "align")}
     config = {
         "data": {"train": files},
@@ -410,7 +410,7 @@ def test_run_learns_a_model_and_decodes_with_it(
     out = (tmp_path / "out" / "dev.output").read_text()
     assert "reordering.model" in (tmp_path / "out" / "model.yaml").read_text()
     capsys.readouterr()
-    # Once more: nothing to do. And by hand: the same.
+    # A second run has nothing to do; single commands give the same.
     assert main(command) == 0
     assert "start" not in [
         json.loads(line)["event"] for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()[-7:]

@@ -1,4 +1,4 @@
-"""Orientations of the parts of rules, against slow twins and in the decoder."""
+"""Orientation features of rule applications, against naive twins and in the decoder."""
 
 from __future__ import annotations
 
@@ -126,16 +126,16 @@ M, S, O = naive.MONOTONE, naive.SWAP, naive.OTHER  # noqa: E741
         ("[X] ||| das haus ||| the house ||| a=1 ||| 0-0 1-1", []),
         ("[X] ||| das [X,1] ||| the [1] ||| a=1 ||| 0-0", [M]),
         ("[X] ||| [X,1] haus ||| house [1] ||| a=1 ||| 1-0", [S]),
-        # Verb-final: the gap follows its verb, which stands behind it.
+        # Verb-final: the gap precedes its verb.
         ("[X] ||| hat [X,1] versprochen ||| has promised [1] ||| a=1 ||| 0-0 2-1", [O, S]),
         ("[X] ||| ne [X,1] pas ||| not [1] ||| a=1 ||| 0-0 2-0", [O]),
         ("[X] ||| [X,1] de [X,2] ||| [2] 's [1] ||| a=1 ||| 1-1", [S, S]),
-        ("[X] ||| [X,1] de [X,2] ||| [2] [1] ||| a=1", [S]),  # words without links do not part them
+        ("[X] ||| [X,1] de [X,2] ||| [2] [1] ||| a=1", [S]),  # words without links do not separate them
         ("[X] ||| [X,1] von [X,2] ||| [1] [2] of ||| a=1 ||| 1-2", [O, S]),
         ("[X] ||| [X,1] [X,2] ||| [1] , [2] ||| a=1", [M]),
     ],
 )
-def test_orientations_of_rules_that_one_knows(rule: str, expected: list[int]) -> None:
+def test_orientations_of_known_rules(rule: str, expected: list[int]) -> None:
     assert classes(rule) == expected
 
 
@@ -153,7 +153,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexica
 
 
 def weights_by_name(model: Classifier) -> dict[tuple, np.ndarray]:
-    """The weights of a model by what the features are."""
+    """The weights of a model by the content of features."""
     kinds = {0: "bias", 1: "pair", 2: "first", 3: "last"}
 
     def word(table: object, number: int) -> str:
@@ -175,7 +175,7 @@ def weights_by_name(model: Classifier) -> dict[tuple, np.ndarray]:
 
 
 def counts_by_words(folder: Path, max_length: int) -> dict[tuple, list[int]]:
-    """How often each phrase pair and source phrase of the bitext was in each class."""
+    """The count of each class for each phrase pair and source phrase of the bitext."""
     counts: dict[tuple, list[int]] = {}
     lines = [(folder / name).read_text().splitlines() for name in ("src", "tgt", "align")]
     for src_line, tgt_line, link_line in zip(*lines, strict=True):
@@ -225,8 +225,8 @@ def test_features_of_edges_equal_their_twin(
         assert [got.get(one, 0.0) for one in ids] == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_models_say_of_their_examples(models: tuple[Classifier, Lexicalised, Path]) -> None:
-    """Both see that verbs turn round; a lexicalised model says of its phrases what eq. 4 says."""
+def test_predictions_for_training_examples(models: tuple[Classifier, Lexicalised, Path]) -> None:
+    """Both predict the inversion of verbs; a lexicalised model gives the probabilities of eq. 4."""
     dual, lex, folder = models
     examples = open_examples(folder / "ex")
     size = examples.rows.size
@@ -245,7 +245,7 @@ def test_what_models_say_of_their_examples(models: tuple[Classifier, Lexicalised
     assert lex.pair.count.sum() == lex.source.count.sum() == size
 
 
-def test_a_model_scores_what_its_features_add_up_to(models: tuple[Classifier, Lexicalised, Path]) -> None:
+def test_scores_are_sums_of_features(models: tuple[Classifier, Lexicalised, Path]) -> None:
     import hiero
 
     folder = models[2]
@@ -282,7 +282,7 @@ def test_a_model_scores_what_its_features_add_up_to(models: tuple[Classifier, Le
 def test_each_application_is_scored_once(
     models: tuple[Classifier, Lexicalised, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them at once, before the search, whatever it pops."""
+    """All of them at once, before the search, independently of its pops."""
     import hiero
 
     asked: list[EdgeBatch] = []
@@ -305,5 +305,5 @@ def test_each_application_is_scored_once(
     applied = [tuple(row) for row in np.column_stack([*batch[:3], batch.split]).tolist()]
     assert len(applied) == len(set(applied)) > 20
     assert forest.kbest(3)[0].features["ReorderingSwapBlocks"] > 0
-    # Those whose features are asked for are asked about again.
+    # Applications are scored again when their features are requested.
     assert sum(len(again.rule) for again in asked[1:]) < len(batch.rule)

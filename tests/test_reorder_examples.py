@@ -1,4 +1,4 @@
-"""Examples of orientations, against slow twins and on disk."""
+"""Examples of orientations, against naive twins and on disk."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_example_of_the_paper() -> None:
     }
 
 
-def test_examples_on_disk_are_those_of_the_bitext(tmp_path: Path) -> None:
+def test_examples_on_disk_equal_those_of_the_bitext(tmp_path: Path) -> None:
     paths = write_bitext(tmp_path)
     config = ExampleConfig(min_count=3, window=2, edges=True)
     summary = extract_examples(*paths, tmp_path / "train", config, held_out=tmp_path / "held", every=4)
@@ -165,7 +165,7 @@ def test_examples_on_disk_are_those_of_the_bitext(tmp_path: Path) -> None:
     assert "." not in train.frequent["source"]
 
 
-def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write_bitext(tmp_path)
     extract_examples(*paths, tmp_path / "one")
     monkeypatch.setattr("hiero.reorder.examples.PAIRS_AT_ONCE", 7)
@@ -174,7 +174,7 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert file.read_bytes() == (tmp_path / "other" / file.name).read_bytes()
 
 
-def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
+def test_errors_are_one_line(tmp_path: Path) -> None:
     src, tgt, align = write_bitext(tmp_path, 5)
     out = tmp_path / "out"
     lines = align.read_text().splitlines()
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
         ExampleConfig(orientation="words")  # type: ignore[arg-type]
 
 
-def test_examples_of_other_features_are_told_apart(tmp_path: Path) -> None:
+def test_examples_of_other_features_are_refused(tmp_path: Path) -> None:
     paths = write_bitext(tmp_path)
     extract_examples(*paths, tmp_path / "one")
     extract_examples(*paths, tmp_path / "two", ExampleConfig(window=2))

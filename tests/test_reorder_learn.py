@@ -1,4 +1,4 @@
-"""Both learners: against slow twins, against scipy, and against each other."""
+"""The primal and the dual learner: against naive twins, scipy, and each other."""
 
 from __future__ import annotations
 
@@ -86,10 +86,8 @@ def test_sgd_equals_its_twin(
 
 
 @given(labelled(), WEIGHTS)
-def test_a_step_of_sgd_follows_the_gradient_of_its_example(
-    examples: list[naive.Example], weight: naive.Weights
-) -> None:
-    """By finite differences, of the first example's share of P / N."""
+def test_sgd_steps_equal_finite_differences(examples: list[naive.Example], weight: naive.Weights) -> None:
+    """Finite differences of the first example's part of P / N."""
     variance, rate, tiny = 2.0, 1e-3, 1e-5
     size, first = len(examples), examples[0]
 
@@ -109,10 +107,10 @@ def test_a_step_of_sgd_follows_the_gradient_of_its_example(
 
 
 @given(shares(), VARIANCES)
-def test_the_dual_gradient_is_that_of_the_dual_objective(
+def test_the_dual_gradient_equals_finite_differences(
     world: tuple[list[naive.Example], list[list[float]]], variance: float
 ) -> None:
-    """By finite differences, apart from what is the same for all classes (eq. 12)."""
+    """Up to a constant that is the same for all classes (eq. 12)."""
     examples, alpha = world
     tiny = 1e-6
     weight = naive.dual_weights(examples, alpha, FEATURES, variance)
@@ -156,7 +154,7 @@ def test_dual_equals_its_twin(
     kept, expected = naive.dual(examples, range(len(examples)), exact, FEATURES, variance, shrink, rate, 30)
     before = naive.dual_objective(examples, exact, FEATURES, variance)
     after = [naive.completed(row) for row in alpha.astype(float).tolist()]
-    # How often a step is halved may hang on the last bit; then both are on the way down all the same.
+    # The number of halvings may depend on rounding; then both still decrease the objective.
     assert order[: int(report[KEPT])].tolist() == kept
     assert alpha == pytest.approx(np.array(expected), abs=1e-4)
     # The weights are those of the shares, and the change of D adds up (eq. 13, 14).
@@ -180,7 +178,7 @@ def test_counts_of_hashes_equal_their_twin(found: list[tuple[int, int]]) -> None
 
 
 def optimum(examples: list[naive.Example], num_features: int, variance: float) -> float:
-    """The least value of P, by L-BFGS."""
+    """The minimum of P, by L-BFGS."""
     phi = np.zeros((len(examples), num_features))
     for i, (row, _) in enumerate(examples):
         phi[i, row] = 1
@@ -210,7 +208,7 @@ def test_the_dual_reaches_the_optimum_of_scipy(variance: float) -> None:
     assert learned.dual == pytest.approx(-best, rel=1e-5)
     assert learned.gap is not None
     assert abs(learned.gap) < 1e-4 * best
-    # Downwards all the way, and what was added up on the way is what it is.
+    # The objective decreases, and the running sum equals its value.
     values = [one.objective for one in learned.history]
     assert all(b <= a + 1e-9 for a, b in itertools.pairwise(values))
     assert values[-1] == pytest.approx(learned.dual, abs=1e-6)
@@ -228,7 +226,7 @@ def test_the_primal_reaches_the_optimum_of_scipy(variance: float) -> None:
     assert learned.primal == pytest.approx(best, rel=5e-3 if INTERPRETED else 1e-3)
 
 
-def test_the_gap_closes_as_shrinking_gets_finer() -> None:
+def test_the_gap_decreases_with_a_smaller_shrinking_tolerance() -> None:
     found = examples_of(generated(200, 3), 60)
     gaps = [learn_dual(found, LearnConfig(shrink=e, passes=200)).gap for e in (1.0, 0.1, 0.01, 0.001)]
     assert all(gap is not None and gap > -1e-6 for gap in gaps)
@@ -237,7 +235,7 @@ def test_the_gap_closes_as_shrinking_gets_finer() -> None:
 
 
 @pytest.mark.heavy
-def test_shrinking_hardly_changes_the_error_on_held_out_examples() -> None:
+def test_shrinking_keeps_the_held_out_error() -> None:
     train, held = examples_of(generated(20_000, 4), 60), examples_of(generated(20_000, 5), 60)
     exact = learn_dual(train, LearnConfig(shrink=0.0, passes=30), held_out=held)
     shrunk = learn_dual(train, LearnConfig(shrink=0.1, passes=100), held_out=held)
@@ -250,7 +248,7 @@ def test_shrinking_hardly_changes_the_error_on_held_out_examples() -> None:
     assert abs(error_rate(held.rows, primal.weight) - error[0]) < 0.004
 
 
-def test_learning_depends_on_the_seed_and_on_nothing_else() -> None:
+def test_learning_is_determined_by_the_seed() -> None:
     found = examples_of(generated(150, 6), 60)
     for learn in (learn_dual, learn_primal):
         config = LearnConfig(passes=3)
@@ -259,14 +257,14 @@ def test_learning_depends_on_the_seed_and_on_nothing_else() -> None:
         assert one.tobytes() != other.tobytes()
 
 
-def test_the_active_examples_become_fewer() -> None:
+def test_the_number_of_active_examples_decreases() -> None:
     found = examples_of(generated(500, 7), 60)
     active = [one.active for one in learn_dual(found, LearnConfig(shrink=0.5)).history]
     assert active == sorted(active, reverse=True)
     assert active[-1] < 100
 
 
-def test_settings_that_make_no_sense() -> None:
+def test_invalid_settings() -> None:
     with pytest.raises(ConfigError, match="variance: found 0, expected"):
         LearnConfig(variance=0)
     with pytest.raises(ConfigError, match=r"start: found 0\.7, expected"):

@@ -1,4 +1,4 @@
-"""Pictures and tables of what was learnt for bins."""
+"""Plots and tables of the weights of bins."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_logarithm_is_found() -> None:
     assert str(curve.fit) == "2 + 3 log10(value)"
 
 
-def test_the_fit_is_the_best_by_rules() -> None:
+def test_the_fit_is_weighted_by_rules() -> None:
     one = bins([1.0, 2.0, 5.0, 9.0, 30.0], of="count")
     (curve,) = curves_of([one], weights(one, [0.3, -0.2, 0.9, 0.5, 2.0]))
     fit = best_log(curve)
@@ -72,7 +72,7 @@ def test_the_fit_is_the_best_by_rules() -> None:
     assert fit.left == pytest.approx(best / np.average((curve.weight - mean) ** 2, weights=curve.rules))
 
 
-def test_bins_without_a_rule_count_alike() -> None:
+def test_bins_without_rules_have_equal_weight() -> None:
     one = bins([1.0, 2.0, 5.0, 9.0])
     none = FeatureBins(feature="F", begin=one.begin, low=one.low, high=one.high, rules=np.zeros(4, np.int64))
     alike = FeatureBins(feature="F", begin=one.begin, low=one.low, high=one.high)
@@ -102,7 +102,7 @@ def test_a_table_for_the_terminal() -> None:
     assert "best log" not in plain
 
 
-# ---- pictures
+# ---- plots
 
 
 def numbers(element: ElementTree.Element, names: str) -> list[float]:
@@ -116,12 +116,12 @@ def numbers(element: ElementTree.Element, names: str) -> list[float]:
     st.sampled_from(["given", "count"]),
     st.data(),
 )
-def test_every_picture_stays_in_its_frame(
+def test_plots_stay_inside_their_frames(
     values: list[float], seen: bool, of: Any, data: st.DataObject
 ) -> None:
     one = bins(values, seen=seen, of=of)
     learnt = data.draw(st.lists(st.floats(-9, 9), min_size=len(one), max_size=len(one)))
-    learnt = [w or 0.5 for w in learnt]  # no weight at all would be a mistake
+    learnt = [w or 0.5 for w in learnt]  # a table without weights is an error
     (curve,) = curves_of([one], weights(one, learnt))
     root = ElementTree.fromstring(draw(curve))
     circles = root.findall(f"{SVG}circle")
@@ -142,7 +142,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
-def test_ticks_are_round_and_few(low: float, width: float) -> None:
+def test_ticks(low: float, width: float) -> None:
     found = ticks(low, low + width)
     assert len(found) <= 8
     assert all(low <= tick <= low + width for tick in found)

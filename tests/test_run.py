@@ -1,4 +1,4 @@
-"""``hiero run``: what is made, what is skipped and why, and what interruptions leave."""
+"""``hiero run``: stages, reasons to run or skip them, and interruptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def experiment(tmp_path: Path) -> Experiment:
     return Experiment(tmp_path / "exp")
 
 
-def test_all_that_a_configuration_names_is_made(
+def test_all_stages_of_a_configuration(
     experiment: Experiment, capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert experiment.run("-j", "2") == 0
@@ -43,7 +43,7 @@ def test_all_that_a_configuration_names_is_made(
     assert len(gzip.decompress(made["train.align.gz"]).splitlines()) == FILES["train.de"].count("\n")
     record = json.loads(made["test.eval.json"])
     assert [system["name"] for system in record["systems"]] == ["hiero"]
-    # What was made is a model, from wherever it is loaded.
+    # The directory is a model, and can be loaded from anywhere.
     monkeypatch.chdir(tmp_path)
     best = hiero.load(experiment.out / "model.yaml").translate("das haus")
     assert best is not None
@@ -74,16 +74,16 @@ def test_the_manifest(experiment: Experiment, capfd: Capture) -> None:
     assert events[0]["event"] == "run"
 
 
-def test_nothing_is_done_twice(experiment: Experiment, capfd: Capture) -> None:
+def test_complete_stages_are_skipped(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.stages_run(capfd) == STAGES
     times = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*.output")}
     assert experiment.stages_run(capfd, "-j", "2") == []
-    # A new date is no change.
+    # A new modification time is not a change.
     for name in FILES:
         os.utime(experiment.folder / name)
     assert experiment.stages_run(capfd) == []
     assert {path: path.stat().st_mtime_ns for path in times} == times
-    # Nor is the same configuration in other words, and from elsewhere.
+    # Nor is an equivalent configuration in another directory.
     experiment.path = experiment.out / "config.yaml"
     assert experiment.stages_run(capfd) == []
 
@@ -124,32 +124,32 @@ AFTER_MODEL = ["decode:dev", "decode:test"]
         (lambda e: (e.out / "manifest.json").unlink() or (e.out / "lock").unlink(), None),
     ],
 )
-def test_what_depends_on_a_change_is_done_again_and_nothing_else(
+def test_only_stages_that_depend_on_a_change_run_again(
     experiment: Experiment, capfd: Capture, change: Callable[[Experiment], None], expected: list[str] | None
 ) -> None:
     assert experiment.run("-q") == 0
     change(experiment)
     if expected is None:
-        # A directory that is not ours, as far as anybody can tell.
+        # A directory that is not recognised as one of a run.
         assert "found other files" in experiment.error(capfd)
         return
     assert experiment.stages_run(capfd) == expected
     assert experiment.stages_run(capfd) == []
     made = experiment.artefacts()
-    # As it would have been from the beginning.
+    # The same as in a new run.
     experiment.out = experiment.folder / "fresh"
     assert experiment.run("-q") == 0
     assert experiment.artefacts() == made
 
 
-def test_a_change_goes_as_far_as_it_changes_something(experiment: Experiment, capfd: Capture) -> None:
+def test_unchanged_output_ends_the_effect_of_a_change(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
-    # Another target side: everything but what it does not reach.
+    # Another target side: all stages that depend on it.
     text = FILES["train.en"].replace("house", "home")
     (experiment.folder / "train.en").write_text(text)
     assert experiment.stages_run(capfd) == STAGES[:1] + STAGES[1:]
     assert "home" in experiment.artefacts()["dev.output"].decode()
-    # More training that comes to the same links stops at the alignment.
+    # More training with the same links as the result changes nothing after the alignment.
     before = experiment.artefacts()["train.align.gz"]
     experiment.set(align={"iterations": 2, "tension": 4.000001})
     assert experiment.stages_run(capfd)[:1] == ["align"]
@@ -157,14 +157,14 @@ def test_a_change_goes_as_far_as_it_changes_something(experiment: Experiment, ca
         assert experiment.stages_run(capfd) == []
 
 
-def test_a_file_that_changes_within_a_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+def test_files_changed_within_the_clock_resolution_are_read_again(tmp_path: Path) -> None:
     manifest, path = Manifest(tmp_path), tmp_path / "file"
     path.write_text("one")
     first, status = manifest.digest(path), path.stat()
     path.write_text("two")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert manifest.digest(path) != first
-    # One that has been left alone is not read twice.
+    # A file that is old enough is not read twice.
     old = status.st_mtime_ns - 10_000_000_000
     os.utime(path, ns=(old, old))
     second = manifest.digest(path)
@@ -174,7 +174,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read_again(tmp_path: 
     assert manifest.digest(path) == second
 
 
-def test_dry_runs_say_why_and_leave_nothing(experiment: Experiment, capfd: Capture) -> None:
+def test_dry_runs(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("--dry-run") == 0
     assert capfd.readouterr().out.splitlines()[0] == "align: would run (not done before)"
     assert not experiment.out.exists()
@@ -215,10 +215,10 @@ def test_two_runs_in_one_directory(experiment: Experiment, capfd: Capture) -> No
     assert experiment.run("-q") == 0
 
 
-# Who is killed closes no files.
+# A simulated kill leaves files open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if killed before each of the moments at which something gets its name."""
+    """Simulated kills before each rename of a file."""
     assert experiment.run("-q") == 0
     whole, whole_out = experiment.artefacts(), experiment.out
     names = {name: getattr(os, name) for name in ("replace", "rename")}
@@ -246,14 +246,14 @@ def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.Monkey
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Simulates SIGKILL: it is never caught."""
 
 
-# ---- other ways to say what is to be made
+# ---- other configurations
 
 
 @pytest.mark.parametrize("write", ["whole", "per_sentence"])
-def test_rules_that_are_written_are_those_that_are_not(
+def test_written_rules_equal_rules_extracted_while_decoding(
     experiment: Experiment, capfd: Capture, write: str
 ) -> None:
     assert experiment.run("-q") == 0
@@ -275,7 +275,7 @@ def test_rules_that_are_written_are_those_that_are_not(
     assert experiment.stages_run(capfd) == []
 
 
-def test_lists_of_translations_and_models_that_are_there(experiment: Experiment, capfd: Capture) -> None:
+def test_kbest_lists_and_existing_models(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     first, made = experiment.artefacts()["dev.eval.txt"], experiment.out
     experiment.out = experiment.folder / "second"
@@ -294,7 +294,7 @@ def test_lists_of_translations_and_models_that_are_there(experiment: Experiment,
     assert experiment.artefacts()["dev.eval.txt"] == first
 
 
-def test_an_alignment_of_ones_own(experiment: Experiment, capfd: Capture) -> None:
+def test_a_given_alignment(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     outputs, alignment = experiment.artefacts()["dev.output"], experiment.folder / "own.gz"
     alignment.write_bytes(experiment.artefacts()["train.align.gz"])
@@ -355,6 +355,6 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
 
 @pytest.mark.heavy
 def test_killed_at_random_moments(experiment: Experiment) -> None:
-    """benchmarks/kills.py does so twenty times with the demo."""
+    """benchmarks/kills.py does this twenty times with the demo."""
     kills = trial(experiment.path, experiment.folder, 4, seed=1)
     assert kills.total() == 4

@@ -1,4 +1,4 @@
-"""``hiero run``: what is wrong is said in a line that names the place, before work is done, if it can be."""
+"""Errors of ``hiero run``: one line with the place, before any work if possible."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def experiment(tmp_path: Path) -> Experiment:
         ({"grammar": None, "align": None, "data": {}}, "data: found no train, expected it for lm: entry 1"),
     ],
 )
-def test_mistakes_in_the_configuration(
+def test_invalid_configurations(
     experiment: Experiment, capfd: Capture, sections: dict[str, Any], message: str
 ) -> None:
     experiment.set(**sections)
@@ -95,7 +95,7 @@ def test_missing_configuration(capfd: Capture, experiment: Experiment) -> None:
     assert experiment.error(capfd).startswith(f"{experiment.path}: found no such file, expected settings")
 
 
-def test_places_that_cannot_be_written_to(experiment: Experiment, capfd: Capture) -> None:
+def test_unwritable_places(experiment: Experiment, capfd: Capture) -> None:
     experiment.out = experiment.folder / "weights"
     assert experiment.error(capfd) == f"{experiment.out}: found a file, expected a directory"
     experiment.out = experiment.folder / "weights" / "below"
@@ -130,8 +130,8 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of files")
-def test_no_room(experiment: Experiment, capfd: Capture) -> None:
-    """As on a full disk, at any place: a line, nothing half-written, and the next run makes up for it."""
+def test_full_disk(experiment: Experiment, capfd: Capture) -> None:
+    """At any write: one line, no partial output, and the next run completes the work."""
     assert experiment.run("-q") == 0
     whole = experiment.artefacts()
     failures = 0

@@ -1,4 +1,4 @@
-"""``hiero run`` with settings to try out: each combination once, the best on odd lines for what follows."""
+"""Grids of settings in ``hiero run``: each combination once; the best on odd lines is used afterwards."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_all_combinations_are_tried_and_the_best_is_taken(experiment: Experiment
     assert [line.endswith("*") for line in lines[1:]] == [k == best for k in range(4)]
     assert {"curves/EgivenFCoherent.svg", "curves/CountEF.svg", "curves/table.txt"} <= set(made)
     assert b"features.bins" in made["model.yaml"]
-    # Nothing again; then only what is new.
+    # First nothing, then only new combinations.
     assert experiment.stages_run(capfd) == []
     experiment.set(grid={"bits": [1, 2], "beta": [0.1, 10, 1000]})
     again = experiment.stages_run(capfd)
@@ -56,10 +56,10 @@ def test_all_combinations_are_tried_and_the_best_is_taken(experiment: Experiment
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Simulates SIGKILL: it is never caught."""
 
 
-def test_killed_it_goes_on_with_the_combination_it_was_at(
+def test_killed_grids_are_resumed(
     experiment: Experiment, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment.set(bins=None, tune=TUNE | {"neighbours": "none"}, grid={"l2": [0.1, 1.0]})
@@ -129,6 +129,6 @@ def test_labels_and_tables() -> None:
         ),
     ],
 )
-def test_mistakes(experiment: Experiment, capfd: Capture, sections: dict[str, Any], message: str) -> None:
+def test_errors(experiment: Experiment, capfd: Capture, sections: dict[str, Any], message: str) -> None:
     experiment.set(**sections)
     assert message in experiment.error(capfd)

@@ -24,7 +24,7 @@ def experiment(tmp_path: Path) -> Experiment:
     return experiment
 
 
-def test_what_is_learnt_is_translated_with(experiment: Experiment, capfd: Capture) -> None:
+def test_learnt_weights_are_used_in_the_test_stage(experiment: Experiment, capfd: Capture) -> None:
     stages = experiment.stages_run(capfd)
     assert stages.index("index") < stages.index("tune") < stages.index("decode:dev")
     made = experiment.artefacts()
@@ -45,7 +45,9 @@ def test_what_is_learnt_is_translated_with(experiment: Experiment, capfd: Captur
     assert experiment.stages_run(capfd)[0] == "tune"
 
 
-def test_the_bitext_is_learnt_from_without_rules_of_its_own(experiment: Experiment, capfd: Capture) -> None:
+def test_tuning_on_the_bitext_leaves_out_rules_of_the_sentence(
+    experiment: Experiment, capfd: Capture
+) -> None:
     experiment.set(tune=TUNE | {"on": "train", "held_out": "dev"})
     assert experiment.run() == 0
     said = capfd.readouterr().err
@@ -58,7 +60,7 @@ def test_the_bitext_is_learnt_from_without_rules_of_its_own(experiment: Experime
     assert "made of the sentences" not in capfd.readouterr().err
 
 
-def test_left_out_of_an_index_that_is_of_something_else(experiment: Experiment, capfd: Capture) -> None:
+def test_leave_one_out_with_another_bitext(experiment: Experiment, capfd: Capture) -> None:
     experiment.set(tune=TUNE | {"leave_one_out": True})
     message = experiment.error(capfd)
     assert "dev.de:1: found another sentence, expected that of pair 1 of " in message
@@ -84,15 +86,15 @@ def test_weights_are_given_or_learnt(experiment: Experiment, capfd: Capture) -> 
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Simulates SIGKILL: it is never caught."""
 
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # who is killed closes no files
+)  # a simulated kill leaves files open
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if killed before each of the moments at which something gets its name."""
+    """Simulated kills before each rename of a file."""
     assert experiment.run("-q") == 0
     whole, replace = experiment.artefacts(), os.replace
     moment, finished = 6, False

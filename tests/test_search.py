@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""The search against lists of all derivations.
+"""The search against enumeration of all derivations.
 
 Numbers in random systems are eighths, so that scores can be compared exactly.
 """
@@ -27,7 +27,7 @@ from tests.naive import search as naive
 from tests.naive.search import Rule
 from tests.search_worlds import GLUE, System, enumerated, naive_steps, rule_key, steps_of, systems
 
-ALL = 10_000  # derivations: more than there are
+ALL = 10_000  # more than the number of derivations
 
 
 def texts(scored: Iterable[tuple[float, naive.Derivation]]) -> list[tuple[float, str]]:
@@ -46,7 +46,7 @@ def best_of_strings(pairs: Iterable[tuple[float, str]]) -> dict[str, float]:
 
 
 @given(systems())
-# A circle of unary rules through glue, whatever number the goal's category has.
+# A cycle of unary rules through glue, with any id of the goal's category.
 @example(
     System((Rule("X", ("a",), ("u",)), Rule("X", ("[S,1]",), ("[S,1]",))), ("a",) * 3, labels=("S", "Y", "X"))
 )
@@ -67,7 +67,7 @@ def test_exhaustive_search_finds_all_derivations(system: System) -> None:
 
 @given(systems())
 def test_sums_over_derivations(system: System) -> None:
-    """Scores are natural logarithms of weights here, which sum up node by node as over the list of all."""
+    """With scores as natural logarithms, sums by dynamic programming equal those over all derivations."""
     forest, expected = system.forest(), enumerated(system)
     assume(expected)
     scores = np.array([score for score, _ in expected])
@@ -102,8 +102,8 @@ def test_unlimited_cube_pruning_is_exhaustive(system: System, pop_limit: int) ->
 
 
 @given(systems(), st.integers(1, 12))
-def test_pruned_search_lists_true_derivations(system: System, pop_limit: int) -> None:
-    """It may miss some. What it finds has the right score, and it finds one where there is one."""
+def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int) -> None:
+    """It may miss some, but scores are correct, and it finds a derivation if there is one."""
     forest, expected = system.forest(pop_limit=pop_limit), Counter(texts(enumerated(system)))
     assert bool(forest) == bool(expected)
     found = Counter(listed(forest.kbest(ALL, unique=False)))
@@ -120,7 +120,7 @@ def test_pruned_search_lists_true_derivations(system: System, pop_limit: int) ->
 
 @given(systems(max_models=0), st.integers(1, 5))
 def test_without_language_models_one_pop_is_enough(system: System, pop_limit: int) -> None:
-    """Then every cell has one node, estimates are scores, and the best candidate is popped first."""
+    """Every cell has one node, estimates are scores, and the best candidate is popped first."""
     expected = enumerated(system)
     assume(expected)
     assert system.forest(pop_limit=pop_limit).viterbi().score == expected[0][0]
@@ -162,9 +162,7 @@ def kenlm_of(text: str):  # type: ignore[no-untyped-def]
 
 
 @given(systems(scores=st.just(0.0)), st.permutations(list("abcuvwz")), st.integers(0, 8))
-def test_ties_break_the_same_way_whatever_the_words_are_numbered(
-    system: System, words: list[str], pop_limit: int
-) -> None:
+def test_tie_breaking_does_not_depend_on_word_ids(system: System, words: list[str], pop_limit: int) -> None:
     def run(first: list[str]) -> list[tuple[float, str, list[tuple[object, ...]]]]:
         with system.opened(pop_limit=pop_limit) as model:
             model.symbols.words.intern_all(word.encode() for word in first)
@@ -176,7 +174,7 @@ def test_ties_break_the_same_way_whatever_the_words_are_numbered(
 
 
 def test_scoring_is_bounded_by_pops() -> None:
-    """Of equally good rules each next one looks better than the last, which has been scored already."""
+    """Each of several equally good rules has a better estimate than the last, which is scored already."""
     text = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 u\n-1 <unk>\n\n\\end\\\n"
     many = tuple(Rule("X", ("a",), ("u",), 0.0) for _ in range(50))
     system = System(many, ("a",), ((text, 1.0),))
@@ -189,7 +187,7 @@ def test_scoring_is_bounded_by_pops() -> None:
 
 
 def test_tables_grow() -> None:
-    """More nodes, edges and candidates than there is room for at first, all of them right."""
+    """More nodes, edges and candidates than the initial arrays have room for."""
     words = "uvw"
     lines = ["\\data\\", "ngram 1=5", *(f"ngram {n}={3**n}" for n in (2, 3, 4))]
     for n in range(1, 5):

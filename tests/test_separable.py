@@ -1,6 +1,6 @@
-"""The worked examples of Clark, Dyer and Lavie (2014), figures 4, 5 and 6.
+"""Figures 4, 5 and 6 of Clark, Dyer and Lavie (2014).
 
-No weights of the sums of features rank all hypotheses; weights of bins of their local values do.
+No weights of sums of features rank all hypotheses correctly; weights of bins of their local values do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.batch_worlds import candidate_lists
 
 Hypothesis = list[tuple[str, float]]  # features of its partial hypotheses, with values
 
-# Of each sentence the better hypothesis, then the worse one.
+# The better hypothesis of each sentence, then the worse one.
 FIGURES: dict[str, list[tuple[Hypothesis, Hypothesis]]] = {
     "figure 4, collinear": [
         ([("H", 1), ("H", 1)], [("H", 2), ("H", 2)]),
@@ -59,7 +59,7 @@ def learnt_bins(figure: list[tuple[Hypothesis, Hypothesis]]) -> dict[str, Featur
 
 
 def binned(hypothesis: Hypothesis, bins: dict[str, FeatureBins]) -> dict[str, float]:
-    """The features of local discretisation: how many partial hypotheses have a value in each bin."""
+    """The features of local discretisation: numbers of partial hypotheses with a value in each bin."""
     total: Counter[str] = Counter()
     for name, value in hypothesis:
         place = int(np.searchsorted(bins[name].begin, np.float32(value), side="right")) - 1
@@ -68,7 +68,7 @@ def binned(hypothesis: Hypothesis, bins: dict[str, FeatureBins]) -> dict[str, fl
 
 
 def trained(pairs: list[tuple[dict[str, float], dict[str, float]]], **more: object) -> dict[str, float]:
-    """Train on them with PRO; what happened."""
+    """Train with PRO and return the report."""
     names = sorted({name for pair in pairs for features in pair for name in features})
     number = {name: f for f, name in enumerate(names)}
     lists = candidate_lists(
@@ -103,15 +103,15 @@ def test_bins_of_local_values_do(figure: str) -> None:
     assert happened["errors_after"] == 0
 
 
-def test_global_bins_do_not_tell_a_collision_apart() -> None:
-    """Of a sum of 4, however it came about, there is one bin."""
+def test_global_bins_do_not_separate_a_collision() -> None:
+    """All sums of 4 are in one bin."""
     pairs = FIGURES["figure 5, collision"]
     rows = [tuple({f"H_{sum(v for _, v in side)}": 1.0} for side in pair) for pair in pairs]
     assert trained(rows)["errors_after"] > 0  # type: ignore[arg-type]
 
 
-def test_figure_4_is_no_line() -> None:
-    """Neighbours that must lie on a line cannot separate what no linear feature can."""
+def test_figure_4_is_not_learnt_with_a_linear_regulariser() -> None:
+    """Weights on a line separate no more than a linear feature."""
     pairs = FIGURES["figure 4, collinear"]
     bins = learnt_bins(pairs)
     assert bins["H"].begin.tolist() == [-math.inf, 2, 3]

@@ -1,4 +1,4 @@
-"""Significance tests against enumeration, and on systems that differ by nothing but luck."""
+"""Significance tests against enumeration, and on equally good systems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOISE = 0.03  # more than three standard deviations of a p value over so many tr
 
 
 def ratio(sums: Floats) -> Floats:
-    """A metric that is not linear: matches over possible matches."""
+    """A metric that is not linear: matches divided by possible matches."""
     return np.divide(sums[:, 0], sums[:, 1], out=np.zeros(len(sums)), where=sums[:, 1] > 0)
 
 
@@ -39,7 +39,7 @@ def bleu(sums: Floats) -> Floats:
 
 
 def enumerated(pairs: list[tuple[Floats, Floats]]) -> float:
-    """The share of all ways to swap whose difference is as large as the one observed."""
+    """The fraction of all swaps with a difference at least as large as the observed one."""
 
     def score(rows: list[Floats]) -> float:
         total = sum(row[1] for row in rows)
@@ -68,7 +68,7 @@ def test_randomization_equals_enumeration(first: Rows, second: Rows) -> None:
 
 @given(STATS, STATS)
 def test_runs_are_swapped_pair_by_pair(first: Rows, second: Rows) -> None:
-    """Two runs of three sentences: six pairs, each for itself."""
+    """Two runs of three sentences: six pairs, swapped independently."""
     a, b = (np.array(rows, np.float64).reshape(2, 3, 2) for rows in (first, second))
     pairs = list(zip(a.reshape(6, 2), b.reshape(6, 2), strict=True))
     assert randomization_test(ratio, a, b, TRIALS).p == pytest.approx(enumerated(pairs), abs=NOISE)
@@ -81,7 +81,7 @@ def test_unequal_runs_are_swapped_together(first: Rows, second: Rows) -> None:
     assert randomization_test(ratio, a, b, TRIALS).p == pytest.approx(enumerated(pairs), abs=NOISE)
 
 
-def test_a_system_is_no_better_than_itself() -> None:
+def test_a_system_compared_with_itself() -> None:
     stats = np.random.default_rng(2).integers(1, 9, (2, 30, 2)).astype(np.float64)
     for found in (
         randomization_test(ratio, stats, stats, 500),
@@ -102,11 +102,11 @@ def test_a_system_that_is_always_better() -> None:
     by_bootstrap = paired_bootstrap_test(ratio, worse, better, 999)
     assert (by_bootstrap.p, by_bootstrap.wins) == (1 / 1000, 1.0)
     assert by_bootstrap.interval is not None
-    # Every sample gains 3 of 10: there is nothing to vary.
+    # Every sample gains 3 of 10: the variance is zero.
     assert (by_bootstrap.interval.low, by_bootstrap.interval.high) == pytest.approx((0.3, 0.3))
 
 
-def test_the_interval_of_a_difference_is_that_of_its_mean() -> None:
+def test_the_interval_of_a_difference_of_means() -> None:
     """A ratio with a constant denominator is a mean, whose standard error is known."""
     rng = np.random.default_rng(5)
     first, second = (np.stack([rng.normal(5, 1, 400), np.ones(400)], axis=1)[None] for _ in range(2))
@@ -119,8 +119,8 @@ def test_the_interval_of_a_difference_is_that_of_its_mean() -> None:
 
 
 @pytest.mark.parametrize("test", [randomization_test, paired_bootstrap_test])
-def test_luck_makes_p_values_uniform(test: Callable[..., Comparison]) -> None:
-    """Under the null hypothesis a test at level alpha errs in alpha of all experiments."""
+def test_p_values_are_uniform_under_the_null_hypothesis(test: Callable[..., Comparison]) -> None:
+    """A test at level alpha rejects in a fraction alpha of all experiments."""
     rng = np.random.default_rng(4)
     values = []
     for seed in range(300):
@@ -130,13 +130,13 @@ def test_luck_makes_p_values_uniform(test: Callable[..., Comparison]) -> None:
         )
         values.append(test(ratio, a, b, 300, seed).p)
     for level in (0.05, 0.1, 0.25, 0.5, 0.75):
-        # Three standard deviations of a share of 300 experiments.
+        # Three standard deviations of a fraction of 300 experiments.
         assert np.mean(np.array(values) <= level) == pytest.approx(
             level, abs=3 * np.sqrt(level * (1 - level) / 300) + 0.01
         )
 
 
-def test_seeds_decide_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_depend_on_seeds_but_not_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     a, b = rng.integers(1, 20, (2, 1, 50, 2)).astype(np.float64)
     first = randomization_test(ratio, a, b, 300, seed=7), bootstrap_scores(ratio, [a, b], 300, seed=7)
@@ -149,8 +149,8 @@ def test_seeds_decide_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> None
     assert randomization_test(ratio, a, b, 300, seed=7).p == pytest.approx(first[0].p, abs=0.1)
 
 
-def test_the_interval_holds_the_score() -> None:
-    """Of a mean of independent values, known from the books: 1.96 standard errors to each side."""
+def test_the_confidence_interval_of_a_mean() -> None:
+    """For a mean of independent values: 1.96 standard errors on each side."""
     rng = np.random.default_rng(6)
     hits = rng.binomial(1, 0.3, 400)
     stats = np.stack([hits, np.ones(400)], axis=1)[None].astype(np.float64)
@@ -162,7 +162,7 @@ def test_the_interval_holds_the_score() -> None:
     assert found.high == pytest.approx(hits.mean() + 1.96 * error, abs=0.2 * error)
 
 
-def test_bootstrap_scores_are_of_samples_of_sentences() -> None:
+def test_bootstrap_samples_sentences() -> None:
     """With one sentence there is one sample; with two, three."""
     one = np.array([[[3.0, 4.0]]])
     assert set(bootstrap_scores(ratio, [one], 50)[0].tolist()) == {0.75}

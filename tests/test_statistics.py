@@ -1,4 +1,4 @@
-"""What decoding says it took."""
+"""Statistics of decoding."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import hiero
 from hiero.statistics import STAGES, Statistics
 
 
-def test_the_search_time_is_that_of_all_its_stages() -> None:
+def test_decoding_time_is_the_sum_of_its_stages() -> None:
     statistics = Statistics()
     for seconds, stage in enumerate([*STAGES, "load"], 1):
         statistics.seconds[stage] = float(seconds)
     numbers = statistics.as_dict()
-    assert numbers["search_cpu_s"] == 1 + 2 + 3 + 4
+    assert numbers["decode_cpu_s"] == 1 + 2 + 3 + 4
     assert [numbers[name] for name in STAGES.values()] == [1, 2, 3, 4]
 
 
-def test_no_work_on_a_sentence_goes_untimed() -> None:
+def test_all_work_on_a_sentence_is_timed() -> None:
     rules = [f"[X] ||| {src} ||| {tgt} ||| p=1" for src in "abcd" for tgt in "stuvwxyz"]
     rules += ["[X] ||| [X,1] a [X,2] ||| [2] s [1] ||| p=2", "[X] ||| [X,1] b ||| t [1] ||| p=1"]
     model = hiero.load(rules=rules, weights={"p": -1.0, "Glue": -0.1})

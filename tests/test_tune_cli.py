@@ -1,4 +1,4 @@
-"""``hiero tune``: what is made and shown, what is refused, and how it goes on."""
+"""``hiero tune``: output files, messages, errors and resumption."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ def test_weights_that_translate(world: Tuning, capfd: Capture) -> None:
     log = [json.loads(line) for line in (world.out / "log.jsonl").read_text().splitlines()]
     assert [record["epoch"] for record in log] == [1, 2, 3]
     assert log[0]["sentences"] == 12
-    # What was written is the configuration of the same run.
+    # The written configuration gives the same run.
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert kept["tune"]["metric"] == "liang"
     assert kept["data"]["dev"]["source"] == str(world.folder / "dev.src")
 
 
-def test_flags_win(world: Tuning) -> None:
+def test_flags_take_precedence(world: Tuning) -> None:
     world.set(data={"text": world.config["data"]["dev"]})
     more = ["--on", "text", "--epochs", "1", "--no-unique", "--kbest", "7", "--features", "shape"]
-    assert world.run("-q", *more, "--held-out", "text") == 1  # what is learnt from cannot choose
+    assert world.run("-q", *more, "--held-out", "text") == 1  # the tuning set cannot be held out
     assert world.run("-q", *more) == 0
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert (kept["tune"]["on"], kept["tune"]["unique"], kept["tune"]["kbest"]) == ("text", False, 7)
@@ -103,7 +103,7 @@ def test_nothing_held_out(world: Tuning, capfd: Capture) -> None:
     captured = capfd.readouterr()
     assert captured.out.endswith("weights.gz (the last: nothing is held out)\n")
     assert "nothing is held out: the last epoch is the answer" in captured.err
-    # Nothing is what it says, too, when the configuration is read again.
+    # An empty value is also kept when the configuration is read again.
     kept = yaml.safe_load((world.out / "config.yaml").read_text())
     assert kept["tune"]["held_out"] is None
 
@@ -120,8 +120,8 @@ def test_from_python(world: Tuning) -> None:
         tune(world.path, world.folder / "third", rates=0.2)
 
 
-def test_what_is_learnt_on_is_where_it_says(world: Tuning, capfd: Capture) -> None:
-    """Grammars that sentences name are beside each text, and not beside where the command is given."""
+def test_paths_of_grammars_are_relative_to_the_text(world: Tuning, capfd: Capture) -> None:
+    """Grammars named in a text are relative to the text, not to the current directory."""
     for name, place in (("dev", "one"), ("devtest", "two")):
         folder = world.folder / place
         folder.mkdir()
@@ -139,8 +139,8 @@ def test_what_is_learnt_on_is_where_it_says(world: Tuning, capfd: Capture) -> No
     assert "grammars of data: devtest: has changed since" in world.error(capfd, "--resume")
 
 
-def test_the_set_to_learn_from_as_it_is_written(world: Tuning) -> None:
-    """``on`` is a flag to YAML 1.1, and a key to us."""
+def test_on_as_a_key(world: Tuning) -> None:
+    """YAML 1.1 reads the key ``on`` as True."""
     text = world.path.read_text().replace("tune:\n", "tune:\n  on: dev\n")
     assert "  on: dev" in text
     world.path.write_text(text)
@@ -157,16 +157,16 @@ def test_the_example_has_all_keys() -> None:
     lines = path.read_text().partition("\ntune:\n")[2]
     named = re.findall(r"^  (?:# )?(\w+):", lines, re.MULTILINE)
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
-    # What it says is what is meant by leaving it out, but for two.
+    # All values are the defaults, except for two.
     preset = TuneConfig(start="uniform", rate=1e-3).resolved()
     left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None, "peer": None}
     assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
 
 
-# ---- going on
+# ---- resuming
 
 
-def test_what_is_there_is_not_lost(world: Tuning, capfd: Capture) -> None:
+def test_existing_output_is_not_overwritten(world: Tuning, capfd: Capture) -> None:
     assert world.run("-q", "--epochs", "2") == 0
     said = capfd.readouterr().out
     message = world.error(capfd, "--epochs", "2")
@@ -180,7 +180,7 @@ def test_what_is_there_is_not_lost(world: Tuning, capfd: Capture) -> None:
     assert "--resume" in (world.error(capfd, "--epochs", "2"))
 
 
-def test_more_epochs_are_as_if_there_had_been_more(world: Tuning, capfd: Capture) -> None:
+def test_additional_epochs_equal_one_longer_run(world: Tuning, capfd: Capture) -> None:
     assert world.run("-q", "--epochs", "1") == 0
     assert world.run("-q", "--resume") == 0
     found, world.out = world.answer(), world.folder / "other"
@@ -191,7 +191,7 @@ def test_more_epochs_are_as_if_there_had_been_more(world: Tuning, capfd: Capture
     )
 
 
-def test_another_run_is_not_gone_on_with(world: Tuning, capfd: Capture) -> None:
+def test_another_run_is_not_resumed(world: Tuning, capfd: Capture) -> None:
     assert world.run("-q") == 0
     assert world.error(capfd, "--resume", "--rate", "0.5") == (
         f"{world.out}: tune: rate: found 0.5, expected 0.1, as it was begun (-o names another directory)"
@@ -209,7 +209,7 @@ def test_another_run_is_not_gone_on_with(world: Tuning, capfd: Capture) -> None:
     assert "tune.json: found damage" in world.error(capfd, "--resume")
 
 
-def test_nobodys_files_are_mixed_with_ours(world: Tuning, capfd: Capture) -> None:
+def test_directories_with_other_files_are_refused(world: Tuning, capfd: Capture) -> None:
     world.out.mkdir()
     (world.out / "thesis.tex").touch()
     for more in ([], ["--resume"]):
@@ -229,16 +229,16 @@ def test_two_runs_in_one_directory(world: Tuning, capfd: Capture) -> None:
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Simulates SIGKILL: it is never caught."""
 
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # who is killed closes no files
+)  # a simulated kill leaves files open
 @pytest.mark.parametrize("algorithm", ["itermixsgd", "mira", "adagrad", "kbmira"])
 def test_interrupted_anywhere(world: Tuning, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
-    """As if killed before each of the moments at which something gets its name."""
+    """Simulated kills before each rename of a file."""
     more = ["-q", "--algorithm", algorithm, "--shards", "2", "--epochs", "2"]
     assert world.run(*more) == 0
     whole, replace = world.answer(), os.replace
@@ -263,7 +263,7 @@ def test_interrupted_anywhere(world: Tuning, monkeypatch: pytest.MonkeyPatch, al
     assert moment > 15
 
 
-# ---- processes of their own
+# ---- subprocesses
 
 
 def environment() -> dict[str, str]:
@@ -272,7 +272,7 @@ def environment() -> dict[str, str]:
 
 def started(world: Tuning, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "hiero.cli.main", *world.command(*more)]
-    # Who runs the tests in the background (nohup) has Ctrl-C ignored, and children inherit that.
+    # Tests run in the background (nohup) ignore Ctrl-C, and children inherit this.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(
@@ -325,10 +325,10 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
 @pytest.mark.parametrize("room", [1000, 2500])
-def test_no_room(world: Tuning, room: int) -> None:
-    """With room for next to nothing, and with room for what is first, but not for weights."""
+def test_full_disk(world: Tuning, room: int) -> None:
+    """With space for almost nothing, and with space for the first files but not for weights."""
     command = [sys.executable, "-c", FULL, str(room), *world.command("-q")]
-    # Nothing is compiled: the cache of machine code would need room as well.
+    # Without compilation, whose cache would need space as well.
     env = environment() | {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
     process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert process.returncode == 1
@@ -338,7 +338,7 @@ def test_no_room(world: Tuning, room: int) -> None:
     assert world.run("-q", "--resume") == 0
 
 
-# ---- mistakes
+# ---- errors
 
 
 def lacks(**sections: Any) -> Any:
@@ -393,7 +393,9 @@ DEV = {"source": "dev.src", "references": "dev.ref"}
         (lacks(search={"max_edges": 1, "pop_limit": 0}), [], ""),
     ],
 )  # fmt: skip
-def test_mistakes(world: Tuning, capfd: Capture, change: Any, more: list[str], message: str) -> None:
+def test_invalid_configurations(
+    world: Tuning, capfd: Capture, change: Any, more: list[str], message: str
+) -> None:
     if change is not None:
         change(world)
     if message:
@@ -404,12 +406,12 @@ def test_mistakes(world: Tuning, capfd: Capture, change: Any, more: list[str], m
         assert capfd.readouterr().err.count("\n") <= 1
 
 
-def test_a_start_that_is_no_number(world: Tuning, capfd: Capture) -> None:
+def test_invalid_start_weights(world: Tuning, capfd: Capture) -> None:
     given = world.file("given", ["Right 1", "Wrong nan"])
     expected = f"{given}:2: found the weight 'nan', expected a finite number"
     assert world.error(capfd, "--start", str(given)) == expected
     world.file("given", ["Right 1", "Wrong 0"])
-    assert world.run("-q", "--start", str(given), "--resume") == 1  # another start than it was begun with
+    assert world.run("-q", "--start", str(given), "--resume") == 1  # not the start weights of the first run
     world.out = world.folder / "other"
     assert world.run("-q", "--start", str(given)) == 0
 
@@ -422,7 +424,7 @@ def test_usage(world: Tuning, capfd: Capture) -> None:
     assert "invalid choice: 'mirra'" in capfd.readouterr().err
 
 
-def test_what_cannot_be_learnt_from_is_counted(world: Tuning, capfd: Capture) -> None:
+def test_sentences_that_cannot_be_learnt_from_are_counted(world: Tuning, capfd: Capture) -> None:
     source, reference = world.lines("dev.src"), world.lines("dev.ref")
     world.file("dev.src", ["", *source[1:]])
     world.file("dev.ref", [reference[0], "", "", *reference[3:11], "Q"])
@@ -449,7 +451,7 @@ def test_a_feature_that_never_fires(world: Tuning, capfd: Capture) -> None:
     assert "a feature that no translation has: Never;" in capfd.readouterr().err
 
 
-def test_weights_that_are_no_numbers(world: Tuning, capfd: Capture) -> None:
+def test_weights_that_are_not_numbers(world: Tuning, capfd: Capture) -> None:
     for executor in ("threads", "processes"):
         world.out = world.folder / executor
         message = world.error(capfd, "--rate", "1e308", "--executor", executor)
@@ -467,14 +469,14 @@ def test_weights_that_are_no_numbers(world: Tuning, capfd: Capture) -> None:
         HieroError("plain"),
     ],
 )
-def test_errors_come_back_from_other_processes(error: HieroError) -> None:
+def test_errors_in_other_processes(error: HieroError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert again.__dict__ == error.__dict__
 
 
-def test_a_configuration_in_full_is_read_as_itself(world: Tuning) -> None:
+def test_a_full_configuration_round_trips(world: Tuning) -> None:
     config = hiero.config.read_config(world.path)
     for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").resolved()):
         whole = dataclasses.replace(config, tune=section)

@@ -1,4 +1,4 @@
-"""The same weights, wherever they are learnt, and whoever dies meanwhile."""
+"""Executors give the same weights, also when processes die."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def fail(number: int) -> None:
     time.sleep(0.01)
 
 
-def last_words(folder: Path, number: int) -> None:
-    """Note that it was done; task 1 takes its process with it the first time."""
+def record_and_die(folder: Path, number: int) -> None:
+    """Record the call; the first call for task 1 kills its process."""
     if number == 1 and not (folder / "died").exists():
         (folder / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -55,7 +55,7 @@ def die(number: int) -> None:
     os._exit(1)
 
 
-def test_the_first_error_ends_it() -> None:
+def test_the_first_error_ends_the_run() -> None:
     with pytest.raises(HieroError, match=r"^two$"), open_executor("threads", 2) as current:
         run_all(current, fail, range(100), nothing)
     assert not stop.is_set()
@@ -64,7 +64,7 @@ def test_the_first_error_ends_it() -> None:
 @pytest.mark.heavy
 def test_a_process_that_dies(tmp_path: Path) -> None:
     with open_executor("processes", 2) as current:
-        run_all(current, partial(last_words, tmp_path), range(5), nothing)
+        run_all(current, partial(record_and_die, tmp_path), range(5), nothing)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4", "died"]
 
 
@@ -75,7 +75,7 @@ def test_processes_that_always_die() -> None:
         run_all(current, die, range(2), nothing)
 
 
-def test_what_a_task_says_it_has_written_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_tasks_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.tune.executors.SLOW_FILES", 0.1)
     with (
         pytest.raises(HieroError, match="do all see the same file system"),
@@ -105,7 +105,7 @@ def learnt(world: Tuning, name: str, executor: str, workers: int) -> dict[str, b
 
 
 def bleu(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the held-out set said; every bit of it."""
+    """The exact scores on the held-out set."""
     named = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "held_out_bleu")
     return [{name: record[name] for name in named} for record in log]
 
@@ -198,8 +198,8 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     tune(world.path, world.out)
     executor, killed = cluster.executor, []
 
-    class Murderer:
-        """Kills a worker when some sentences are learnt from, and not all."""
+    class WorkerKiller:
+        """Kills a worker after some sentences of an epoch."""
 
         def begin(self, total: int | None, what: str = "") -> None:
             self.what = what
@@ -216,7 +216,7 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
             pass
 
     other = world.folder / "murder"
-    tune(world.path, other, executor=executor, watch=Murderer())
+    tune(world.path, other, executor=executor, watch=WorkerKiller())
     assert killed
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
     expected, world.out = world.answer(), other
@@ -238,7 +238,7 @@ def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_killed_at_random_moments(tmp_path: Path, executor: str) -> None:
-    """HIERO_KILLS=10 does it more often."""
+    """HIERO_KILLS=10 sets the number of kills."""
     config = tmp_path / "exp.yaml"
     for name in bundled.names():
         shutil.copyfile(bundled.path(name), tmp_path / name)

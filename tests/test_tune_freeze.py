@@ -1,4 +1,4 @@
-"""Some weights can stand still while others learn."""
+"""Frozen weights do not change while others are learnt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def weights(path: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("frozen", ["dense", "sparse"])
-def test_frozen_weights_stay_and_others_learn_around_them(tmp_path: Path, frozen: str) -> None:
+def test_frozen_weights_stay_and_others_are_learnt(tmp_path: Path, frozen: str) -> None:
     tuning = Tuning(tmp_path)
     start = tuning.file("start", [f"{name} {value}" for name, value in START.items()])
     tuning.set(
@@ -34,7 +34,7 @@ def test_frozen_weights_stay_and_others_learn_around_them(tmp_path: Path, frozen
 
 
 @pytest.mark.parametrize(("key", "value"), [("algorithm", "kbmira"), ("update", "pair")])
-def test_what_cannot_stand_still(
+def test_weights_that_cannot_be_frozen(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], key: str, value: str
 ) -> None:
     tuning = Tuning(tmp_path)

@@ -1,4 +1,4 @@
-"""What is said when training goes wrong, and when it does not; and the table of the epochs."""
+"""Warnings during training, and the table of epochs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def record(epoch: int, bleu: float = 30.0, brevity: float = 1.0, **more: Any) ->
 
 
 def seen(*records: dict[str, Any], norms: Any = None, **config: Any) -> list[list[str]]:
-    """What is said after each epoch."""
+    """The warnings after each epoch."""
     health = Health(TuneConfig(**config).resolved())
     norms = norms or [1.0] * len(records)
     return [health.look(one, np.array([norm]), "Big") for one, norm in zip(records, norms, strict=True)]
 
 
-def test_nothing_is_said_while_all_is_well() -> None:
+def test_no_warnings() -> None:
     good = [record(1, 20), record(2, 25, 0.9), record(3, 24.5, 1.1), record(4, 25)]
     assert seen(*good, norms=[0.1, 1, 5, 12]) == [[], [], [], []]
 
@@ -99,7 +99,7 @@ def test_features_that_never_fire() -> None:
     assert health.look(record(2, fired=["Right"]), np.ones(1), "Right") == []
 
 
-def test_too_many_names_to_tell() -> None:
+def test_long_lists_of_names_are_shortened() -> None:
     health = Health(TuneConfig().resolved())
     health.expect(f"Sparse{i}" for i in range(1000))
     assert health.look(record(1, fired=[]), np.ones(1), "Right") == []

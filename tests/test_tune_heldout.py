@@ -1,4 +1,4 @@
-"""The held-out set, shared out to whoever works."""
+"""Evaluation of the held-out set in parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tune_worlds import Tuning
 
 @pytest.fixture
 def task(tmp_path: Path) -> PartTask:
-    """All of a set of six sentences."""
+    """A task for all of six sentences."""
     world = Tuning(tmp_path / "exp")
     config = config_of(read_settings(world.path), base=world.folder)
     sets = {
@@ -42,7 +42,7 @@ def parts_of(task: PartTask, workers: int, out: str) -> list[PartTask]:
     return part_tasks(task.session, task.files, len(task.numbers), task.weights, out, workers)
 
 
-def test_parts_are_the_whole(task: PartTask, tmp_path: Path) -> None:
+def test_parts_cover_the_set(task: PartTask, tmp_path: Path) -> None:
     texts, model = opened_set(task.session, task.files), opened(task.session)[0]
     expected = [
         texts.references.statistics(number, [model.symbols.words.intern_all(text.upper().encode().split())])
@@ -63,7 +63,7 @@ def test_parts_are_the_whole(task: PartTask, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("tmp.*"))
 
 
-def test_what_is_done_is_not_done_again(task: PartTask, tmp_path: Path) -> None:
+def test_complete_parts_are_not_repeated(task: PartTask, tmp_path: Path) -> None:
     first, second = parts_of(task, 2, task.out)
     translate_part(first)
     before = os.stat(f"{first.out}.npz").st_mtime_ns
@@ -97,7 +97,7 @@ def test_interrupted(task: PartTask) -> None:
         stop.clear()
 
 
-def test_how_many_parts(task: PartTask) -> None:
+def test_number_of_parts(task: PartTask) -> None:
     def sizes(size: int, workers: int) -> list[int]:
         tasks = part_tasks(task.session, task.files, size, task.weights, task.out, workers)
         assert [number for part in tasks for number in part.numbers] == list(range(size))

@@ -1,4 +1,4 @@
-"""``history``: batch learners that learn from the lists of the last iterations alone."""
+"""``history``: batch learning from the lists of the last iterations only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log(tuning: Tuning) -> list[dict[str, Any]]:
 
 
 def forget(tuning: Tuning, records: list[str], done: int) -> None:
-    """All but what there is when so many epochs are done."""
+    """Remove everything that is not there after the given number of epochs."""
     tuning.file("out/log.jsonl", records[:done])
     for path in tuning.out.glob("weights*.gz"):
         if path.name == "weights.gz" or path.name > f"weights.{done:02}.gz":
@@ -44,8 +44,8 @@ def forget(tuning: Tuning, records: list[str], done: int) -> None:
                 path.unlink()
 
 
-def test_what_is_learnt_from(tuning: Tuning) -> None:
-    """The first lists have bad translations, the later ones none: what is left out counts no more."""
+def test_lists_in_use(tuning: Tuning) -> None:
+    """The first lists have bad translations, later ones do not: dropped lists have no effect."""
     tuning.file("right", ["Wrong 1", "Length 0.5"])
     everything = run(tuning)
     grown = [record["candidates"] for record in log(tuning)]
@@ -85,7 +85,7 @@ def test_resumed(tuning: Tuning) -> None:
         ),
     ],
 )
-def test_where_it_means_nothing(
+def test_learners_without_history(
     tuning: Tuning, capfd: pytest.CaptureFixture[str], keys: dict[str, Any], message: str
 ) -> None:
     tuning.set(tune=keys)

@@ -1,4 +1,4 @@
-"""Language models that have not seen the references they score."""
+"""Language models estimated without the references they score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORDER = 3
 
 
 def texts(number: int) -> list[str]:
-    """Each line has a word of its own."""
+    """Texts in which each line has a word of its own."""
     draw = random.Random(3)
     return [" ".join([*draw.choices("abcdefgh", k=6), f"own{line}"]) for line in range(number)]
 
@@ -36,7 +36,7 @@ def unknown(path: Path, text: str) -> int:
 
 
 def estimated(lines: list[str], folder: Path, name: str) -> Path:
-    """A model of these lines alone."""
+    """A model of these lines only."""
     source = folder / f"{name}.txt"
     source.write_text("".join(f"{line}\n" for line in lines))
     config = EstimateConfig(order=ORDER, discount_fallback=FALLBACK, skip_symbols=True, temp=folder)
@@ -86,13 +86,13 @@ def test_every_shard_is_in_one_fold(tmp_path: Path) -> None:
         ((("LM", "x"),), [[0, 1]], r"found jackknife with one shard, expected several \(set shards\)"),
     ],
 )
-def test_mistakes(tmp_path: Path, specs: Any, parts: list[list[int]], message: str) -> None:
+def test_errors(tmp_path: Path, specs: Any, parts: list[list[int]], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         jackknifed(specs, "none", parts, 2, 3, tmp_path, print)
 
 
 def test_tuning_with_them(tmp_path: Path) -> None:
-    """What the shards are decoded with is not the given model; the held-out set's is."""
+    """Shards are not decoded with the given model; the held-out set is."""
     world = Tuning(tmp_path / "exp")
     references = world.lines("dev.ref")
     text = world.file("text", references)

@@ -1,4 +1,4 @@
-"""Every algorithm learns to turn sentences round: which words are right, and that rules must swap."""
+"""Every algorithm learns a toy language: the right words, and reordering rules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ QUICK = {("iterselsgd", 1), ("mira", 1), ("adagrad", 1)}  # interpreted, the oth
         for seed in (1, 2, 3)
     ],
 )
-def test_learns_to_turn_round(tmp_path: Path, preset: str, seed: int) -> None:
+def test_learns_to_translate_and_reorder(tmp_path: Path, preset: str, seed: int) -> None:
     keys = {"algorithm": preset, "epochs": 4, "kbest": 40} | LESS.get(preset, {})
     if preset == "mert":
         # From zero, where all are alike, lists are of chance translations, among which no line may lead up.

@@ -1,4 +1,4 @@
-"""Shards made one: means, selection, averages; lists that travel in files."""
+"""Iterative mixing: means, feature selection, averages; k-best lists in files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def content(path: Path | str) -> dict[str, float]:
     st.integers(0, 5),
     st.sampled_from(["l2", "l1", "linf", "l0", "mean"]),
 )
-def test_selection_is_that_of_the_whole_matrix(
+def test_selection_equals_that_of_the_whole_matrix(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]], count: int, norm: str
 ) -> None:
     place = tmp_path_factory.mktemp("mix")
@@ -121,7 +121,7 @@ def test_every_sentence_is_in_one_shard(count: int, parts: int, seed: int) -> No
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
 
 
-def test_lists_travel_in_files(tmp_path: Path) -> None:
+def test_lists_round_trip_through_files(tmp_path: Path) -> None:
     model, index = hiero.load(MODEL, features=["rule_id", "lexical"]), FeatureIndex()
     examples = []
     for number, sentence in enumerate(["er hat mir ein buch versprochen .", "das haus", "unbekannt"]):

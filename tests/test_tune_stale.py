@@ -1,4 +1,4 @@
-"""Stale gradients: threads that do not wait for each other."""
+"""Stale gradients: asynchronous threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> Tuning:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_learns_and_says_what_it_is(world: Tuning, capfd: pytest.CaptureFixture[str], threads: int) -> None:
+def test_learns_and_reports_staleness(world: Tuning, capfd: pytest.CaptureFixture[str], threads: int) -> None:
     assert world.run("-j", str(threads)) == 0
     captured = capfd.readouterr()
     assert captured.err.count("stale: gradients come as late as they do, and another run will learn") == 1
@@ -34,7 +34,7 @@ def test_learns_and_says_what_it_is(world: Tuning, capfd: pytest.CaptureFixture[
     assert "BLEU 100.00 (brevity 1.000) on even lines" in captured.out
 
 
-def test_every_sentence_is_learnt_from_once_an_epoch(world: Tuning) -> None:
+def test_every_sentence_is_used_once_an_epoch(world: Tuning) -> None:
     lines = world.lines("dev.src")
     world.file("dev.src", ["", *lines[1:]])  # one of them cannot be
     from hiero.tuning import tune
@@ -44,7 +44,7 @@ def test_every_sentence_is_learnt_from_once_an_epoch(world: Tuning) -> None:
     assert [record["updates"] for record in tuned.log] == [16] * 3  # mini-batches
 
 
-def test_gone_on_with(world: Tuning) -> None:
+def test_resumed(world: Tuning) -> None:
     assert world.run("-q", "--epochs", "1", "-j", "2") == 0
     first = (world.out / "weights.01.gz").read_bytes()
     assert world.run("-q", "--resume", "-j", "2") == 0
@@ -52,8 +52,8 @@ def test_gone_on_with(world: Tuning) -> None:
     assert (world.out / "weights.03.gz").exists()
 
 
-def test_one_thread_is_never_late(world: Tuning) -> None:
-    """Then what is learnt is what is learnt without."""
+def test_one_thread_is_never_stale(world: Tuning) -> None:
+    """The result equals that of synchronous learning."""
     assert world.run("-q") == 0
     stale, world.out = world.answer(), world.folder / "other"
     assert world.run("-q", "--no-stale") == 0

@@ -1,4 +1,4 @@
-"""Numbers of features in files that mean the same to processes which number their words otherwise."""
+"""Feature vectors in files, for processes with other numbers of words and features."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known() -> tuple[Symbols, FeatureIndex]:
     return model.symbols, index
 
 
-def test_names_and_numbers_come_back(known: tuple[Symbols, FeatureIndex], tmp_path: Path) -> None:
+def test_round_trip(known: tuple[Symbols, FeatureIndex], tmp_path: Path) -> None:
     symbols, index = known
     chosen = np.flatnonzero(np.arange(len(index)) % 3 != 1)[::-1].copy()
     weight, count = np.linspace(-1, 1, len(chosen)), np.arange(len(chosen))
@@ -51,7 +51,7 @@ def test_names_and_numbers_come_back(known: tuple[Symbols, FeatureIndex], tmp_pa
     assert len(theirs) == len(before) + 1
 
 
-def test_nothing_at_all(tmp_path: Path) -> None:
+def test_empty_vectors(tmp_path: Path) -> None:
     symbols, index = Symbols(), FeatureIndex()
     write_vectors(tmp_path / "a.npz", symbols, index, np.empty(0, np.int64), weight=np.empty(0))
     ids, values = read_vectors(tmp_path / "a.npz", symbols, index)

@@ -1,4 +1,4 @@
-"""Weights: a mapping by name, exact and shared names, and files of them."""
+"""Weights: the mapping, exact and shared names, and files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_mapping():
         weights["Glue"] = math.nan
 
 
-def test_a_shared_name_counts_where_there_is_no_exact_one():
+def test_shared_names_apply_without_an_exact_one():
     symbols = symbols_of()
     weights = Weights(symbols, {"RBS:a_b_a": 0.5, "RBS:a%5Fb_a": 2.0, "RBS:a_b": 1.0})
     a, b, a_b, b_a = (symbols.words.intern(word) for word in (b"a", b"b", b"a_b", b"b_a"))
@@ -62,7 +62,7 @@ def test_a_shared_name_counts_where_there_is_no_exact_one():
     st.booleans(),
     st.booleans(),
 )
-def test_files_are_read_back(tmp_path_factory, rules, named, zeros, exact):
+def test_files_round_trip(tmp_path_factory, rules, named, zeros, exact):
     path = tmp_path_factory.mktemp("weights") / "w.gz"
     weights = Weights(symbols_of(), named, exact=exact)
     for r, value in rules:
@@ -80,7 +80,7 @@ def test_files_are_read_back(tmp_path_factory, rules, named, zeros, exact):
             assert again.of(key) == weights.of(key)
 
 
-def test_a_file_is_sorted_and_always_the_same(tmp_path):
+def test_files_are_sorted_and_deterministic(tmp_path):
     weights = Weights(Symbols(), [("b", 0.1), ("RBT:a_b", 1e-300), ("a", -1), ("c", 0)])
     write_weights(tmp_path / "w", weights)
     expected = EXACT.decode() + "\nRBT:a_b 1.0000000000000000e-300\na -1\nb 0.10000000000000001\n"
@@ -93,7 +93,7 @@ def test_a_file_is_sorted_and_always_the_same(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["w", "w.gz"]
 
 
-def test_what_cdec_reads_is_read(tmp_path):
+def test_files_in_cdecs_syntax(tmp_path):
     text = "\ufeff# comment\n\nGlue -0.1\nWordPenalty=2\nA\t3e-2\r\nLM0= .5\nRBS:a_b 1.\nB = -7\n \t\nC +1 \n"
     weights = read_weights(written(tmp_path / "w", text), Symbols())
     assert dict(weights) == {
@@ -101,7 +101,7 @@ def test_what_cdec_reads_is_read(tmp_path):
     }
 
 
-def test_a_file_of_cdecs_names_gives_features_what_cdec_gives_them(tmp_path):
+def test_files_with_cdecs_names_give_cdecs_weights(tmp_path):
     symbols = symbols_of()
     path = written(tmp_path / "w", "RBS:&apos_s_b 1\nRBS:X_b 2\nR:X:a_b:a 3\nLT:a_b:a 4\nLD:a 5\nG_H 6\n")
     weights = read_weights(path, symbols)
@@ -126,7 +126,7 @@ def test_a_file_of_cdecs_names_gives_features_what_cdec_gives_them(tmp_path):
     assert again.of((2, word["X"], word["b"])) == 2
 
 
-def test_a_file_of_ours_gives_a_weight_to_one_feature_only(tmp_path):
+def test_exact_files_give_a_weight_to_one_feature_only(tmp_path):
     symbols = symbols_of()
     write_weights(tmp_path / "w", Weights(symbols, {"RBS:X_b": 2.0}))
     again = read_weights(tmp_path / "w", symbols)
@@ -135,14 +135,14 @@ def test_a_file_of_ours_gives_a_weight_to_one_feature_only(tmp_path):
     assert again["RBS:X_b"] == 2
 
 
-def test_a_zero_that_hides_a_shared_weight_is_written(tmp_path):
+def test_zeros_that_override_shared_weights_are_written(tmp_path):
     weights = Weights(symbols_of(), {"%~LD:a_b": 2.0, "LD:a%3Db": 0.0, "LD:a": 0.0})
     write_weights(tmp_path / "w", weights)
     again = read_weights(tmp_path / "w", Symbols())
     assert dict(again) == {"%~LD:a_b": 2.0, "LD:a%3Db": 0.0}
 
 
-def test_cdecs_names_and_what_they_merge(tmp_path):
+def test_names_that_cdec_merges(tmp_path):
     weights = Weights(
         symbols_of(), {"RBS:X_b": 2.0, "RBS:%58_b": 3.0, "LD:a%3Db": 1.0, "LD:a%3Bb": 1.0, "Z": 4}
     )
@@ -169,14 +169,14 @@ def test_cdecs_names_and_what_they_merge(tmp_path):
         (EXACT + b"\nRBS:a_b_c 1\n", ":2: found the name 'RBS:a_b_c', expected the exact name of a feature"),
     ],
 )
-def test_what_is_wrong_with_a_file(tmp_path, text, message):
+def test_errors_in_files(tmp_path, text, message):
     path = written(tmp_path / "w", text)
     with pytest.raises(FormatError) as error:
         read_weights(path, Symbols())
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_a_file_that_is_not_whole(tmp_path):
+def test_truncated_files(tmp_path):
     write_weights(tmp_path / "w.gz", Weights(Symbols(), {f"F{i}": i for i in range(1000)}))
     path = written(tmp_path / "cut.gz", (tmp_path / "w.gz").read_bytes()[:-900])
     with pytest.raises(FormatError, match="expected a whole gz file"):
@@ -185,7 +185,7 @@ def test_a_file_that_is_not_whole(tmp_path):
         read_weights(tmp_path / "nix", Symbols())
 
 
-def test_a_learner_takes_a_vector_and_gives_it_back():
+def test_vector_and_assign():
     weights = Weights(symbols_of(), {"A": 1.0, "%~LD:a_b": 2.0, "LD:b": 3.0})
     new = weights.index.intern_all([(6, weights.symbols.words.find(b"a=b"), 0), (7, 0, 0)])
     vector = weights.vector()
@@ -201,7 +201,7 @@ def test_a_learner_takes_a_vector_and_gives_it_back():
 
 
 @pytest.mark.reference
-def test_cdecs_own_weights_are_read_back(reference, tmp_path):
+def test_weights_of_cdec_round_trip(reference, tmp_path):
     weights = read_weights(reference / "m30k" / "weights.sparse.gz", Symbols())
     assert len(weights) == 2440
     write_weights(tmp_path / "w.gz", weights, cdec_names=True)

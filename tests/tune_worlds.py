@@ -1,4 +1,4 @@
-"""A language to learn: letters, each with a right and a wrong translation, and a configuration for tuning."""
+"""A toy language, with a right and a wrong translation of each letter, and a tuning configuration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Tuning:
         return (self.folder / name).read_text().splitlines()
 
     def set(self, **sections: Any) -> None:
-        """Replace sections; None takes one away. That of ``tune`` is only added to."""
+        """Replace sections; None removes one. The keys of ``tune`` are added to its section."""
         tune = self.config["tune"] | (sections.pop("tune", {}) or {})
         self.config |= {"tune": tune} | sections
         self.config = {name: section for name, section in self.config.items() if section is not None}
@@ -67,7 +67,7 @@ class Tuning:
         return main(self.command(*more))
 
     def error(self, capfd: pytest.CaptureFixture[str], *more: str, code: int = 1) -> str:
-        """Run it, which must fail; the one line that it says."""
+        """Run it, expect failure, and return its one line of output."""
         capfd.readouterr()
         assert self.run("-q", *more) == code
         captured = capfd.readouterr()
@@ -76,5 +76,5 @@ class Tuning:
         return captured.err.rstrip("\n")
 
     def answer(self) -> dict[str, bytes]:
-        """All weights that were made."""
+        """All weights written."""
         return {path.name: path.read_bytes() for path in sorted(self.out.glob("weights*.gz"))}

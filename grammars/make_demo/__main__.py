@@ -1,8 +1,8 @@
-"""Write the bitext of the bundled model, and put in the models that were made of it.
+"""Write the bitext of the bundled model, and install the models trained on it.
 
-``python -m grammars.make_demo [FOLDER]`` draws the bitext, by default into ``grammars/``. ``hiero run
-configs/demo.yaml`` makes models of it in ``demo.run``, from where ``python -m grammars.make_demo --install
-demo.run`` takes them.
+``python -m grammars.make_demo [FOLDER]`` writes the bitext, by default into ``grammars/``. ``hiero run
+configs/demo.yaml`` trains models on it in ``demo.run``, and ``python -m grammars.make_demo --install
+demo.run`` copies them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grammars.make_demo.sentences import FREE, sentence
-from grammars.make_demo.trees import Dice, Node, find_leaf, leaf, num_leaves, spell, spoil
+from grammars.make_demo.trees import Node, Rng, add_noise, find_leaf, leaf, num_leaves, spell
 
 SEED = 7
 SIZES = {"train": 4000, "dev": 200, "devtest": 200}
-SPOILT = 0.05  # of the training sentences
+NOISE_RATE = 0.05  # fraction of the training sentences with noise
 MAX_WORDS = 25
 
-# Set by hand, to the scale that tuned weights of such features have.
+# Set by hand, on the scale of tuned weights.
 WEIGHTS = """\
 EgivenFCoherent -0.3
 SampleCountF -0.05
@@ -46,34 +46,34 @@ class Corpus(NamedTuple):
     devtest: list[Node]
 
 
-def draw(dice: Dice) -> Corpus:
-    """Derivations with source sides all different, so that no part contains a sentence of another."""
+def draw(rng: Rng) -> Corpus:
+    """Draw derivations with distinct source sides, so that no part contains a sentence of another."""
     known = {german for german, _ in FREE}
     parts = []
     for size in SIZES.values():
         part: list[Node] = []
         while len(part) < size:
-            node = sentence(dice)
+            node = sentence(rng)
             src = " ".join(spell(node).src)
             if src not in known and len(src.split()) <= MAX_WORDS:
                 known.add(src)
                 part.append(node)
         parts.append(part)
-    strangers = leaves(parts[0])
-    train = [spoil(node, dice, strangers) if dice.chance(SPOILT) else node for node in parts[0]]
+    wrong_leaves = leaves(parts[0])
+    train = [add_noise(node, rng, wrong_leaves) if rng.chance(NOISE_RATE) else node for node in parts[0]]
     free = [leaf(german, english) for german, english in FREE]
-    train += [dice.zipf(free) for _ in range(SIZES["train"] // 50)]
+    train += [rng.zipf(free) for _ in range(SIZES["train"] // 50)]
     return Corpus(train, parts[1], parts[2])
 
 
 def leaves(nodes: Iterable[Node]) -> list[Node]:
-    """Words to mistake others for: one from the middle of each derivation."""
+    """Leaves for wrong translations: one from the middle of each derivation."""
     return [find_leaf(node, num_leaves(node) // 2) for node in nodes]
 
 
 def files() -> Iterator[tuple[str, str]]:
-    """Name and text of every file; those that end in .gz are still to be packed."""
-    corpus = draw(Dice(SEED))
+    """Name and uncompressed text of every file."""
+    corpus = draw(Rng(SEED))
     pairs = {part: [spell(node) for node in getattr(corpus, part)] for part in SIZES}
     for part, suffix in (("train", ".gz"), ("dev", ""), ("devtest", "")):
         yield f"demo.{part}.de{suffix}", "".join(f"{' '.join(pair.src)}\n" for pair in pairs[part])
@@ -84,19 +84,19 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def pack(text: str) -> bytes:
-    """Gzip without the time and the name, which would differ from run to run."""
+    """Compress by gzip without time and name, so that the bytes are the same in every run."""
     buffer = io.BytesIO()
     with gzip.GzipFile("", "wb", 9, buffer, mtime=0) as stream:
         stream.write(text.encode())
     return buffer.getvalue()
 
 
-# What is taken from a run of configs/demo.yaml, and what it is called here.
+# Files of a run of configs/demo.yaml, and their names here.
 TRAINED = {"grammar.gz": "demo.grammar.gz", "LanguageModel.arpa.gz": "demo.lm.arpa.gz"}
 
 
 def install(run: Path, folder: Path) -> None:
-    """Take the models that a run has made."""
+    """Copy the models of a run."""
     for made, name in TRAINED.items():
         shutil.copyfile(run / made, folder / name)
         print(f"{name}: {(folder / name).stat().st_size} bytes")

@@ -1,8 +1,8 @@
 """The words: one line each, read into records when the module is imported.
 
-Frequent words stand first in each class: the generator prefers them, so that the tail is seen once or not at
-all, as in any corpus. Some German words have several entries: ``bank`` is a seat or a house of money, and
-only the company it keeps (``auf der bank im park``, ``in der bank``) tells which.
+Frequent words are first in each class: the generator prefers them, so that the last ones occur once or never,
+as in any corpus. Some German words have several entries: ``bank`` is a bench or a bank, depending on the
+context (``auf der bank im park``, ``in der bank``).
 """
 
 from __future__ import annotations

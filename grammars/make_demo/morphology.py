@@ -36,7 +36,7 @@ _DOUBLING = frozenset(["put", "get", "hit", "sit", "swim", "stop", "cut", "run"]
 
 
 def column(noun: Noun, plural: bool) -> int:
-    """Where the forms for a noun stand in the tables of articles and endings."""
+    """The column of a noun in the tables of articles and endings."""
     return 3 if plural else _COLUMN[noun.gender]
 
 
@@ -83,7 +83,7 @@ def auxiliary(infinitive: str, person: str) -> str:
 
 
 def third_person(verb: str) -> str:
-    """``go out`` to ``goes out``: the first word is the one that changes."""
+    """``go out`` to ``goes out``: the first word is inflected."""
     head, _, rest = verb.partition(" ")
     if head.endswith(("s", "sh", "ch", "x", "z", "o")):
         head += "es"
@@ -116,5 +116,5 @@ def be(person: str, past: bool = False) -> str:
 
 
 def article_before(word: str) -> str:
-    """``a`` or ``an``, by spelling; the words of the lexicon have no silent letters to trap it."""
+    """``a`` or ``an``, by spelling, since no word of the lexicon begins with a silent letter."""
     return "an" if word[0] in "aeiou" and not word.startswith("uni") else "a"

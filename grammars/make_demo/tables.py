@@ -1,4 +1,4 @@
-"""The nouns and adjectives, a line each; ``lexicon`` says what the fields are and reads them."""
+"""The nouns and adjectives, a line each; ``lexicon`` defines and reads the fields."""
 
 NOUNS = """
 mann m männer man men person
@@ -170,7 +170,7 @@ bäckerei f bäckereien bakery bakeries in at
 stadtpark m stadtparks city_park city_parks in in
 """
 
-# What one sits or lies on, under, behind.
+# Furniture and other places to be on, under or behind.
 SEATS = """
 bank f bänke bench benches auf on
 stuhl m stühle chair chairs auf on

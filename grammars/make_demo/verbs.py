@@ -1,4 +1,4 @@
-"""Verb complexes: German clamps the clause between a finite verb and its end, English keeps them together."""
+"""Verb complexes, which enclose the clause in German and are contiguous in English."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from grammars.make_demo import morphology
 from grammars.make_demo.lexicon import Verb
-from grammars.make_demo.trees import Dice
+from grammars.make_demo.trees import Rng
 
 # German modal, its English statement, its English under do-support (None: it inverts and negates by itself).
 MODALS = [
@@ -46,12 +46,12 @@ def present(verb: Verb, person: str, support: bool) -> Forms:
     return Forms(tag(fin, "a"), end, final, "", tag(morphology.english_present(verb, person), "a"))
 
 
-def perfect(dice: Dice, verb: Verb, person: str, support: bool, dated: bool) -> Forms:
-    """German perfect: English past, or the perfect where no date forbids it."""
+def perfect(rng: Rng, verb: Verb, person: str, support: bool, dated: bool) -> Forms:
+    """German perfect: English past, or the perfect if there is no date."""
     fin = tag(morphology.auxiliary("haben" if verb.auxiliary == "h" else "sein", person), "h")
     end = tag(verb.participle, "a")
     final = f"{end} {fin}"
-    if not dated and dice.chance(0.3):
+    if not dated and rng.chance(0.3):
         have = "has" if person == "3s" else "have"
         return Forms(fin, end, final, tag(have, "h"), tag(verb.english_participle, "a"))
     if support:
@@ -59,8 +59,8 @@ def perfect(dice: Dice, verb: Verb, person: str, support: bool, dated: bool) -> 
     return Forms(fin, end, final, "", tag(verb.past, "ah"))
 
 
-def modal(dice: Dice, verb: Verb, person: str, support: bool) -> Forms:
-    german, statement, supported = dice.zipf(MODALS)
+def modal(rng: Rng, verb: Verb, person: str, support: bool) -> Forms:
+    german, statement, supported = rng.zipf(MODALS)
     fin = tag(morphology.auxiliary(german, person), "m")
     end = tag(verb.prefix + verb.infinitive, "a")
     main = tag(verb.english, "a")
@@ -84,19 +84,19 @@ def do(person: str) -> str:
 
 
 def conjugate(
-    dice: Dice, verb: Verb, person: str, tense: str, *, support: bool = False, dated: bool = False
+    rng: Rng, verb: Verb, person: str, tense: str, *, support: bool = False, dated: bool = False
 ) -> Forms:
     """The forms of a verb in a tense.
 
-    ``support`` asks for an auxiliary in English, which negation and questions need; ``dated`` for its past.
+    ``support`` requests an auxiliary in English, for negation and questions; ``dated`` the English past.
     """
     if tense == "past":
-        return perfect(dice, verb, person, support, dated)
+        return perfect(rng, verb, person, support, dated)
     if tense == "modal":
-        return modal(dice, verb, person, support)
+        return modal(rng, verb, person, support)
     return future(verb, person) if tense == "future" else present(verb, person, support)
 
 
 def time_of(tense: str) -> str:
-    """Which kind of time adverb goes with a tense."""
+    """The kind of time adverb for a tense."""
     return {"modal": "future"}.get(tense, tense)

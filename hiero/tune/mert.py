@@ -189,11 +189,11 @@ class MERT:
         starts = range(1 + self.restarts)
 
         def climb(number: int, each: Each = map) -> Climb:
-            lots = np.random.default_rng([seed, iteration, number])
+            rng = np.random.default_rng([seed, iteration, number])
             start = given
             if number:
-                start = lots.uniform(-1.0, 1.0, len(given)) * (np.abs(given).max() or 1.0)
-            return self.climb(surface, np.clip(start, *self._limits()), lots, each)
+                start = rng.uniform(-1.0, 1.0, len(given)) * (np.abs(given).max() or 1.0)
+            return self.climb(surface, np.clip(start, *self._limits()), rng, each)
 
         if self.threads == 1:
             return list(map(climb, starts))
@@ -202,7 +202,7 @@ class MERT:
                 return list(pool.map(climb, starts))
             return [climb(number, pool.map) for number in starts]
 
-    def climb(self, surface: Surface, point: Floats, lots: np.random.Generator, each: Each = map) -> Climb:
+    def climb(self, surface: Surface, point: Floats, rng: np.random.Generator, each: Each = map) -> Climb:
         """Of all directions take the one that gains most, until none gains anything."""
         bleu, moves = self._bleu(surface, point), 0
         while True:
@@ -218,15 +218,15 @@ class MERT:
                 return found, np.clip(point + step * direction, *self._limits())
 
             best, reached = bleu + self.tolerance, point
-            for found, there in each(search, self._directions(lots)):
+            for found, there in each(search, self._directions(rng)):
                 if found > best:
                     best, reached = found, there
             if reached is point:
                 return Climb(point, bleu, moves)
             point, bleu, moves = reached, best, moves + 1
 
-    def _directions(self, lots: np.random.Generator) -> list[Floats]:
-        drawn = lots.standard_normal((self.directions, len(self.features)))
+    def _directions(self, rng: np.random.Generator) -> list[Floats]:
+        drawn = rng.standard_normal((self.directions, len(self.features)))
         drawn /= np.abs(drawn).max(axis=1, keepdims=True)
         return [*np.eye(len(self.features)), *drawn]
 
