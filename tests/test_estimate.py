@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hiero.bitext.discounts import FALLBACK, estimate_discounts
 from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
 from hiero.bitext.external import Sorter, Spool
-from hiero.bitext.numbering import Lexicon
+from hiero.bitext.numbering import WordNumbering
 from hiero.cli.lm import _fold, add_parser
 from hiero.errors import FormatError, HieroError, UsageError
 from hiero.formats.arpa import read_arpa
@@ -77,20 +77,20 @@ def long_text(seed: int, lines: int) -> list[list[str]]:
 def test_words_are_numbered(pieces: list[str], special: str, is_open: bool, skip: bool) -> None:
     text = ("".join([*pieces, special, *pieces]) + "\n").encode()
     known = [b"<unk>", b"<s>", b"</s>", b"bb"]
-    lexicon = Lexicon()
-    lexicon.number(b"bb\n", is_open=True, skip=False)
-    ids, stopped = lexicon.number(text, is_open=is_open, skip=skip)
+    numbering = WordNumbering()
+    numbering.number(b"bb\n", is_open=True, skip=False)
+    ids, stopped = numbering.number(text, is_open=is_open, skip=skip)
     assert (ids.tolist(), stopped) == naive.number_words(text, known, is_open, skip)
-    table = lexicon.freeze()
+    table = numbering.freeze()
     assert [table.pool[a:b].tobytes() for a, b in zip(table.first, table.first[1:], strict=False)] == known
 
 
-def test_a_lexicon_grows() -> None:
+def test_a_numbering_grows() -> None:
     words = [b"%d" % number * (1 + number % 50) for number in range(3, 9000)]
-    lexicon = Lexicon()
-    ids, _ = lexicon.number(b" ".join(words) + b"\n", is_open=True, skip=False)
+    numbering = WordNumbering()
+    ids, _ = numbering.number(b" ".join(words) + b"\n", is_open=True, skip=False)
     assert ids.tolist() == [*range(3, 9000), 2]
-    again, _ = lexicon.number(words[-1] + b" " + b"x" * 99_999 + b"\n", is_open=True, skip=False)
+    again, _ = numbering.number(words[-1] + b" " + b"x" * 99_999 + b"\n", is_open=True, skip=False)
     assert again.tolist() == [8999, 9000, 2]
 
 

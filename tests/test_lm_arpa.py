@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hiero.errors import FormatError
 from hiero.formats import ngram_table
-from hiero.formats.arpa import _Reader, read_arpa
+from hiero.formats.arpa import _ArpaReader, read_arpa
 from hiero.lm import Ngrams
 from hiero.symbols import WordTable, table_entry
 from tests.lm_worlds import arpa_texts
@@ -63,7 +63,7 @@ def test_table_holds_what_the_file_says(text: str) -> None:
 @given(arpa_texts(), st.integers(1, 9))
 def test_pieces_of_a_file_make_no_difference(text: str, lines: int) -> None:
     whole, words = read_text(text)
-    reader, rows = _Reader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
+    reader, rows = _ArpaReader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
     for start in range(0, len(rows), lines):
         reader.feed("".join(rows[start : start + lines]).encode())
     pieces, same_words = reader.finish()

@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 Advance = Callable[[int, str], None]
 
 
-class Links(NamedTuple):
+class DirectionalLinks(NamedTuple):
     """Directional alignments.
 
     fwd  int32 [target words]  source position in its sentence that a target word is linked to, or -1
@@ -67,7 +67,7 @@ class Iteration(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    links: Links
+    links: DirectionalLinks
     history: list[Iteration]
 
 
@@ -153,9 +153,9 @@ class Trainer:
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
         self._maximize()
 
-    def decode(self) -> Links:
+    def decode(self) -> DirectionalLinks:
         """The best links under the model that was trained last."""
-        links = Links(
+        links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What one thread extracts rules with: phrases that it remembers, and scratch paper, all of which grow."""
+"""What a thread extracts rules with: a cache of phrases and scratch arrays, all of which grow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # room at first
 
 
-class Desk:
+class Workspace:
     """Extracts rules; for one thread at a time."""
 
     def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
@@ -49,20 +49,20 @@ class Desk:
         self.generation = 0
         self._forget()
 
-    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, home: int = -1) -> Rules:
+    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, first_sentence: int = -1) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
-        Nothing is taken from sentence ``left_out`` of the index, but for what lexical probabilities count
-        where ``leave_out_links`` is false. If ``home`` is given, only the rules of phrases that occur in this
-        sentence and in none before it.
+        Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
+        ``leave_out_links`` is false. If ``first_sentence`` is given, only the rules of phrases that occur in
+        this sentence and in none before it.
         """
         if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
             self._forget()
-        for_now = left_out >= 0 or home >= 0
+        for_now = left_out >= 0 or first_sentence >= 0
         if for_now:
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
-            self._collect(lexicon, src, left_out, home)
+            self._collect(lexicon, src, left_out, first_sentence)
         rules = _emit(self.patterns, self.store, self.trail.found[: self.trail.round[4]])
         if for_now:
             self._forget_rules()
@@ -77,13 +77,15 @@ class Desk:
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(self, lexicon: Lexicon, src: npt.NDArray[np.int32], left_out: int, home: int) -> None:
+    def _collect(
+        self, lexicon: Lexicon, src: npt.NDArray[np.int32], left_out: int, first_sentence: int
+    ) -> None:
         tables = self.index.text, self.index.links, lexicon, self.collocations
         self.trail.round[:3] = self.trail.round[0] + 1, 0, self.generation
         while True:
             self.trail.round[3] += 1
             known = self.patterns, self.store, self.trail, self.sheet
-            status = collect_kernel(*tables, self.limits, read_only(src), left_out, home, *known)
+            status = collect_kernel(*tables, self.limits, read_only(src), left_out, first_sentence, *known)
             if status == OK:
                 break
             self._grow(status)

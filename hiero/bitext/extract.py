@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hiero.bitext.desk import Desk
+from hiero.bitext.desk import Workspace
 from hiero.bitext.index import BitextIndex, open_index
 from hiero.bitext.limits import ExtractConfig
 from hiero.errors import HieroError
@@ -44,7 +44,7 @@ class Extractor:
         self.config = config or ExtractConfig()
         self.collocations = index.collocations_for(self.config.limits)
         self._store = RuleStore(self.config.store) if self.config.store is not None else None
-        self._free: list[Desk] = []
+        self._free: list[Workspace] = []
         self._lock = threading.Lock()
 
     def word_ids(self, words: Sequence[bytes]) -> npt.NDArray[np.int32]:
@@ -68,13 +68,13 @@ class Extractor:
             expected = f"a sentence of {self.index.path}, 0 to {self.index.num_sentences - 1}"
             raise HieroError(f"sentence to leave out: found {left_out}, expected {expected}")
         if self._store is None:
-            with self.desk() as desk:
-                return desk.rules(src, left_out)
+            with self.workspace() as workspace:
+                return workspace.rules(src, left_out)
         key = self._key(src, left_out)
         rules = self._store.get(key)
         if rules is None:
-            with self.desk() as desk:
-                rules = desk.rules(src, left_out)
+            with self.workspace() as workspace:
+                rules = workspace.rules(src, left_out)
             self._store.put(key, rules)
         return rules
 
@@ -90,16 +90,16 @@ class Extractor:
         return digest.hexdigest()
 
     @contextmanager
-    def desk(self) -> Iterator[Desk]:
-        """The desk of a thread: one that nobody sits at, or a new one."""
+    def workspace(self) -> Iterator[Workspace]:
+        """A workspace for a thread: an idle one, or a new one."""
         with self._lock:
-            desk = self._free.pop() if self._free else None
-        desk = desk or Desk(self.index, self.config, self.collocations)
+            workspace = self._free.pop() if self._free else None
+        workspace = workspace or Workspace(self.index, self.config, self.collocations)
         try:
-            yield desk
+            yield workspace
         finally:
             with self._lock:
-                self._free.append(desk)
+                self._free.append(workspace)
 
 
 class _Outward:

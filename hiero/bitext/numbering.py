@@ -35,7 +35,7 @@ class Numbered(NamedTuple):
     num_lines: int
 
 
-class Lexicon:
+class WordNumbering:
     """Words and their numbers, while more are being added."""
 
     def __init__(self) -> None:
@@ -74,16 +74,16 @@ class Lexicon:
         self._table = WordTable(pool, first, slot)
 
 
-def read_vocabulary(path: str | Path) -> Lexicon:
+def read_vocabulary(path: str | Path) -> WordNumbering:
     """The words in a file, between white space."""
-    lexicon = Lexicon()
+    numbering = WordNumbering()
     for chunk in read_chunks(path, CHUNK_BYTES, "a list of words"):
         check_utf8(path, chunk)
         data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
-        lexicon.number(data, is_open=True, skip=True)
-    if len(lexicon) == NUM_SPECIAL:
+        numbering.number(data, is_open=True, skip=True)
+    if len(numbering) == NUM_SPECIAL:
         raise FormatError(path, 0, found="no words", expected="the vocabulary of the model")
-    return lexicon
+    return numbering
 
 
 def read_numbered(
@@ -96,13 +96,13 @@ def read_numbered(
     report: Report,
 ) -> Numbered:
     """Read a UTF-8 text, plain or gz. With a vocabulary all other words are <unk>."""
-    lexicon = Lexicon() if vocabulary is None else read_vocabulary(vocabulary)
+    numbering = WordNumbering() if vocabulary is None else read_vocabulary(vocabulary)
     ids = Spool(0, np.int32, memory, folder)
     num_lines = 0
     for chunk in read_chunks(path, CHUNK_BYTES, "text"):
         check_utf8(path, chunk)
         data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
-        fresh, stopped = lexicon.number(data, is_open=vocabulary is None, skip=skip_symbols)
+        fresh, stopped = numbering.number(data, is_open=vocabulary is None, skip=skip_symbols)
         if stopped is not None:
             raise FormatError(
                 path,
@@ -116,4 +116,4 @@ def read_numbered(
         report("reading lines", num_lines, None)
     if not num_lines:
         raise FormatError(path, 0, found="an empty file", expected="text, a sentence on each line")
-    return Numbered(ids, lexicon.freeze(), num_lines)
+    return Numbered(ids, numbering.freeze(), num_lines)

@@ -13,11 +13,11 @@ from hiero.formats.pharaoh import Alignment, alignment_of
 from hiero.kernels.align_symmetrize import symmetrize_kernel
 
 if TYPE_CHECKING:
-    from hiero.bitext.align import Links
+    from hiero.bitext.align import DirectionalLinks
     from hiero.bitext.corpus import Bitext
 
 
-def combine(bitext: Bitext, links: Links, method: str) -> Alignment:
+def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
     """The alignment of a bitext by one of METHODS, or ``forward`` or ``reverse``: one direction as it is."""
     src_first, tgt_first = bitext.src.first, bitext.tgt.first
     if method == "reverse":

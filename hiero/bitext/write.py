@@ -69,9 +69,9 @@ class GrammarWriter:
 
         def block(start: int) -> tuple[int, bytes]:
             pieces, num_rules = [], 0
-            with self.extractor.desk() as desk:
+            with self.extractor.workspace() as workspace:
                 for s in range(start, min(start + BLOCK, index.num_sentences)):
-                    rules = desk.rules(src[first[s] : first[s + 1] - 1], home=s)
+                    rules = workspace.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
                     pieces.append(self.text.lines(rules))
                     num_rules += len(rules.lhs)
             data = b"".join(pieces)

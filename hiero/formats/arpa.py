@@ -37,7 +37,7 @@ NOT_ARPA = {
 
 def read_arpa(path: Path) -> tuple[Ngrams, WordTable]:
     """The model in a file, plain or gz, and its words in the order of their ids."""
-    reader = _Reader(path)
+    reader = _ArpaReader(path)
     for chunk in read_chunks(path, what=WHAT):
         reader.feed(chunk.data)
     return reader.finish()
@@ -88,7 +88,7 @@ class _Words:
         return weights
 
 
-class _Reader:
+class _ArpaReader:
     """Takes a file in pieces of whole lines; ``finish`` gives the model."""
 
     def __init__(self, path: Path) -> None:

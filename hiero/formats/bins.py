@@ -54,7 +54,7 @@ def _is_count(text: str) -> bool:
 
 def read_bins(path: str | Path) -> list[FeatureBins]:
     """Read bins, in the order of the file."""
-    reader = _Reader(path)
+    reader = _BinsReader(path)
     for number, line in enumerate(read_lines(path, "bins of features"), 1):
         try:
             fields = line.removesuffix(b"\r").decode("utf-8-sig").split()
@@ -66,7 +66,7 @@ def read_bins(path: str | Path) -> list[FeatureBins]:
     return reader.finish()
 
 
-class _Reader:
+class _BinsReader:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.done: list[FeatureBins] = []

@@ -31,7 +31,7 @@ _SHARED = SHARED.encode()
 
 def read_weights(path: str | Path, symbols: Symbols) -> Weights:
     """Read a file of weights; words, labels and names in it are added to the symbols."""
-    reader = _Reader(path, symbols)
+    reader = _WeightsReader(path, symbols)
     for chunk in read_chunks(path, what="a file of weights"):
         try:
             chunk.data.decode()
@@ -44,7 +44,7 @@ def read_weights(path: str | Path, symbols: Symbols) -> Weights:
     return reader.finish()
 
 
-class _Reader:
+class _WeightsReader:
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path = path
         self.weights = Weights(symbols, exact=False)

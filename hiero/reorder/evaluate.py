@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hiero.errors import HieroError
 from hiero.reorder.examples import Examples
 from hiero.reorder.learning import AT_ONCE
-from hiero.reorder.model import Classifier, Lexicalised, Model
+from hiero.reorder.model import Classifier, Lexicalised, OrientationModel
 from hiero.reorder.settings import CLASSES
 from hiero.symbols import WordTable, table_entry
 
@@ -90,7 +90,7 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     return _evaluation(str(model.path), examples, parts())
 
 
-def evaluate_majority(model: Model, examples: Examples) -> Evaluation:
+def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:
     """Say of every example what most of those were that a model was trained on."""
     logs = np.log(model.prior)[None, :]
 

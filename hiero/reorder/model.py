@@ -35,7 +35,7 @@ WHAT = "an orientation model of hiero reorder train"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class OrientationModel:
     """What all orientation models have.
 
     classes   examples of each class it was trained on
@@ -69,7 +69,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Classifier(Model):
+class Classifier(OrientationModel):
     """Weights of features; those of features that are not listed are 0.
 
     key     int64 [F]       in the order of the examples' features
@@ -100,7 +100,7 @@ class Classifier(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Lexicalised(Model):
+class Lexicalised(OrientationModel):
     """How often phrase pairs, and source phrases, were seen in each class."""
 
     pair: Counts
@@ -231,7 +231,7 @@ MANY_WORDS = 200  # in fewer, frequent words may well be missing
 MANY_FREQUENT = 20
 
 
-def check_language(model: Model, side: str, known: set[bytes]) -> None:
+def check_language(model: OrientationModel, side: str, known: set[bytes]) -> None:
     """Refuse a model whose frequent words are not among those that grammars know on the same side."""
     frequent = [word.encode() for word in model.frequent[side]]
     if len(frequent) < MANY_FREQUENT or len(known) < MANY_WORDS:
