@@ -47,6 +47,11 @@ def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt)
 
 
+def os_message(error: OSError) -> str:
+    """The operating system's message, in lower case."""
+    return (error.strerror or str(error)).lower()
+
+
 def show(token: str | bytes, limit: int = 60) -> str:
     """A value from the user's file as it may stand in a message: quoted, printable, not endless."""
     text = token.decode("utf-8", errors="replace") if isinstance(token, bytes) else token

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import HieroError
+from hiero.errors import HieroError, os_message
 from hiero.kernels.rows import combine_kernel, end_kernel, sort_kernel
 
 Rows = npt.NDArray[np.uint64]
@@ -68,7 +68,7 @@ class TemporaryStore:
         try:
             yield
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             message = (
                 f"{self._folder}: cannot hold temporary files: {reason} (--temp names another directory)"
             )

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_bytes
 from hiero.symbols import read_only
 
@@ -62,7 +62,7 @@ class Kind:
             os.rename(part, path)
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             raise HieroError(f"{path}: cannot be written: {reason}") from None
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_bytes
 from hiero.lm import MAX_ORDER, Ngrams, ngrams_of
 from hiero.symbols import WordTable, read_only
@@ -80,7 +80,7 @@ def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | Non
         os.rename(part, path)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise HieroError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NoReturn
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_output
 
 STATE_SECONDS = 1.0
@@ -195,5 +195,5 @@ class StandardOutput:
 
 
 def _no_room(path: str | Path, error: OSError) -> FormatError:
-    found = (error.strerror or str(error)).lower()
+    found = os_message(error)
     return FormatError(path, 0, found=found, expected="a place and room to write")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 from hiero.grammar import Rules
 
 MAGIC = b"hiero rules 1\n\0\0"
@@ -38,7 +38,7 @@ class RuleStore:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FormatError(
-                self.path, 0, found=(error.strerror or str(error)).lower(), expected="a directory for rules"
+                self.path, 0, found=os_message(error), expected="a directory for rules"
             ) from None
 
     def _file(self, key: str) -> Path:
@@ -84,6 +84,4 @@ class RuleStore:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
                 file.parent.rmdir()  # if it is empty
-            raise FormatError(
-                file, 0, found=(error.strerror or str(error)).lower(), expected="room to write"
-            ) from None
+            raise FormatError(file, 0, found=os_message(error), expected="room to write") from None

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
@@ -51,7 +51,7 @@ def _reason(error: OSError) -> str:
         return "no such file"
     if isinstance(error, IsADirectoryError):
         return "a directory"
-    return (error.strerror or str(error)).lower()
+    return os_message(error)
 
 
 def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 from hiero.features import NAME, RULE_ID, SHAPE, FeatureIndex, FeatureTable, intern_keys_kernel
 from hiero.formats.text import open_output
 from hiero.symbols import Symbols, Vocabulary, pack, read_only
@@ -81,7 +81,7 @@ def read_vectors(
             )
         ]
     except OSError as error:
-        found = (error.strerror or str(error)).lower()
+        found = os_message(error)
         raise FormatError(str(path), 0, found=found, expected="numbers of features") from None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise FormatError(
