@@ -345,7 +345,7 @@ def test_what_the_command_says(text: Path, tmp_path: Path, capsys: pytest.Captur
         (b"a\nb\n</s>", "text:3: found '</s>', expected words of the language ("),
         (b"a\nb <unk>\n", "text:2: found '<unk>', expected words of the language ("),
         (b"a\nb <UNK>\n", "text:2: found '<UNK>', expected words of the language ("),
-        (b"a\nb \xff c\n", "text:2: found byte 0xff at place 3 of the line, expected UTF-8 ("),
+        (b"a\nb \xff c\n", "text:2: found byte 0xff at position 3 of the line, expected UTF-8 ("),
         (
             b"a b\na b\n",
             "text: found 1-grams whose discounts cannot be estimated: none with an adjusted count",

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.bitext.corpus import BYTE_ORDER_MARK, check_utf8
 from hiero.bitext.external import Spool
 from hiero.errors import FormatError, show
-from hiero.formats.text import read_chunks
+from hiero.formats.text import read_utf8_chunks
 from hiero.kernels.ngram import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.symbols import WordTable, fill_slots_kernel, read_only, word_table_of
 
@@ -77,10 +76,8 @@ class WordNumbering:
 def read_vocabulary(path: str | Path) -> WordNumbering:
     """The words in a file, between white space."""
     numbering = WordNumbering()
-    for chunk in read_chunks(path, CHUNK_BYTES, "a list of words"):
-        check_utf8(path, chunk)
-        data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
-        numbering.number(data, is_open=True, skip=True)
+    for chunk in read_utf8_chunks(path, CHUNK_BYTES, "a list of words"):
+        numbering.number(chunk.data, is_open=True, skip=True)
     if len(numbering) == NUM_SPECIAL:
         raise FormatError(path, 0, found="no words", expected="the vocabulary of the model")
     return numbering
@@ -99,9 +96,8 @@ def read_numbered(
     numbering = WordNumbering() if vocabulary is None else read_vocabulary(vocabulary)
     ids = Spool(0, np.int32, memory, folder)
     num_lines = 0
-    for chunk in read_chunks(path, CHUNK_BYTES, "text"):
-        check_utf8(path, chunk)
-        data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
+    for chunk in read_utf8_chunks(path, CHUNK_BYTES, "text"):
+        data = chunk.data
         fresh, stopped = numbering.number(data, is_open=vocabulary is None, skip=skip_symbols)
         if stopped is not None:
             raise FormatError(

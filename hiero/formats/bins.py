@@ -20,7 +20,7 @@ import numpy as np
 
 from hiero.bins import OF, FeatureBins, Of, short
 from hiero.errors import FormatError, did_you_mean, show
-from hiero.formats.text import open_output, read_lines
+from hiero.formats.text import decode_utf8, open_output, read_lines
 
 HEADING = "# hiero bins: a value is in the last bin that does not begin above it"
 YES_NO = {"yes": True, "no": False}
@@ -56,11 +56,7 @@ def read_bins(path: str | Path) -> list[FeatureBins]:
     """Read bins, in the order of the file."""
     reader = _BinsReader(path)
     for number, line in enumerate(read_lines(path, "bins of features"), 1):
-        try:
-            fields = line.removesuffix(b"\r").decode("utf-8-sig").split()
-        except UnicodeDecodeError as error:
-            found = f"the byte 0x{line[error.start]:02x}"
-            raise FormatError(path, number, found=found, expected="text in UTF-8") from None
+        fields = decode_utf8(path, line.removesuffix(b"\r"), number).split()
         if fields and not fields[0].startswith("#"):
             reader.line(fields, number)
     return reader.finish()

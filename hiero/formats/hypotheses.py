@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hiero.errors import FormatError, show
-from hiero.formats.text import read_lines
+from hiero.formats.text import decode_utf8, read_lines
 
 FORMS = ("text", "kbest", "json")
-BYTE_ORDER_MARK = "\ufeff"
 _BAR = re.compile(r"(?:^|(?<=[ \t]))\|\|\|(?=[ \t]|$)")
 _ID = re.compile(r"\S+")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|inf|nan)")
@@ -37,13 +36,7 @@ def read_text(path: str | Path, what: str = "text") -> list[str]:
 
 def utf8_line(path: str | Path, number: int, line: bytes) -> str:
     """The text of line ``number`` of a file, which must be UTF-8; a byte order mark is no part of it."""
-    try:
-        text = line.removesuffix(b"\r").decode()
-    except UnicodeDecodeError as error:
-        found = f"the bytes {line[error.start : error.end].hex(' ')}"
-        hint = "convert the file, or remove the line"
-        raise FormatError(path, number, found=found, expected="UTF-8", hint=hint) from None
-    return text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text
+    return decode_utf8(path, line.removesuffix(b"\r"), number)
 
 
 def read_hypotheses(

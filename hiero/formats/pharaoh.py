@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hiero._jit import kernel, leaf
 from hiero.errors import FormatError, show
-from hiero.formats.scan import HYPHEN, MAX_DIGITS, NEWLINE, NINE, RETURN, SPACE, TAB, ZERO
+from hiero.formats.scan import HYPHEN, MAX_DIGITS, NEWLINE, NINE, RETURN, SPACE, TAB, ZERO, put_whole
 from hiero.formats.text import read_chunks
 from hiero.symbols import read_only
 
@@ -180,18 +180,6 @@ def scan_links_kernel(text, marks, out_last, out_link, out_possible):
     return links, lines, -1
 
 
-@leaf
-def put_number(value, out, at):
-    size, power = 1, 10
-    while value >= power:
-        size += 1
-        power *= 10
-    for k in range(size):
-        out[at + size - 1 - k] = ZERO + value % 10
-        value //= 10
-    return at + size
-
-
 @kernel
 def format_links_kernel(first, link, begin, end, out):
     """Write the links of sentence pairs begin ... end - 1 as lines; returns how many bytes they are.
@@ -208,9 +196,9 @@ def format_links_kernel(first, link, begin, end, out):
             if k > first[s]:
                 out[at] = SPACE
                 at += 1
-            at = put_number(np.int64(link[k, 0]), out, at)
+            at = put_whole(np.int64(link[k, 0]), out, at)
             out[at] = HYPHEN
-            at = put_number(np.int64(link[k, 1]), out, at + 1)
+            at = put_whole(np.int64(link[k, 1]), out, at + 1)
         out[at] = NEWLINE
         at += 1
     return at

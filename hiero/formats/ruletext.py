@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hiero._jit import kernel, leaf
 from hiero.formats.cdec import spell_word
-from hiero.formats.scan import HYPHEN, NEWLINE, POINT, SMALL_E, SPACE, ZERO
+from hiero.formats.scan import HYPHEN, NEWLINE, POINT, SMALL_E, SPACE, ZERO, put_whole
 from hiero.grammar import Rules
 from hiero.symbols import WordTable, pack, read_only
 
@@ -111,19 +111,6 @@ def put_piece(pool, first, piece, out, at):
         out[at] = pool[k]
         at += 1
     return at
-
-
-@leaf
-def put_whole(value, out, at):
-    """Write a whole number >= 0; where it ends."""
-    size, power = 1, np.int64(10)
-    while value >= power:
-        size += 1
-        power *= 10
-    for k in range(size):
-        out[at + size - 1 - k] = ZERO + value % 10
-        value //= 10
-    return at + size
 
 
 @leaf

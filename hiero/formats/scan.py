@@ -276,3 +276,16 @@ def scale(mantissa, exponent, powers):
     if mantissa <= MAX_EXACT and exponent <= EXACT_POWER and exponent >= -EXACT_POWER:
         return value, True
     return value, np.float32(value * (1.0 - SLACK)) == np.float32(value * (1.0 + SLACK))
+
+
+@leaf
+def put_whole(value, out, at):
+    """Write a whole number >= 0; returns where it ends."""
+    size, power = 1, np.int64(10)
+    while value >= power:
+        size += 1
+        power *= 10
+    for k in range(size):
+        out[at + size - 1 - k] = ZERO + value % 10
+        value //= 10
+    return at + size

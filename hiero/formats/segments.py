@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hiero.errors import FormatError, show
+from hiero.formats.text import BYTE_ORDER_MARK
 
 # As liberal as cdec: quotes and spaces around "=" are optional.
 _ATTRIBUTE = r"""\s+([A-Za-z_][\w.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
@@ -18,7 +19,6 @@ _ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
 _SPACES = re.compile("[ \t]+")
 # Attributes that name grammars. Others are ignored, unless they look like one of these misspelt.
 GRAMMAR = re.compile("grammar([1-9][0-9]*)?")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from hiero.errors import FormatError, show
-from hiero.formats.text import open_output, read_lines
+from hiero.formats.text import decode_utf8, open_output, read_lines
 
 BOOL = "tag:yaml.org,2002:bool"
 MERGE = "tag:yaml.org,2002:merge"
@@ -44,12 +44,9 @@ _Loader.add_implicit_resolver(BOOL, re.compile("(?:true|True|TRUE|false|False|FA
 def read_settings(path: str | Path) -> Any:
     """What a YAML file holds, None if nothing."""
     data = b"\n".join(read_lines(path, "settings in YAML"))
+    text = decode_utf8(path, data)
     try:
-        text = data.decode("utf-8-sig")
         return yaml.load(text, _Loader)
-    except UnicodeDecodeError as error:
-        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
-        raise FormatError(path, line, found=f"the byte 0x{byte:02x}", expected="text in UTF-8") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         found = (error.problem or error.context or "a mistake").removeprefix("but ").removeprefix("found ")

@@ -15,11 +15,9 @@ from hiero.formats import rulescan, tailscan
 from hiero.formats.columns import split_features
 from hiero.formats.rulescan import ScannedRules, rule_batch
 from hiero.formats.scan import intern_tokens, local_entries, local_vocabulary, powers_of_ten
-from hiero.formats.text import Chunk
+from hiero.formats.text import Chunk, without_mark
 from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, Vocabulary, read_only
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 MESSAGES: dict[int, tuple[str, str]] = {
     rulescan.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
@@ -234,9 +232,7 @@ class RuleReader:
         parts: list[Part] = []
         num_rules = 0
         for chunk in chunks:
-            if chunk.offset == 0 and chunk.data.startswith(BYTE_ORDER_MARK):
-                chunk = chunk._replace(data=chunk.data[len(BYTE_ORDER_MARK) :])
-            parts.append(self.read_chunk(chunk))
+            parts.append(self.read_chunk(without_mark(chunk)))
             num_rules += len(parts[-1].lhs)
             if progress is not None:
                 progress(num_rules)

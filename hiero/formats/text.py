@@ -21,6 +21,7 @@ from hiero.errors import FormatError, os_message
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Chunk(NamedTuple):
@@ -132,6 +133,44 @@ def read_lines(path: str | Path, what: str = "a readable file") -> Iterator[byte
     """The lines of a file without their ends. A last line without ``\\n`` counts."""
     for chunk in read_chunks(path, what=what):
         yield from chunk.data[:-1].split(b"\n")
+
+
+def decode_utf8(path: str | Path, data: bytes, first_line: int = 1) -> str:
+    """Decode whole lines of a file, or raise a FormatError for the first byte that is not UTF-8.
+
+    A byte order mark at the start of line 1 is removed.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        start = data.rfind(b"\n", 0, error.start) + 1
+        raise FormatError(
+            path,
+            first_line + data.count(b"\n", 0, error.start),
+            found=f"byte 0x{data[error.start]:02x} at position {error.start - start + 1} of the line",
+            expected="UTF-8",
+            hint="convert the file first, for instance with iconv",
+        ) from None
+    return text.removeprefix("\ufeff") if first_line == 1 else text
+
+
+def without_mark(chunk: Chunk) -> Chunk:
+    """The chunk without the byte order mark that a file may begin with."""
+    if chunk.first_line == 1:
+        return chunk._replace(data=chunk.data.removeprefix(BYTE_ORDER_MARK))
+    return chunk
+
+
+def read_utf8_chunks(
+    path: str | Path, chunk_bytes: int = CHUNK_BYTES, what: str = "a readable file"
+) -> Iterator[Chunk]:
+    """``read_chunks`` of a file that must be UTF-8, without its byte order mark.
+
+    Invalid bytes are refused because other programs would count lines or words of them differently.
+    """
+    for chunk in read_chunks(path, chunk_bytes, what):
+        decode_utf8(path, chunk.data, chunk.first_line)
+        yield without_mark(chunk)
 
 
 @contextlib.contextmanager

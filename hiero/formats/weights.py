@@ -16,13 +16,12 @@ from pathlib import Path
 
 from hiero.errors import FormatError, show
 from hiero.features import Key
-from hiero.formats.text import open_output, read_chunks
+from hiero.formats.text import open_output, read_utf8_chunks
 from hiero.names import as_cdec
 from hiero.symbols import Symbols
 from hiero.weights import SHARED, Weights
 
 EXACT = b"# hiero weights: every name is exact"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINE = re.compile(rb"([^ \t]+)[ \t]+(?:= *)?([^ \t]+)[ \t]*")
@@ -32,13 +31,7 @@ _SHARED = SHARED.encode()
 def read_weights(path: str | Path, symbols: Symbols) -> Weights:
     """Read a file of weights; words, labels and names in it are added to the symbols."""
     reader = _WeightsReader(path, symbols)
-    for chunk in read_chunks(path, what="a file of weights"):
-        try:
-            chunk.data.decode()
-        except UnicodeDecodeError as error:
-            line = chunk.first_line + chunk.data.count(b"\n", 0, error.start)
-            found = f"the byte 0x{chunk.data[error.start]:02x}"
-            raise FormatError(path, line, found=found, expected="text in UTF-8") from None
+    for chunk in read_utf8_chunks(path, what="a file of weights"):
         for number, text in enumerate(chunk.data[:-1].split(b"\n"), chunk.first_line):
             reader.read_line(text, number)
     return reader.finish()
@@ -54,7 +47,6 @@ class _WeightsReader:
 
     def read_line(self, line: bytes, number: int) -> None:
         if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
             self.weights.exact = line.rstrip(b"\r") == EXACT
         line = line.removesuffix(b"\r")
         if line[:1] == b"#" or not line.strip(b" \t"):
