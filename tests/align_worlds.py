@@ -11,7 +11,7 @@ from hiero.bitext.corpus import Bitext, Text
 from hiero.bitext.pairs import num_windows, pair_index, sizes_of, windows_of
 from hiero.kernels.align_hmm import NUM_JUMPS, Windows
 from hiero.kernels.align_ibm2 import Sizes
-from hiero.kernels.align_pairs import Counts, Lexicon, PairIndex
+from hiero.kernels.align_pairs import ExpectedCounts, LexicalProbs, PairIndex
 from hiero.symbols import read_only, word_table
 from tests.naive import align as naive
 
@@ -26,16 +26,16 @@ class World(NamedTuple):
     index: PairIndex
     sizes: Sizes
     windows: Windows
-    lexicon: Lexicon
+    lexicon: LexicalProbs
     table: naive.Table
     null_words: tuple[list[float], list[float]]
     null: float
     tension: np.ndarray
     weights: np.ndarray
 
-    def no_counts(self) -> Counts:
+    def no_counts(self) -> ExpectedCounts:
         places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
-        return Counts(
+        return ExpectedCounts(
             np.zeros((len(self.index.pair_tgt), 2), np.int64),
             np.zeros(NUM_WORDS, np.int64),
             np.zeros(NUM_WORDS, np.int64),
@@ -73,7 +73,7 @@ def worlds(draw: st.DrawFn, longest: int = 4) -> World:
     def probabilities(*shape: int) -> np.ndarray:
         return np.exp(random.uniform(-8, 0, shape)).astype(np.float32)
 
-    lexicon = Lexicon(
+    lexicon = LexicalProbs(
         probabilities(len(index.pair_tgt), 2), probabilities(NUM_WORDS), probabilities(NUM_WORDS)
     )
     table = {

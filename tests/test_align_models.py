@@ -20,7 +20,7 @@ from hiero.kernels.align_hmm import (
 from hiero.kernels.align_ibm2 import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
 from hiero.kernels.align_pairs import (
     UNIT,
-    Counts,
+    ExpectedCounts,
     exp_digamma,
     normalize_kernel,
     normalize_null_kernel,
@@ -35,7 +35,7 @@ def near(value: object, abs_tol: float = 1e-7) -> object:
     return pytest.approx(value, rel=1e-9, abs=abs_tol)
 
 
-def expect_ibm2(world: World, tension: np.ndarray) -> tuple[Counts, np.ndarray]:
+def expect_ibm2(world: World, tension: np.ndarray) -> tuple[ExpectedCounts, np.ndarray]:
     counts, sums = world.no_counts(), np.empty((2, 2))
     ibm2_expect_kernel(
         world.index, world.sizes, world.lexicon, tension, world.null, 0, len(world.pairs), counts, sums
@@ -43,7 +43,7 @@ def expect_ibm2(world: World, tension: np.ndarray) -> tuple[Counts, np.ndarray]:
     return counts, sums
 
 
-def expect_hmm(world: World, agreement: bool) -> tuple[Counts, np.ndarray, np.ndarray]:
+def expect_hmm(world: World, agreement: bool) -> tuple[ExpectedCounts, np.ndarray, np.ndarray]:
     counts, sums, jumps = world.no_counts(), np.empty((2, 2)), np.empty((2, NUM_JUMPS))
     hmm_expect_kernel(
         world.index,
@@ -61,7 +61,7 @@ def expect_hmm(world: World, agreement: bool) -> tuple[Counts, np.ndarray, np.nd
     return counts, sums, jumps
 
 
-def check_lexical(world: World, counts: Counts, expected: naive.Expected) -> None:
+def check_lexical(world: World, counts: ExpectedCounts, expected: naive.Expected) -> None:
     for row, key in zip(counts.pair, naive.number_pairs(world.pairs), strict=True):
         assert row / UNIT == near(np.array(expected.pair[key]))
     for direction, array in enumerate((counts.null_tgt, counts.null_src)):
@@ -69,7 +69,7 @@ def check_lexical(world: World, counts: Counts, expected: naive.Expected) -> Non
 
 
 def aligned_mass(world: World, expected: naive.Expected) -> np.ndarray:
-    """What the twin says of places, laid out as ``Counts.place``."""
+    """What the twin says of places, laid out as ``ExpectedCounts.place``."""
     places = np.zeros(len(world.no_counts().place))
     sizes = [tuple(row) for row in world.sizes.length.tolist()]
     for (direction, n, m, b), mass in expected.aligned.items():

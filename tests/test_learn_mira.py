@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hiero.errors import ConfigError
 from hiero.features import FeatureRows
-from hiero.kernels.learn_mira import mira_kernel, scores_kernel
+from hiero.kernels.learn_lists import scores_kernel
+from hiero.kernels.learn_mira import mira_kernel
 from hiero.tune.example import Report
 from hiero.tune.finite import NotFinite
 from hiero.tune.gold import PreviousPass, SentenceGold

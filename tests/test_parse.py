@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hiero.formats.cdec import parse_cdec
 from hiero.grammar import Grammar
-from hiero.kernels.parse import Parse, find_child, parse_kernel, room
+from hiero.kernels.parse import Parse, parse_kernel, room
+from hiero.kernels.trie import find_child
 from hiero.rulesource import build_grammar
 from hiero.symbols import Symbols, gap_index, gap_label, read_only
 from tests.naive import search as naive

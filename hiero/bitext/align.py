@@ -34,7 +34,12 @@ from hiero.kernels.align_hmm import (
     hmm_expect_kernel,
 )
 from hiero.kernels.align_ibm2 import Sizes, ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
-from hiero.kernels.align_pairs import Counts, normalize_kernel, normalize_null_kernel, target_totals_kernel
+from hiero.kernels.align_pairs import (
+    ExpectedCounts,
+    normalize_kernel,
+    normalize_null_kernel,
+    target_totals_kernel,
+)
 
 BLOCK_CELLS = 1 << 19  # work is shared out in blocks of about as many cells, whatever the number of threads
 BLOCK_PAIRS = 1 << 20
@@ -169,14 +174,14 @@ class Trainer:
         self._map(decode_block, self.blocks, "decoding")
         return links
 
-    def _expect_ibm2(self, begin: int, end: int, counts: Counts) -> npt.NDArray[np.float64]:
+    def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> npt.NDArray[np.float64]:
         sums = np.empty((2, 2))
         null = self.config.null
         ibm2_expect_kernel(self.index, self.sizes, self.lexicon, self.tension, null, begin, end, counts, sums)
         return sums
 
     def _expect_hmm(
-        self, begin: int, end: int, counts: Counts
+        self, begin: int, end: int, counts: ExpectedCounts
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         sums, jumps = np.empty((2, 2)), np.empty((2, NUM_JUMPS))
         null = self.config.null
@@ -195,11 +200,11 @@ class Trainer:
         )
         return sums, jumps
 
-    def _expect(self, step: Callable[[int, int, Counts], Result]) -> list[Result]:
+    def _expect(self, step: Callable[[int, int, ExpectedCounts], Result]) -> list[Result]:
         """The E-step: fill ``counts[0]``; what ``step`` says of every block, in order."""
         for array in self.counts[0]:
             array[:] = 0
-        free: queue.SimpleQueue[Counts] = queue.SimpleQueue()
+        free: queue.SimpleQueue[ExpectedCounts] = queue.SimpleQueue()
         for counts in self.counts:
             free.put(counts)
 

@@ -23,11 +23,11 @@ from hiero.kernels.extract_tables import (
     NUM_FEATURES,
     OK,
     Collocations,
-    Lexicon,
+    LexicalLosses,
     Patterns,
-    Sheet,
+    PatternScratch,
+    SentenceScratch,
     Store,
-    Trail,
 )
 from hiero.symbols import read_only
 
@@ -44,8 +44,8 @@ class Workspace:
         self._left_out: LeftOutLexicon | None = None
         limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
         self.limits = read_only(np.array(limits, np.int64))
-        self.trail = _new_trail(config)
-        self.sheet = _new_sheet(config, len(index.links.src_span))
+        self.sentence_scratch = _new_sentence_scratch(config)
+        self.pattern_scratch = _new_pattern_scratch(config, len(index.links.src_span))
         self.generation = 0
         self._forget()
 
@@ -63,12 +63,14 @@ class Workspace:
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
             self._collect(lexicon, src, left_out, first_sentence)
-        rules = _emit(self.patterns, self.store, self.trail.found[: self.trail.round[4]])
+        rules = _emit(
+            self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
+        )
         if for_now:
             self._forget_rules()
         return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
 
-    def _lexicon(self, left_out: int) -> AbstractContextManager[Lexicon]:
+    def _lexicon(self, left_out: int) -> AbstractContextManager[LexicalLosses]:
         index = self.index
         if left_out < 0 or not self.config.leave_out_links:
             return nullcontext(index.lexicon)
@@ -78,13 +80,13 @@ class Workspace:
         return self._left_out.without(left_out)
 
     def _collect(
-        self, lexicon: Lexicon, src: npt.NDArray[np.int32], left_out: int, first_sentence: int
+        self, lexicon: LexicalLosses, src: npt.NDArray[np.int32], left_out: int, first_sentence: int
     ) -> None:
         tables = self.index.text, self.index.links, lexicon, self.collocations
-        self.trail.round[:3] = self.trail.round[0] + 1, 0, self.generation
+        self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
-            self.trail.round[3] += 1
-            known = self.patterns, self.store, self.trail, self.sheet
+            self.sentence_scratch.round[3] += 1
+            known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
             status = collect_kernel(*tables, self.limits, read_only(src), left_out, first_sentence, *known)
             if status == OK:
                 break
@@ -92,7 +94,9 @@ class Workspace:
 
     def _forget(self) -> None:
         self.patterns, self.store = _new_patterns(self.config), _new_store()
-        self.trail = self.trail._replace(found=np.empty(len(self.patterns.count), np.int32))
+        self.sentence_scratch = self.sentence_scratch._replace(
+            found=np.empty(len(self.patterns.count), np.int32)
+        )
         self._forget_rules()
 
     def _forget_rules(self) -> None:
@@ -101,9 +105,9 @@ class Workspace:
 
     def _grow(self, status: int) -> None:
         if status == MORE_MATCHES:
-            self.trail = self.trail._replace(match=_longer(self.trail.match))
+            self.sentence_scratch = self.sentence_scratch._replace(match=_longer(self.sentence_scratch.match))
         elif status == MORE_STATES:
-            self.trail = self.trail._replace(state=_longer(self.trail.state))
+            self.sentence_scratch = self.sentence_scratch._replace(state=_longer(self.sentence_scratch.state))
         elif status == MORE_RULES:
             longer = {name: _longer(getattr(self.store, name)) for name in Store._fields if name != "used"}
             self.store = self.store._replace(**longer)
@@ -114,7 +118,7 @@ class Workspace:
             longer = {name: _longer(getattr(self.patterns, name)) for name in names}
             self.patterns = self.patterns._replace(slot=slot, **longer)
             rehash_kernel(self.patterns)
-            self.trail = self.trail._replace(found=_longer(self.trail.found))
+            self.sentence_scratch = self.sentence_scratch._replace(found=_longer(self.sentence_scratch.found))
 
 
 def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -133,7 +137,7 @@ def _new_patterns(config: ExtractConfig) -> Patterns:
         place=np.empty((FIRST_PATTERNS, 3), np.int64),
         stamp=np.empty((FIRST_PATTERNS, 3), np.int64),
         rule=np.empty((FIRST_PATTERNS, 2), np.int64),
-        home=np.empty(FIRST_PATTERNS, np.int64),
+        first_sentence=np.empty(FIRST_PATTERNS, np.int64),
         used=np.zeros(1, np.int64),
     )
 
@@ -150,8 +154,8 @@ def _new_store() -> Store:
     )
 
 
-def _new_trail(config: ExtractConfig) -> Trail:
-    return Trail(
+def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
+    return SentenceScratch(
         match=np.empty(1 << 16, np.int64),
         state=np.empty((1 << 12, 3), np.int32),
         found=np.empty(0, np.int32),
@@ -161,12 +165,12 @@ def _new_trail(config: ExtractConfig) -> Trail:
     )
 
 
-def _new_sheet(config: ExtractConfig, num_alignments: int) -> Sheet:
+def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternScratch:
     yields = 4 * config.samples * num_alignments  # rules of a pattern, at most
     slots = 16
     while slots < 2 * yields:
         slots *= 2
-    return Sheet(
+    return PatternScratch(
         sample=np.empty(config.samples, np.int64),
         low=np.zeros(16, np.int64),
         high=np.zeros(16, np.int64),

@@ -19,8 +19,7 @@ from hiero.formats.index import INDEX, read_index, write_index
 from hiero.formats.mapped import META
 from hiero.formats.pharaoh import check_alignment, read_alignment
 from hiero.kernels.extract_lexicon import spans_kernel
-from hiero.kernels.extract_tables import Collocations, Lexicon, Links
-from hiero.kernels.extract_tables import Text as Places
+from hiero.kernels.extract_tables import Collocations, IndexedLinks, IndexedText, LexicalLosses
 from hiero.kernels.suffix import collocations_kernel, frequent_kernel, suffix_array_kernel
 from hiero.symbols import WordTable, read_only
 
@@ -34,9 +33,9 @@ class BitextIndex:
     """A bitext that can be looked up. Words count from 1: entry w of a vocabulary is word w + 1."""
 
     path: Path
-    text: Places
-    links: Links
-    lexicon: Lexicon
+    text: IndexedText
+    links: IndexedLinks
+    lexicon: LexicalLosses
     collocations: Collocations
     src_words: WordTable
     tgt_words: WordTable
@@ -228,9 +227,9 @@ def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
         raise INDEX.broken(path / META, "settings that make no sense", f"a {INDEX.name}") from None
     index = BitextIndex(
         path,
-        Places(**_fields(Places, arrays)),
-        Links(**_fields(Links, arrays)),
-        Lexicon(**_fields(Lexicon, arrays)),
+        IndexedText(**_fields(IndexedText, arrays)),
+        IndexedLinks(**_fields(IndexedLinks, arrays)),
+        LexicalLosses(**_fields(LexicalLosses, arrays)),
         Collocations(**_fields(Collocations, arrays)),
         words["src_words"],
         words["tgt_words"],

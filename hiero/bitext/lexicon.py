@@ -16,8 +16,7 @@ from hiero.kernels.extract_lexicon import (
     losses_kernel,
     recount_kernel,
 )
-from hiero.kernels.extract_tables import Lexicon, Links, PairCounts
-from hiero.kernels.extract_tables import Text as Places
+from hiero.kernels.extract_tables import IndexedLinks, IndexedText, LexicalLosses, PairCounts
 from hiero.symbols import read_only
 
 FIRST_SIZE = 1 << 16
@@ -38,7 +37,7 @@ class Side(NamedTuple):
 
 def make_lexicon(
     src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
-) -> Lexicon:
+) -> LexicalLosses:
     """Count the links of all alignments, given as (first link of each source place, target words).
 
     A word without a link is linked to nothing, which counts as a word of the other side.
@@ -48,7 +47,7 @@ def make_lexicon(
     losses_kernel(
         key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
     )
-    return Lexicon(read_only(key), read_only(loss))
+    return LexicalLosses(read_only(key), read_only(loss))
 
 
 def _count_pairs(
@@ -79,7 +78,9 @@ class LeftOutLexicon:
     of it then looks worse than it would to somebody who has not seen the sentence.
     """
 
-    def __init__(self, text: Places, links: Links, lexicon: Lexicon, num_words: tuple[int, int]) -> None:
+    def __init__(
+        self, text: IndexedText, links: IndexedLinks, lexicon: LexicalLosses, num_words: tuple[int, int]
+    ) -> None:
         self.text, self.links, self.key = text, links, lexicon.pair_key
         sides = (
             Side(text.src, text.first_src, num_words[0]),
@@ -97,10 +98,10 @@ class LeftOutLexicon:
             pair, src_total, tgt_total, of_src, first_of_src, of_tgt, first_of_tgt, stale
         )
         self._loss = np.array(lexicon.pair_loss)
-        self.lexicon = Lexicon(lexicon.pair_key, read_only(self._loss.view()))
+        self.lexicon = LexicalLosses(lexicon.pair_key, read_only(self._loss.view()))
 
     @contextmanager
-    def without(self, sentence: int) -> Iterator[Lexicon]:
+    def without(self, sentence: int) -> Iterator[LexicalLosses]:
         """Probabilities without a sentence of the index, valid inside the block."""
         self._recount(sentence, -1)
         try:

@@ -12,7 +12,13 @@ from hiero.bitext.corpus import Bitext
 from hiero.errors import HieroError
 from hiero.kernels.align_hmm import Windows
 from hiero.kernels.align_ibm2 import Sizes
-from hiero.kernels.align_pairs import Counts, Lexicon, PairIndex, number_pairs_kernel, pair_targets_kernel
+from hiero.kernels.align_pairs import (
+    ExpectedCounts,
+    LexicalProbs,
+    PairIndex,
+    number_pairs_kernel,
+    pair_targets_kernel,
+)
 from hiero.symbols import read_only
 
 MAX_PAIRS = 2147483647  # their ids are int32
@@ -81,15 +87,15 @@ def blocks_of(first: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
     return [(int(begin), int(end)) for begin, end in itertools.pairwise(cuts)]
 
 
-def uniform_lexicon(num_pairs: int, num_src: int, num_tgt: int) -> Lexicon:
+def uniform_lexicon(num_pairs: int, num_src: int, num_tgt: int) -> LexicalProbs:
     prob = np.empty((num_pairs, 2), np.float32)
     prob[:] = 1.0 / max(num_tgt, 1), 1.0 / max(num_src, 1)
     null_tgt = np.full(num_tgt, 1.0 / max(num_tgt, 1), np.float32)
-    return Lexicon(prob, null_tgt, np.full(num_src, 1.0 / max(num_src, 1), np.float32))
+    return LexicalProbs(prob, null_tgt, np.full(num_src, 1.0 / max(num_src, 1), np.float32))
 
 
-def no_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> Counts:
+def no_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> ExpectedCounts:
     pair = np.zeros((num_pairs, 2), np.int64)
-    return Counts(
+    return ExpectedCounts(
         pair, np.zeros(num_tgt, np.int64), np.zeros(num_src, np.int64), np.zeros(num_places, np.int64)
     )

@@ -19,7 +19,7 @@ MAX_NUMBER = 48  # bytes
 
 
 @kernel
-def put_number(value, powers, out, at):
+def put_float32(value, powers, out, at):
     """Write the fewest digits that read back as the float32 ``value``; returns where they end.
 
     Finite numbers below 10 ** 9. More digits than 22 behind the point are not written.
@@ -63,7 +63,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
     at = 0
     length = words.shape[1]
     for r in range(words.shape[0]):
-        at = put_number(prob[r], powers, out, at)
+        at = put_float32(prob[r], powers, out, at)
         for w in range(length):
             out[at] = TAB if w == 0 else SPACE
             at += 1
@@ -73,7 +73,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
                 at += 1
         if has_backoff:
             out[at] = TAB
-            at = put_number(backoff[r], powers, out, at + 1)
+            at = put_float32(backoff[r], powers, out, at + 1)
         out[at] = NEWLINE
         at += 1
     return at

@@ -3,7 +3,7 @@
 ::
 
     INDEX/meta.json        format, version, limits, what it was made from, digests
-    INDEX/src.npy ...      the arrays of Text, Links, Lexicon and Collocations in ``kernels.extract_tables``
+    INDEX/src.npy ...      the arrays of IndexedText, IndexedLinks, LexicalLosses and Collocations
     INDEX/src_words_pool   and so on: two ``symbols.WordTable``; entry w is word w + 1
 
 An index is whole without the files that it was made from. But where these are still in their place, they must

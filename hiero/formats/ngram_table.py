@@ -64,7 +64,7 @@ def open_table(num_ngrams: int) -> OpenTable:
 def grown(table: OpenTable) -> OpenTable:
     """The same n-grams in twice as many slots."""
     larger = _empty(len(table.key))
-    refill_kernel(table, larger)
+    copy_ngrams_kernel(table, larger)
     return larger
 
 
@@ -98,7 +98,7 @@ def put(table, slot, key, prob, backoff):
 
 
 @kernel
-def refill_kernel(table, out_table):
+def copy_ngrams_kernel(table, out_table):
     """Enter everything in one table into another, empty and larger."""
     for slot in range(table.key.shape[0] // 2):
         key = table.key[2 * slot]

@@ -12,7 +12,7 @@
     EXAMPLES/src_pool.npy   and so on: two symbols.WordTable; word w of a feature is entry w - 1
 
 A classifier has ``key``, ``slot`` to find them, float32 ``weight`` [F, 3], and the words. A lexicalised model
-has two ``kernels.reorder_tables.Counts``, of phrase pairs and of source phrases.
+has two ``kernels.reorder_tables.OrientationCounts``, of phrase pairs and of source phrases.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def read_alignment(path: str | Path, *, possible: bool = False) -> Alignment:
         last = np.empty(chunk.data.count(b"\n"), np.int64)
         links = np.empty((len(text) // 4 + 1, 2), np.int32)
         marks = np.empty(len(links), np.bool_)
-        found, lines, wrong = scan_links_kernel(text, possible, last, links, marks)
+        found, lines, wrong = scan_alignments_kernel(text, possible, last, links, marks)
         if wrong >= 0:
             token = re.split(rb"[ \t\n]", chunk.data[wrong : wrong + SHOWN_BYTES])[0]
             line = chunk.first_line + lines
@@ -134,7 +134,7 @@ def scan_position(text, at):
 
 
 @kernel
-def scan_links_kernel(text, marks, out_last, out_link, out_possible):
+def scan_alignments_kernel(text, marks, out_last, out_link, out_possible):
     """Read links of lines.
 
     text          uint8 [B]     whole lines, each ended by LF

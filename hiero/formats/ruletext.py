@@ -114,7 +114,7 @@ def put_piece(pool, first, piece, out, at):
 
 
 @leaf
-def put_number(value, powers, out, at):
+def put_float(value, powers, out, at):
     """Write a number as ``%.9g`` does; where it ends."""
     if value < 0.0:
         out[at] = HYPHEN
@@ -206,7 +206,7 @@ def format_rules_kernel(
         at = put_piece(fixed.pool, fixed.first, 2, out, at)
         for k in range(dense.shape[1]):
             at = put_piece(fixed.pool, fixed.first, 6 + k, out, at)
-            at = put_number(np.float64(dense[r, k]), powers, out, at)
+            at = put_float(np.float64(dense[r, k]), powers, out, at)
         for k in range(first_link[r], first_link[r + 1]):
             if k == first_link[r]:
                 at = put_piece(fixed.pool, fixed.first, 3, out, at)

@@ -170,7 +170,7 @@ class RuleReader:
         b = scan.batch
         self.scan_features(scan)
         scan.take(
-            *tailscan.scan_links_kernel(
+            *tailscan.scan_rule_links_kernel(
                 scan.data,
                 scan.num_rules,
                 b.end,

@@ -129,7 +129,9 @@ def scan_link(data, start, end):
 
 
 @kernel
-def scan_links_kernel(data, num_rules, end, at, first_src, src, first_tgt, tgt, out_first_link, out_link):
+def scan_rule_links_kernel(
+    data, num_rules, end, at, first_src, src, first_tgt, tgt, out_first_link, out_link
+):
     """Read ``i-j`` alignment links, up to ``|||`` or to the end of the line. Positions count gaps.
 
     data            uint8 [N]

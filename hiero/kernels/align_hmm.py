@@ -239,11 +239,11 @@ def hmm_expect_kernel(
 ):
     """E-step for sentence pairs begin ... end - 1, in both directions.
 
-    index, windows, lexicon   PairIndex, Windows, Lexicon
+    index, windows, lexicon   PairIndex, Windows, LexicalProbs
     weights     float64 [2, NUM_JUMPS]
     null        probability of NULL
     agreement   whether lexical counts are of links that both directions agree on; jumps never are
-    out_counts  Counts                  added to; ``place``: expected number of jumps, see Windows.first
+    out_counts  ExpectedCounts          added to; ``place``: expected number of jumps, see Windows.first
     out_sum     float64 [2, 2]          written; the log-likelihood by direction, and 0
     out_jump    float64 [2, NUM_JUMPS]  written; expected number of jumps by distance
 
@@ -323,7 +323,7 @@ def fit_jumps_kernel(windows, mass, count, direction, rounds, out_weights):
     """M-step for the jump weights of one direction.
 
     windows      Windows
-    mass         int64 [.]               Counts.place
+    mass         int64 [.]               ExpectedCounts.place
     count        float64 [2, NUM_JUMPS]  expected number of jumps by distance
     out_weights  float64 [2, NUM_JUMPS]  in: the weights so far; written
 

@@ -100,10 +100,10 @@ def largest(index, begin, end):
 def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_counts, out_sum):
     """E-step for sentence pairs begin ... end - 1, in both directions.
 
-    index, sizes, lexicon   PairIndex, Sizes, Lexicon
+    index, sizes, lexicon   PairIndex, Sizes, LexicalProbs
     tension     float64 [2]     of the prior, by direction
     null        probability of NULL
-    out_counts  Counts          added to; ``place``: expected number of words not from NULL, see Sizes.first
+    out_counts  ExpectedCounts  added to; ``place``: expected number of words not from NULL, see Sizes.first
     out_sum     float64 [2, 2]  written; by direction the log-likelihood, and the expected sum of |i/n - j/m|
                                 over links. A sentence pair with an empty side counts nothing.
 
@@ -200,7 +200,7 @@ def tension_kernel(length, first, mass, direction, tension):
 
     length     int64 [Z, 2]      as in Sizes
     first      int64 [Z + 1, 2]  likewise
-    mass       int64 [.]         Counts.place
+    mass       int64 [.]         ExpectedCounts.place
     direction  FWD or REV
 
     Returns sum w log Z, sum w E|i/n - j/m|, sum w Var|i/n - j/m| over all places with their mass w. The

@@ -47,7 +47,7 @@ class PairIndex(NamedTuple):
     num_tgt: npt.NDArray[np.int64]
 
 
-class Lexicon(NamedTuple):
+class LexicalProbs(NamedTuple):
     """Lexical probabilities of both directions, side by side since a cell needs both.
 
     prob      float32 [P, 2]  p(target word | source word), p(source word | target word)
@@ -60,7 +60,7 @@ class Lexicon(NamedTuple):
     null_src: npt.NDArray[np.float32]
 
 
-class Counts(NamedTuple):
+class ExpectedCounts(NamedTuple):
     """Expected counts in units of 2 ** -32; what is not lexical means what the model says.
 
     pair      int64 [P, 2]

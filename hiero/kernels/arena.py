@@ -11,7 +11,7 @@ from hiero._jit import kernel
 from hiero.kernels.chart import States, grown_states, new_states
 
 
-class Nodes(NamedTuple):
+class ArenaNodes(NamedTuple):
     """Nodes as they are found; the first rows are in use.
 
     state  States
@@ -88,7 +88,7 @@ def _longer_column(array, size):
 
 @kernel
 def new_nodes(size, num_models, stride):
-    return Nodes(
+    return ArenaNodes(
         new_states(size, num_models, stride),
         np.empty(size, np.int32),
         np.empty(size, np.float64),
@@ -103,7 +103,7 @@ def room_for_nodes(nodes, size):
     if size <= nodes.cell.shape[0]:
         return nodes
     size *= 2
-    return Nodes(
+    return ArenaNodes(
         grown_states(nodes.state, size),
         _longer_column(nodes.cell, size),
         _longer_column(nodes.score, size),

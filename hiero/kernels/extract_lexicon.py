@@ -107,7 +107,7 @@ def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
 def recount_kernel(text, links, pair_key, counts, s, step, loss):
     """Count the links of a sentence ``step`` times more, and say what that makes of all probabilities.
 
-    text, links  Places, Links
+    text, links  IndexedText, IndexedLinks
     pair_key     int64 [H]
     counts       PairCounts; written
     loss         float32 [H, 2]  written as by ``losses_kernel``; UNSEEN where nothing is left

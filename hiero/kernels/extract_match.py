@@ -50,7 +50,7 @@ def new_pattern(patterns, slot, pattern, length):
     patterns.shape[entry, 2] = tail
     patterns.shape[entry, 3] = -1
     patterns.count[entry] = -1
-    patterns.home[entry] = -1
+    patterns.first_sentence[entry] = -1
     for k in range(3):
         patterns.stamp[entry, k] = -1
     patterns.rule[entry, 0] = 0
@@ -132,21 +132,21 @@ def locate_listed(listed, patterns, entry):
 
 
 @leaf
-def extend_right(text, listed, patterns, trail, span, entry, side, gap):
+def extend_right(text, listed, patterns, scratch, span, entry, side, gap):
     """Matches of a pattern from those of the pattern without its last word; False if there is no room."""
     word = patterns.symbol[entry, patterns.shape[entry, 0] - 1]
     tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
-    kind, out = patterns.place[side, 2], trail.round[1]
-    room, size = trail.match.shape[0], text.src.shape[0]
+    kind, out = patterns.place[side, 2], scratch.round[1]
+    room, size = scratch.match.shape[0], text.src.shape[0]
     for k in range(patterns.place[side, 0], patterns.place[side, 1]):
-        match = match_at(text.suffix, trail.match, listed, kind, k)
+        match = match_at(text.suffix, scratch.match, listed, kind, k)
         start = match >> 16
         at = start + last_run(match) + tail
         if not gap:
             if at < start + span and text.src[at] == word:
                 if out == room:
                     return False
-                trail.match[out] = match
+                scratch.match[out] = match
                 out += 1
             continue
         # Most often there is nothing.
@@ -157,22 +157,22 @@ def extend_right(text, listed, patterns, trail, span, entry, side, gap):
             if text.src[at] == word:
                 if out == room:
                     return False
-                trail.match[out] = match | (at - start) << (8 if runs == 0 else 0)
+                scratch.match[out] = match | (at - start) << (8 if runs == 0 else 0)
                 out += 1
-    patterns.place[entry, 0] = trail.round[1]
+    patterns.place[entry, 0] = scratch.round[1]
     patterns.place[entry, 1] = out
     return True
 
 
 @leaf
-def extend_left(text, listed, patterns, trail, span, entry, side, gap):
+def extend_left(text, listed, patterns, scratch, span, entry, side, gap):
     """Matches of a pattern from those of the pattern without its first word; False if there is no room."""
     word = patterns.symbol[entry, 0]
     tail = patterns.shape[side, 2]
-    kind, out = patterns.place[side, 2], trail.round[1]
-    room = trail.match.shape[0]
+    kind, out = patterns.place[side, 2], scratch.round[1]
+    room = scratch.match.shape[0]
     for k in range(patterns.place[side, 0], patterns.place[side, 1]):
-        match = match_at(text.suffix, trail.match, listed, kind, k)
+        match = match_at(text.suffix, scratch.match, listed, kind, k)
         old = match >> 16
         second, third = (match >> 8) & 255, match & 255
         end = old + max(second, third) + tail
@@ -193,12 +193,12 @@ def extend_left(text, listed, patterns, trail, span, entry, side, gap):
                     new = moved << 8 | (second + moved if second > 0 else 0)
                 else:
                     new = (second + moved) << 8 | (third + moved if third > 0 else 0)
-                trail.match[out] = at << 16 | new
+                scratch.match[out] = at << 16 | new
                 out += 1
             if not gap:
                 break
             at -= 1
-    patterns.place[entry, 0] = trail.round[1]
+    patterns.place[entry, 0] = scratch.round[1]
     patterns.place[entry, 1] = out
     return True
 
@@ -226,58 +226,62 @@ def cheaper_side(patterns, span, entry):
 
 
 @leaf
-def locate(text, listed, limits, patterns, trail, entry):
+def locate(text, listed, limits, patterns, scratch, entry):
     """Find the matches of a pattern; if need be, once more those of a part that an earlier sentence had."""
     if patterns.shape[entry, 1] == 0:
         locate_words(text, listed.frequent, patterns, entry)
         return OK
     span = limits[SPAN]
     depth = 0
-    trail.wait[0] = entry
+    scratch.wait[0] = entry
     while depth >= 0:
-        here = trail.wait[depth]
+        here = scratch.wait[depth]
         if locate_listed(listed, patterns, here):
             depth -= 1
             continue
         side, gap, is_left = cheaper_side(patterns, span, here)
-        if patterns.place[side, 2] == FOUND and patterns.stamp[side, 0] != trail.round[0]:
+        if patterns.place[side, 2] == FOUND and patterns.stamp[side, 0] != scratch.round[0]:
             depth += 1
-            trail.wait[depth] = side
+            scratch.wait[depth] = side
             continue
         if is_left:
-            done = extend_right(text, listed.match, patterns, trail, span, here, side, gap)
+            done = extend_right(text, listed.match, patterns, scratch, span, here, side, gap)
         else:
-            done = extend_left(text, listed.match, patterns, trail, span, here, side, gap)
+            done = extend_left(text, listed.match, patterns, scratch, span, here, side, gap)
         if not done:
             return MORE_MATCHES
         patterns.place[here, 2] = FOUND
-        patterns.stamp[here, 0] = trail.round[0]
+        patterns.stamp[here, 0] = scratch.round[0]
         patterns.count[here] = patterns.place[here, 1] - patterns.place[here, 0]
-        trail.round[1] = patterns.place[here, 1]
+        scratch.round[1] = patterns.place[here, 1]
         depth -= 1
     return OK
 
 
 @leaf
-def is_wanted(patterns, entry, home):
-    """Whether a pattern is to be listed: if a home is given, only where it is at home."""
-    return home < 0 or patterns.home[entry] < 0 or patterns.home[entry] == home
+def is_listed_here(patterns, entry, first_sentence):
+    """Whether a pattern is to be listed: if ``first_sentence`` is not -1, only if it first occurs there."""
+    return (
+        first_sentence < 0
+        or patterns.first_sentence[entry] < 0
+        or patterns.first_sentence[entry] == first_sentence
+    )
 
 
 @leaf
-def lacks_matches(patterns, trail, entry, home):
+def lacks_matches(patterns, scratch, entry, first_sentence):
     """Whether the matches of a pattern are still to be found, or were thrown away and are wanted again."""
     if patterns.count[entry] < 0:
         return True
-    if patterns.count[entry] == 0 or patterns.stamp[entry, 1] == trail.round[2]:
+    if patterns.count[entry] == 0 or patterns.stamp[entry, 1] == scratch.round[2]:
         return False
-    if patterns.place[entry, 2] != FOUND or patterns.stamp[entry, 0] == trail.round[0]:
+    if patterns.place[entry, 2] != FOUND or patterns.stamp[entry, 0] == scratch.round[0]:
         return False
-    return is_wanted(patterns, entry, home)
+    return is_listed_here(patterns, entry, first_sentence)
 
 
 @leaf
-def find_home(text, listed, patterns, found, entry):
+def find_first_sentence(text, listed, patterns, found, entry):
     """The first sentence of the bitext where a pattern occurs."""
     kind = patterns.place[entry, 2]
     first = np.int64(text.src.shape[0]) << 16
@@ -288,18 +292,29 @@ def find_home(text, listed, patterns, found, entry):
 
 @kernel
 def collect_kernel(
-    text, links, lexicon, listed, limits, sentence, left_out, home, patterns, store, trail, sheet
+    text,
+    links,
+    lexicon,
+    listed,
+    limits,
+    sentence,
+    left_out,
+    first_sentence,
+    patterns,
+    store,
+    scratch,
+    pattern_scratch,
 ):
     """Find all patterns of a sentence that occur in the bitext, and their rules.
 
-    text, links, lexicon, listed  Text, Links, Lexicon, Collocations
+    text, links, lexicon, listed  IndexedText, IndexedLinks, LexicalLosses, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
-    left_out         the sentence of the bitext from which nothing is taken, or -1
-    home             if not -1, only patterns that occur in this sentence of the bitext and in none before it
-    patterns, store  Patterns, Store  written; what they know is not worked out again
-    trail            Trail      written; ``found`` lists the patterns
-    sheet            Sheet      written
+    left_out         sentence of the bitext from which nothing is taken, or -1
+    first_sentence   if not -1, only patterns that occur in this sentence of the bitext and in none before it
+    patterns, store  Patterns, Store  written; results already there are reused
+    scratch          SentenceScratch  written; ``found`` lists the patterns
+    pattern_scratch  PatternScratch   written
 
     Returns OK, or which of the arrays is too short: the caller makes it longer and calls again.
 
@@ -309,8 +324,8 @@ def collect_kernel(
     """
     span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
     length = sentence.shape[0]
-    pattern = trail.pattern
-    trail.round[4] = 0
+    pattern = scratch.pattern
+    scratch.round[4] = 0
     head, tail, start = 0, 0, -1
     while True:
         # The first rounds of the loop begin a pattern at every word, later ones take up where one ended.
@@ -318,9 +333,9 @@ def collect_kernel(
             start += 1
             first, at, last, size, gaps = start, start, start, 0, 0
         elif head < tail:
-            entry = trail.state[head, 0]
-            first = np.int64(trail.state[head, 1])
-            at = np.int64(trail.state[head, 2]) + 1
+            entry = scratch.state[head, 0]
+            first = np.int64(scratch.state[head, 1])
+            at = np.int64(scratch.state[head, 2]) + 1
             last = min(first + span, length - 1)
             size, gaps = np.int64(patterns.shape[entry, 0]), np.int64(patterns.shape[entry, 1])
             for k in range(size):
@@ -352,16 +367,20 @@ def collect_kernel(
                 if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
                     return MORE_PATTERNS
                 known = new_pattern(patterns, -1 - known, pattern, new)
-            if lacks_matches(patterns, trail, known, home):
-                status = locate(text, listed, limits, patterns, trail, known)
+            if lacks_matches(patterns, scratch, known, first_sentence):
+                status = locate(text, listed, limits, patterns, scratch, known)
                 if status != OK:
                     return status
-                if home >= 0 and patterns.count[known] > 0:
-                    patterns.home[known] = find_home(text, listed.match, patterns, trail.match, known)
+                if first_sentence >= 0 and patterns.count[known] > 0:
+                    patterns.first_sentence[known] = find_first_sentence(
+                        text, listed.match, patterns, scratch.match, known
+                    )
             if patterns.count[known] == 0:
                 continue
-            if patterns.stamp[known, 2] != trail.round[3] and is_wanted(patterns, known, home):
-                if patterns.stamp[known, 1] != trail.round[2]:
+            if patterns.stamp[known, 2] != scratch.round[3] and is_listed_here(
+                patterns, known, first_sentence
+            ):
+                if patterns.stamp[known, 1] != scratch.round[2]:
                     status = make_rules(
                         text,
                         links,
@@ -370,23 +389,23 @@ def collect_kernel(
                         limits,
                         patterns,
                         store,
-                        trail.match,
-                        sheet,
+                        scratch.match,
+                        pattern_scratch,
                         known,
                         left_out,
                     )
                     if status != OK:
                         return status
-                    patterns.stamp[known, 1] = trail.round[2]
-                patterns.stamp[known, 2] = trail.round[3]
-                trail.found[trail.round[4]] = known
-                trail.round[4] += 1
+                    patterns.stamp[known, 1] = scratch.round[2]
+                patterns.stamp[known, 2] = scratch.round[3]
+                scratch.found[scratch.round[4]] = known
+                scratch.round[4] += 1
             if new < symbols and place < length - 1:
-                if tail == trail.state.shape[0]:
+                if tail == scratch.state.shape[0]:
                     return MORE_STATES
-                trail.state[tail, 0] = known
-                trail.state[tail, 1] = first
-                trail.state[tail, 2] = place
+                scratch.state[tail, 0] = known
+                scratch.state[tail, 1] = first
+                scratch.state[tail, 2] = place
                 tail += 1
 
 

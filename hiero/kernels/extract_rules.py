@@ -36,37 +36,37 @@ def is_linked(src_span, a, at):
 
 
 @leaf
-def put_target(tgt, sheet, tgt_base, tgt_low, tgt_high, first_gap, last_gap):
-    """Write a target side after those of ``sheet.symbol``; returns where it ends."""
-    used, at = sheet.used[2], tgt_low
+def put_target(tgt, scratch, tgt_base, tgt_low, tgt_high, first_gap, last_gap):
+    """Write a target side after those of ``scratch.symbol``; returns where it ends."""
+    used, at = scratch.used[2], tgt_low
     while at < tgt_high:
         symbol = tgt[tgt_base + at]
         after = at + 1
         for row in range(first_gap, last_gap + 1):
-            if sheet.low[8 + row] == at:
+            if scratch.low[8 + row] == at:
                 symbol = np.int32(first_gap - row - 1)
-                after = sheet.high[8 + row]
-        sheet.symbol[used] = symbol
+                after = scratch.high[8 + row]
+        scratch.symbol[used] = symbol
         used += 1
         at = after
     return used
 
 
 @leaf
-def put_links(links, sheet, a, src_base, tgt_low, runs, leading, first_gap, last_gap):
-    """Write the links of a rule, by source place, after those of ``sheet.link``; returns where they end."""
-    used = sheet.used[3]
+def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, last_gap):
+    """Write the links of a rule, by source place, after those of ``scratch.link``; returns where they end."""
+    used = scratch.used[3]
     place = np.int64(leading)
     for run in range(runs):
-        for at in range(src_base + sheet.low[4 + run], src_base + sheet.high[4 + run]):
+        for at in range(src_base + scratch.low[4 + run], src_base + scratch.high[4 + run]):
             for k in range(links.first_link[a, at], links.first_link[a, at + 1]):
                 there = np.int64(links.link[k])
                 target = there - tgt_low
                 for row in range(first_gap, last_gap + 1):
-                    if sheet.low[8 + row] < there:
-                        target -= sheet.high[8 + row] - sheet.low[8 + row] - 1
-                sheet.link[used, 0] = place
-                sheet.link[used, 1] = target
+                    if scratch.low[8 + row] < there:
+                        target -= scratch.high[8 + row] - scratch.low[8 + row] - 1
+                scratch.link[used, 0] = place
+                scratch.link[used, 1] = target
                 used += 1
             place += 1
         place += 1
@@ -74,91 +74,91 @@ def put_links(links, sheet, a, src_base, tgt_low, runs, leading, first_gap, last
 
 
 @leaf
-def note_rule(sheet, mask, edges, end):
-    """Count the rule whose target side ends ``sheet.symbol`` at ``end``; its number."""
-    begin = sheet.used[2]
+def note_rule(scratch, mask, edges, end):
+    """Count the rule whose target side ends ``scratch.symbol`` at ``end``; its number."""
+    begin = scratch.used[2]
     code = mix(np.uint64(START), edges)
     for k in range(begin, end):
-        code = mix(code, np.int64(sheet.symbol[k]) & 0xFFFFFFFF)
+        code = mix(code, np.int64(scratch.symbol[k]) & 0xFFFFFFFF)
     at = np.int64(finish(code) & np.uint64(mask))
-    while sheet.slot[0, at] >= 0:
-        rule = np.int64(sheet.slot[0, at])
-        first = np.int64(sheet.group[rule, 2])
-        if sheet.group[rule, 0] == edges and sheet.group[rule, 3] - first == end - begin:
+    while scratch.slot[0, at] >= 0:
+        rule = np.int64(scratch.slot[0, at])
+        first = np.int64(scratch.group[rule, 2])
+        if scratch.group[rule, 0] == edges and scratch.group[rule, 3] - first == end - begin:
             k = 0
-            while k < end - begin and sheet.symbol[first + k] == sheet.symbol[begin + k]:
+            while k < end - begin and scratch.symbol[first + k] == scratch.symbol[begin + k]:
                 k += 1
             if k == end - begin:
-                sheet.group[rule, 1] += 1
+                scratch.group[rule, 1] += 1
                 return rule
         at = (at + 1) & mask
-    rule = sheet.used[0]
-    sheet.slot[0, at] = rule
-    sheet.group[rule, 0], sheet.group[rule, 1] = edges, 1
-    sheet.group[rule, 2], sheet.group[rule, 3] = begin, end
-    sheet.used[0], sheet.used[2] = rule + 1, end
+    rule = scratch.used[0]
+    scratch.slot[0, at] = rule
+    scratch.group[rule, 0], scratch.group[rule, 1] = edges, 1
+    scratch.group[rule, 2], scratch.group[rule, 3] = begin, end
+    scratch.used[0], scratch.used[2] = rule + 1, end
     return rule
 
 
 @leaf
-def note_variant(sheet, mask, rule, end):
-    """Count the alignment of a rule that ends ``sheet.link`` at ``end``."""
-    begin = sheet.used[3]
+def note_variant(scratch, mask, rule, end):
+    """Count the alignment of a rule that ends ``scratch.link`` at ``end``."""
+    begin = scratch.used[3]
     code = mix(np.uint64(START), rule)
     for k in range(begin, end):
-        code = mix(code, np.int64(sheet.link[k, 0]) << 16 | np.int64(sheet.link[k, 1]))
+        code = mix(code, np.int64(scratch.link[k, 0]) << 16 | np.int64(scratch.link[k, 1]))
     at = np.int64(finish(code) & np.uint64(mask))
-    while sheet.slot[1, at] >= 0:
-        variant = np.int64(sheet.slot[1, at])
-        first = np.int64(sheet.variant[variant, 2])
-        if sheet.variant[variant, 0] == rule and sheet.variant[variant, 3] - first == end - begin:
+    while scratch.slot[1, at] >= 0:
+        variant = np.int64(scratch.slot[1, at])
+        first = np.int64(scratch.variant[variant, 2])
+        if scratch.variant[variant, 0] == rule and scratch.variant[variant, 3] - first == end - begin:
             k = 0
             while k < end - begin and (
-                sheet.link[first + k, 0] == sheet.link[begin + k, 0]
-                and sheet.link[first + k, 1] == sheet.link[begin + k, 1]
+                scratch.link[first + k, 0] == scratch.link[begin + k, 0]
+                and scratch.link[first + k, 1] == scratch.link[begin + k, 1]
             ):
                 k += 1
             if k == end - begin:
-                sheet.variant[variant, 1] += 1
+                scratch.variant[variant, 1] += 1
                 return
         at = (at + 1) & mask
-    variant = sheet.used[1]
-    sheet.slot[1, at] = variant
-    sheet.variant[variant, 0], sheet.variant[variant, 1] = rule, 1
-    sheet.variant[variant, 2], sheet.variant[variant, 3] = begin, end
-    sheet.used[1], sheet.used[3] = variant + 1, end
+    variant = scratch.used[1]
+    scratch.slot[1, at] = variant
+    scratch.variant[variant, 0], scratch.variant[variant, 1] = rule, 1
+    scratch.variant[variant, 2], scratch.variant[variant, 3] = begin, end
+    scratch.used[1], scratch.used[3] = variant + 1, end
 
 
 @leaf
-def earlier(sheet, one, two):
+def earlier(scratch, one, two):
     """Whether the links of one alignment come before those of another, as lists of pairs are ordered."""
-    a, b = sheet.variant[one, 2], sheet.variant[two, 2]
-    while a < sheet.variant[one, 3] and b < sheet.variant[two, 3]:
+    a, b = scratch.variant[one, 2], scratch.variant[two, 2]
+    while a < scratch.variant[one, 3] and b < scratch.variant[two, 3]:
         for side in range(2):
-            if sheet.link[a, side] != sheet.link[b, side]:
-                return sheet.link[a, side] < sheet.link[b, side]
+            if scratch.link[a, side] != scratch.link[b, side]:
+                return scratch.link[a, side] < scratch.link[b, side]
         a += 1
         b += 1
-    return a == sheet.variant[one, 3] and b < sheet.variant[two, 3]
+    return a == scratch.variant[one, 3] and b < scratch.variant[two, 3]
 
 
 @leaf
-def take_apart(text, links, limits, patterns, sheet, entry, a, match, mask):
+def take_apart(text, links, limits, patterns, scratch, entry, a, match, mask):
     """Count the rules that one match yields under alignment a."""
     span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
     sentence = text.sentence[match >> 16]
     src_base, tgt_base = text.first_src[sentence], text.first_tgt[sentence]
     src_size = text.first_src[sentence + 1] - src_base - 1
     src_span, tgt_span = links.src_span, links.tgt_span
-    runs = lay_out(patterns.symbol, patterns.shape, entry, match, src_base, sheet.low, sheet.high)
+    runs = lay_out(patterns.symbol, patterns.shape, entry, match, src_base, scratch.low, scratch.high)
     linked = False
     for run in range(runs):
-        for at in range(sheet.low[4 + run], sheet.high[4 + run]):
+        for at in range(scratch.low[4 + run], scratch.high[4 + run]):
             linked |= is_linked(src_span, a, src_base + at)
     for gap in range(1, runs):
-        linked &= is_linked(src_span, a, src_base + sheet.low[gap])
-        linked &= is_linked(src_span, a, src_base + sheet.high[gap] - 1)
-    low, high = sheet.low[4], sheet.high[3 + runs]
+        linked &= is_linked(src_span, a, src_base + scratch.low[gap])
+        linked &= is_linked(src_span, a, src_base + scratch.high[gap] - 1)
+    low, high = scratch.low[4], scratch.high[3 + runs]
     if not linked or high - low > span:
         return
     size = np.int64(patterns.shape[entry, 0])
@@ -172,8 +172,8 @@ def take_apart(text, links, limits, patterns, sheet, entry, a, match, mask):
     size += np.int64(leading) + np.int64(trailing)
     if size > symbols:
         return
-    sheet.low[0], sheet.high[0] = src_low, low
-    sheet.low[runs], sheet.high[runs] = high, src_high
+    scratch.low[0], scratch.high[0] = src_low, low
+    scratch.low[runs], scratch.high[runs] = high, src_high
     if leading and not is_linked(src_span, a, src_base + src_low):
         return
     if leading and not is_linked(src_span, a, src_base + low - 1):
@@ -184,11 +184,11 @@ def take_apart(text, links, limits, patterns, sheet, entry, a, match, mask):
         return
     for gap in range(0 if leading else 1, runs + 1 if trailing else runs):
         good, gap_low, gap_high = close_gap(
-            src_span, tgt_span, a, src_base, tgt_base, sheet.low[gap], sheet.high[gap], span
+            src_span, tgt_span, a, src_base, tgt_base, scratch.low[gap], scratch.high[gap], span
         )
         if not good:
             return
-        sheet.low[8 + gap], sheet.high[8 + gap] = gap_low, gap_high
+        scratch.low[8 + gap], scratch.high[8 + gap] = gap_low, gap_high
     tight_left = is_linked(src_span, a, src_base + src_low)
     tight_right = is_linked(src_span, a, src_base + src_high - 1)
     gaps = runs - 1 + np.int64(leading) + np.int64(trailing)
@@ -227,26 +227,26 @@ def take_apart(text, links, limits, patterns, sheet, entry, a, match, mask):
                     good, gap_low, gap_high = close_gap(
                         src_span, tgt_span, a, src_base, tgt_base, gap_low, gap_high, span
                     )
-                    sheet.low[8 + row], sheet.high[8 + row] = gap_low, gap_high
+                    scratch.low[8 + row], scratch.high[8 + row] = gap_low, gap_high
             if not good:
                 continue
         edges = np.int64(LEADING if leading or left else 0) + np.int64(TRAILING if trailing or right else 0)
         first_gap = 0 if edges & LEADING else 1
         last_gap = runs if edges & TRAILING else runs - 1
-        end = put_target(text.tgt, sheet, tgt_base, first_low, first_high, first_gap, last_gap)
-        rule = note_rule(sheet, mask, edges, end)
-        end = put_links(links, sheet, a, src_base, first_low, runs, edges & LEADING, first_gap, last_gap)
-        note_variant(sheet, mask, rule, end)
-        sheet.tally[edges] += 1
+        end = put_target(text.tgt, scratch, tgt_base, first_low, first_high, first_gap, last_gap)
+        rule = note_rule(scratch, mask, edges, end)
+        end = put_links(links, scratch, a, src_base, first_low, runs, edges & LEADING, first_gap, last_gap)
+        note_variant(scratch, mask, rule, end)
+        scratch.tally[edges] += 1
 
 
 @leaf
-def word_losses(lexicon, patterns, sheet, entry, begin, end):
+def word_losses(lexicon, patterns, scratch, entry, begin, end):
     """Sum over source words, and over target words, of -log10 of the best explanation of each."""
     for k in range(begin, end):
-        if sheet.symbol[k] > 0:
-            pair = find_pair(lexicon.pair_key, np.int64(0), np.int64(sheet.symbol[k]))
-            sheet.loss[k - begin] = np.float64(lexicon.pair_loss[pair, 1]) if pair >= 0 else UNSEEN
+        if scratch.symbol[k] > 0:
+            pair = find_pair(lexicon.pair_key, np.int64(0), np.int64(scratch.symbol[k]))
+            scratch.loss[k - begin] = np.float64(lexicon.pair_loss[pair, 1]) if pair >= 0 else UNSEEN
     src_loss, tgt_loss = 0.0, 0.0
     for s in range(patterns.shape[entry, 0]):
         src = np.int64(patterns.symbol[entry, s])
@@ -255,20 +255,22 @@ def word_losses(lexicon, patterns, sheet, entry, begin, end):
         pair = find_pair(lexicon.pair_key, src, np.int64(0))
         best = np.float64(lexicon.pair_loss[pair, 0]) if pair >= 0 else UNSEEN
         for k in range(begin, end):
-            if sheet.symbol[k] > 0:
-                pair = find_pair(lexicon.pair_key, src, np.int64(sheet.symbol[k]))
+            if scratch.symbol[k] > 0:
+                pair = find_pair(lexicon.pair_key, src, np.int64(scratch.symbol[k]))
                 if pair >= 0:
                     best = min(best, np.float64(lexicon.pair_loss[pair, 0]))
-                    sheet.loss[k - begin] = min(sheet.loss[k - begin], np.float64(lexicon.pair_loss[pair, 1]))
+                    scratch.loss[k - begin] = min(
+                        scratch.loss[k - begin], np.float64(lexicon.pair_loss[pair, 1])
+                    )
         src_loss += best
     for k in range(begin, end):
-        if sheet.symbol[k] > 0:
-            tgt_loss += sheet.loss[k - begin]
+        if scratch.symbol[k] > 0:
+            tgt_loss += scratch.loss[k - begin]
     return src_loss, tgt_loss
 
 
 @leaf
-def make_rules(text, links, lexicon, listed, limits, patterns, store, found, sheet, entry, left_out):
+def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
     """Append the rules of a pattern to a Store; OK, or MORE_RULES if there is no room."""
     num_samples = sample_matches(
         text.suffix,
@@ -279,7 +281,7 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, she
         entry,
         limits[SAMPLES],
         left_out,
-        sheet.sample,
+        scratch.sample,
     )
     num_alignments = links.src_span.shape[0]
     num_seen = num_samples * num_alignments
@@ -287,36 +289,41 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, she
     while slots < 8 * num_seen:
         slots *= 2
     for k in range(slots):
-        sheet.slot[0, k] = -1
-        sheet.slot[1, k] = -1
+        scratch.slot[0, k] = -1
+        scratch.slot[1, k] = -1
     for k in range(4):
-        sheet.used[k] = 0
-        sheet.tally[k] = 0
+        scratch.used[k] = 0
+        scratch.tally[k] = 0
     for k in range(num_samples):
         for a in range(num_alignments):
-            take_apart(text, links, limits, patterns, sheet, entry, a, sheet.sample[k], slots - 1)
-    num_rules, first_rule = sheet.used[0], store.used[0]
+            take_apart(text, links, limits, patterns, scratch, entry, a, scratch.sample[k], slots - 1)
+    num_rules, first_rule = scratch.used[0], store.used[0]
     if (
         first_rule + num_rules > store.edge.shape[0]
-        or store.first_tgt[first_rule] + sheet.used[2] > store.tgt.shape[0]
-        or store.first_link[first_rule] + sheet.used[3] > store.link.shape[0]
+        or store.first_tgt[first_rule] + scratch.used[2] > store.tgt.shape[0]
+        or store.first_link[first_rule] + scratch.used[3] > store.link.shape[0]
     ):
         return MORE_RULES
     for k in range(num_rules):
-        sheet.best[k] = -1
-    for variant in range(sheet.used[1]):
-        rule = sheet.variant[variant, 0]
-        best = sheet.best[rule]
+        scratch.best[k] = -1
+    for variant in range(scratch.used[1]):
+        rule = scratch.variant[variant, 0]
+        best = scratch.best[rule]
         if (
             best < 0
-            or sheet.variant[variant, 1] > sheet.variant[best, 1]
-            or (sheet.variant[variant, 1] == sheet.variant[best, 1] and earlier(sheet, variant, best))
+            or scratch.variant[variant, 1] > scratch.variant[best, 1]
+            or (scratch.variant[variant, 1] == scratch.variant[best, 1] and earlier(scratch, variant, best))
         ):
-            sheet.best[rule] = variant
+            scratch.best[rule] = variant
     for k in range(num_rules):
         rule = first_rule + k
-        edges, count, begin, end = sheet.group[k, 0], sheet.group[k, 1], sheet.group[k, 2], sheet.group[k, 3]
-        src_loss, tgt_loss = word_losses(lexicon, patterns, sheet, entry, begin, end)
+        edges, count, begin, end = (
+            scratch.group[k, 0],
+            scratch.group[k, 1],
+            scratch.group[k, 2],
+            scratch.group[k, 3],
+        )
+        src_loss, tgt_loss = word_losses(lexicon, patterns, scratch, entry, begin, end)
         store.edge[rule] = edges
         store.feature[rule, 0] = math.log10(num_seen / count)
         store.feature[rule, 1] = math.log10(1.0 + num_seen)
@@ -324,16 +331,16 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, she
         store.feature[rule, 3] = src_loss
         store.feature[rule, 4] = tgt_loss
         # Tight phrases have one target side: the fractional count of a source side is a count.
-        store.feature[rule, 5] = 1.0 if sheet.tally[edges] == 1 else 0.0
+        store.feature[rule, 5] = 1.0 if scratch.tally[edges] == 1 else 0.0
         store.feature[rule, 6] = 1.0 if count == 1 else 0.0
         at = store.first_tgt[rule]
         for s in range(begin, end):
-            store.tgt[at] = sheet.symbol[s]
+            store.tgt[at] = scratch.symbol[s]
             at += 1
         store.first_tgt[rule + 1] = at
         at = store.first_link[rule]
-        for s in range(sheet.variant[sheet.best[k], 2], sheet.variant[sheet.best[k], 3]):
-            store.link[at, 0], store.link[at, 1] = sheet.link[s, 0], sheet.link[s, 1]
+        for s in range(scratch.variant[scratch.best[k], 2], scratch.variant[scratch.best[k], 3]):
+            store.link[at, 0], store.link[at, 1] = scratch.link[s, 0], scratch.link[s, 1]
             at += 1
         store.first_link[rule + 1] = at
     patterns.rule[entry, 0] = first_rule

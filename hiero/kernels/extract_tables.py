@@ -16,7 +16,7 @@ SPAN, SYMBOLS, GAPS, SAMPLES = 0, 1, 2, 3  # places in ``limits``
 MAX_SPAN = 255  # distances in a match are one byte
 MAX_RUNS = 3  # of words in a pattern
 
-# Where the matches of a pattern are: in the suffix array, in ``Trail.match``, in ``Collocations.match``.
+# Array that holds the matches of a pattern: the suffix array, SentenceScratch.match, Collocations.match.
 SUFFIXES, FOUND, LISTED = 0, 1, 2
 OK, MORE_PATTERNS, MORE_MATCHES, MORE_RULES, MORE_STATES = 0, 1, 2, 3, 4
 LEADING, TRAILING = 1, 2  # gaps at the edges of a rule's source side
@@ -24,7 +24,7 @@ NUM_FEATURES = 7
 UNSEEN = 99.0  # the loss of a word that no pair explains
 
 
-class Text(NamedTuple):
+class IndexedText(NamedTuple):
     """A bitext and what finds words in it. Words count from 1, and a 0 ends every sentence.
 
     src           int32 [N]
@@ -45,7 +45,7 @@ class Text(NamedTuple):
     first_suffix: np.ndarray
 
 
-class Links(NamedTuple):
+class IndexedLinks(NamedTuple):
     """Some alignments of a bitext, each word's links twice over. Words count in their sentence.
 
     src_span    int16 [A, N, 2]   first target word and the one after the last; -1 if there is none
@@ -60,7 +60,7 @@ class Links(NamedTuple):
     link: np.ndarray
 
 
-class Lexicon(NamedTuple):
+class LexicalLosses(NamedTuple):
     """Pairs of words in a hash table.
 
     pair_key   int64 [2 ** k]       source word << 32 | target word, 0 for none; -1 empty
@@ -72,7 +72,7 @@ class Lexicon(NamedTuple):
 
 
 class PairCounts(NamedTuple):
-    """What the losses of a Lexicon come from, to take a sentence out of it and put it back; all is written.
+    """Counts behind LexicalLosses, to take a sentence out of them and put it back; all is written.
 
     pair          int64 [2 ** k]    how often the pair in this slot is linked
     src           int64 [V + 1]     links of a source word, 0 for none
@@ -112,16 +112,16 @@ class Collocations(NamedTuple):
 class Patterns(NamedTuple):
     """Patterns met so far; all is written, and grows.
 
-    slot    int32 [2 ** k]  hash table by symbols, -1 empty
-    symbol  int32 [P, W]    the pattern
-    shape   int32 [P, 4]    its symbols; its gaps; words after the last gap; number as a Collocations.frequent
-    count   int64 [P]       its matches; -1 if not known yet
-    place   int64 [P, 3]    where these are: first, last + 1, in which of three arrays
-    stamp   int64 [P, 3]    the round of matches in which the place is good; the generation of its rules; the
-                            call that met it last
-    rule    int64 [P, 2]    its rules: first, last + 1
-    home    int64 [P]       the sentence of the bitext where it occurs first; -1 if not known
-    used    int64 [1]       patterns
+    slot            int32 [2 ** k]  hash table by symbols, -1 empty
+    symbol          int32 [P, W]    the pattern
+    shape           int32 [P, 4]    symbols; gaps; words after the last gap; row of Collocations.frequent
+    count           int64 [P]       its matches; -1 if not known yet
+    place           int64 [P, 3]    where these are: first, last + 1, in which of three arrays
+    stamp           int64 [P, 3]    the round of matches in which the place is good; the generation of its
+                                    rules; the last call that met it
+    rule            int64 [P, 2]    its rules: first, last + 1
+    first_sentence  int64 [P]       the sentence of the bitext where it occurs first; -1 if not known
+    used            int64 [1]       patterns
     """
 
     slot: np.ndarray
@@ -131,7 +131,7 @@ class Patterns(NamedTuple):
     place: np.ndarray
     stamp: np.ndarray
     rule: np.ndarray
-    home: np.ndarray
+    first_sentence: np.ndarray
     used: np.ndarray
 
 
@@ -156,7 +156,7 @@ class Store(NamedTuple):
     used: np.ndarray
 
 
-class Trail(NamedTuple):
+class SentenceScratch(NamedTuple):
     """What is worked out for one sentence.
 
     match    int64 [.]     matches of patterns with gaps
@@ -175,7 +175,7 @@ class Trail(NamedTuple):
     round: np.ndarray
 
 
-class Sheet(NamedTuple):
+class PatternScratch(NamedTuple):
     """What is worked out for one pattern.
 
     sample   int64 [.]          matches chosen

@@ -27,7 +27,7 @@ class Order(NamedTuple):
     power: np.ndarray
 
 
-class Candidates(NamedTuple):
+class KBestCandidates(NamedTuple):
     """C candidates in pairing heaps, one heap a node.
 
     edge     int32 [C]
@@ -44,7 +44,7 @@ class Candidates(NamedTuple):
     sibling: np.ndarray
 
 
-class Nodes(NamedTuple):
+class KBestNodes(NamedTuple):
     """The state of V nodes.
 
     phase    int8 [V]
@@ -70,16 +70,16 @@ class Search(NamedTuple):
 
     found  Derivations      the first ``fill[0]`` entries
     order  Order
-    heap   Candidates       the first ``fill[1]`` entries
-    nodes  Nodes
+    heap   KBestCandidates       the first ``fill[1]`` entries
+    nodes  KBestNodes
     slot   int32 [2 ** n]   derivations hashed by node and target words, -1 empty; at most half full
     fill   int64 [3]        used lengths of ``found`` and ``heap``, and of ``nodes.stack``
     """
 
     found: Derivations
     order: Order
-    heap: Candidates
-    nodes: Nodes
+    heap: KBestCandidates
+    nodes: KBestNodes
     slot: np.ndarray
     fill: np.ndarray
 
@@ -101,14 +101,14 @@ def new_search(num_nodes: int, capacity: int = 256) -> Search:
             np.empty(capacity, np.uint64),
             np.empty(capacity, np.uint64),
         ),
-        Candidates(
+        KBestCandidates(
             np.empty(capacity, np.int32),
             np.empty((capacity, 2), np.int32),
             np.empty(capacity, np.float64),
             np.empty(capacity, np.int32),
             np.empty(capacity, np.int32),
         ),
-        Nodes(
+        KBestNodes(
             np.zeros(num_nodes, np.int8),
             np.full(num_nodes, -1, np.int32),
             np.full(num_nodes, -1, np.int32),
@@ -135,7 +135,7 @@ def with_room(search: Search, derivations: int, candidates: int) -> Search:
     if candidates > size:
         while size < candidates:
             size *= 2
-        heap = Candidates(*(grown(array, size) for array in heap))
+        heap = KBestCandidates(*(grown(array, size) for array in heap))
     size = len(found.edge)
     if derivations > size:
         while size < derivations:

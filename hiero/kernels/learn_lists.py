@@ -145,7 +145,7 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
 
 
 @kernel
-def refill_kernel(code, size, out_slot):
+def refill_slots_kernel(code, size, out_slot):
     """Enter the first candidates into an empty table, by their hashes: they are all different.
 
     code      uint64 [>= size]
@@ -172,17 +172,17 @@ def row_score(first, ids, values, weight, c):
 
 
 @kernel
-def scores_kernel(lists, weight, out_score):
-    """The score of every candidate.
+def scores_kernel(rows, weight, out_score):
+    """The score of every row of features.
 
-    lists      Lists
+    rows       Lists or FeatureRows
     weight     float64 [F]  F larger than every id
     out_score  float64 [N]  written
 
     O(features).  Twin: tests/naive/batch.py::score.
     """
     for c in range(out_score.shape[0]):
-        out_score[c] = row_score(lists.first, lists.id, lists.value, weight, c)
+        out_score[c] = row_score(rows.first, rows.id, rows.value, weight, c)
 
 
 @kernel

@@ -1,26 +1,9 @@
-"""Scores of the translations of a sentence, and one step of 1-best MIRA."""
+"""One step of 1-best MIRA."""
 
 import numpy as np
 
 from hiero._jit import kernel, leaf
 from hiero.kernels.learn_rank import shift_kernel
-
-
-@kernel
-def scores_kernel(rows, weight, out_score):
-    """What the features of each translation weigh.
-
-    rows       FeatureRows   of N translations
-    weight     float64 [.]
-    out_score  float64 [N]   written
-
-    O(features).  Twin: tests/naive/learn.py::dot.
-    """
-    for n in range(out_score.shape[0]):
-        total = 0.0
-        for k in range(rows.first[n], rows.first[n + 1]):
-            total += weight[rows.id[k]] * rows.value[k]
-        out_score[n] = total
 
 
 @leaf
@@ -48,19 +31,19 @@ def _difference(first, feature, value, better, worse, out_feature, out_value):
 
 
 @kernel
-def mira_kernel(rows, oracle, prediction, wanted, most, weight, out_total):
-    """Move the weights just so far that the oracle leads the prediction by the margin that is wanted.
+def mira_kernel(rows, oracle, prediction, target_margin, most, weight, out_total):
+    """Move the weights just so far that the oracle leads the prediction by the target margin.
 
     PA-I of Crammer et al. (2006), as in Algorithm 1 of Eidelman (2012). Returns whether all weights are still
     numbers.
 
-    rows        FeatureRows    of N translations
-    oracle      int            to learn towards
-    prediction  int            to learn away from
-    wanted      float          margin: how much better the oracle is
-    most        float          C, the longest step
-    weight      float64 [.]    written
-    out_total   float64 [3]    added to: loss, whether there was one, whether the weights moved
+    rows           FeatureRows  of N translations
+    oracle         int          to learn towards
+    prediction     int          to learn away from
+    target_margin  float        how much better the oracle is
+    most           float        C, the longest step
+    weight         float64 [.]  written
+    out_total      float64 [3]  added to: loss, whether there was one, whether the weights moved
 
     O(features of the two).  Twin: tests/naive/learn.py::mira.
     """
@@ -71,7 +54,7 @@ def mira_kernel(rows, oracle, prediction, wanted, most, weight, out_total):
     for m in range(count):
         margin += weight[feature[m]] * value[m]
         square += value[m] * value[m]
-    loss = wanted - margin
+    loss = target_margin - margin
     if not np.isfinite(loss):
         return False
     if loss <= 0:

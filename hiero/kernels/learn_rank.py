@@ -23,7 +23,7 @@ ROUNDING = 1e-10
 TIE = 1e-12
 
 
-class Columns(NamedTuple):
+class FeatureColumns(NamedTuple):
     """The features that tell translations apart, column by column.
 
     place    int32 [N]        of each translation among those that are in pairs, U in all; -1 if in none
@@ -124,7 +124,7 @@ def _columns(rows, pair):
                 row_value[count[m]] = rows.value[k]
                 count[m] += 1
             met += 1
-    return Columns(place, feature[:kept], first[: kept + 1], row, row_value), used
+    return FeatureColumns(place, feature[:kept], first[: kept + 1], row, row_value), used
 
 
 @leaf
@@ -151,14 +151,14 @@ def _products(first, row, value, product):
 
 
 @leaf
-def _loss(kind, margin, wanted):
+def _loss(kind, margin, target_margin):
     """The loss at a margin, the slope against it (how hard to push), and whether the pair counts as wrong."""
     if kind == PERCEPTRON:
         wrong = margin <= 0
         return max(0.0, -margin), 1.0 if wrong else 0.0, wrong
     if kind == MARGIN:
-        wrong = margin < wanted
-        return max(0.0, wanted - margin), 1.0 if wrong else 0.0, wrong
+        wrong = margin < target_margin
+        return max(0.0, target_margin - margin), 1.0 if wrong else 0.0, wrong
     # In the form that cannot overflow.
     small = math.exp(-abs(margin))
     loss = math.log1p(small) + max(0.0, -margin)
@@ -192,21 +192,21 @@ def _column_sum(first, row, value, m, push):
 
 
 @kernel
-def rank_kernel(rows, pair, wanted, force, kind, rate, weight, out_total):
+def rank_kernel(rows, pair, margins, pair_weights, kind, rate, weight, out_total):
     """Pass over pairs one after the other, each ranked with the weights that the last one left.
 
     Algorithm 1 of Simianer, Riezler and Dyer (2012), for one sentence. A step towards one translation and
     away from another changes every score by products of rows, which are known: the weights themselves are
     written once, in the end. Returns whether all went well; if not, some weight or value is no finite number.
 
-    rows       FeatureRows     of N translations
-    pair       int32 [P, 2]    better and worse
-    wanted     float64 [P]     margin that is wanted, for the loss MARGIN
-    force      float64 [P]     what the loss of the pair is multiplied with
-    kind       int             of loss
-    rate       float
-    weight     float64 [.]     written
-    out_total  float64 [3]     added to: loss, wrong pairs, steps
+    rows          FeatureRows   of N translations
+    pair          int32 [P, 2]  better and worse
+    margins       float64 [P]   target margin of each pair, for the loss MARGIN
+    pair_weights  float64 [P]   factor on the loss of each pair
+    kind          int           of loss
+    rate          float
+    weight        float64 [.]   written
+    out_total     float64 [3]   added to: loss, wrong pairs, steps
 
     O(U * features + U * steps + P), U being the translations in pairs.  Twin: tests/naive/learn.py::rank.
     """
@@ -220,12 +220,12 @@ def rank_kernel(rows, pair, wanted, force, kind, rate, weight, out_total):
         margin = _margin(score, better, worse)
         if not np.isfinite(margin):
             return False
-        loss, slope, wrong = _loss(kind, margin, wanted[p])
-        out_total[0] += force[p] * loss
+        loss, slope, wrong = _loss(kind, margin, margins[p])
+        out_total[0] += pair_weights[p] * loss
         out_total[1] += wrong
         if slope > 0:
             out_total[2] += 1
-            here = force[p] * slope
+            here = pair_weights[p] * slope
             push[better] += here
             push[worse] -= here
             for u in range(used):
@@ -239,19 +239,19 @@ def rank_kernel(rows, pair, wanted, force, kind, rate, weight, out_total):
 
 
 @kernel
-def gradient_kernel(rows, pair, wanted, force, kind, weight, out_total):
+def gradient_kernel(rows, pair, margins, pair_weights, kind, weight, out_total):
     """The sum of the gradients of all pairs, all ranked with the same weights.
 
     Returns whether all went well (if not, some weight or value is no finite number), and the gradient of the
     loss: features (int32 [G], in the order of sight) and values (float64 [G]), none 0.
 
-    rows       FeatureRows     of N translations
-    pair       int32 [P, 2]    better and worse
-    wanted     float64 [P]     margin that is wanted, for the loss MARGIN
-    force      float64 [P]     what the loss of the pair is multiplied with
-    kind       int             of loss
-    weight     float64 [.]
-    out_total  float64 [3]     added to: loss, wrong pairs, pairs with a gradient
+    rows          FeatureRows   of N translations
+    pair          int32 [P, 2]  better and worse
+    margins       float64 [P]   target margin of each pair, for the loss MARGIN
+    pair_weights  float64 [P]   factor on the loss of each pair
+    kind          int           of loss
+    weight        float64 [.]
+    out_total     float64 [3]   added to: loss, wrong pairs, pairs with a gradient
 
     O(P + features of the translations in pairs).  Twin: tests/naive/learn.py::gradient.
     """
@@ -263,13 +263,13 @@ def gradient_kernel(rows, pair, wanted, force, kind, weight, out_total):
         better, worse = columns.place[pair[p, 0]], columns.place[pair[p, 1]]
         margin = _margin(score, better, worse)
         fine &= np.isfinite(margin)
-        loss, slope, wrong = _loss(kind, margin, wanted[p])
-        out_total[0] += force[p] * loss
+        loss, slope, wrong = _loss(kind, margin, margins[p])
+        out_total[0] += pair_weights[p] * loss
         out_total[1] += wrong
         if slope > 0:
             out_total[2] += 1
-            push[better] -= force[p] * slope
-            push[worse] += force[p] * slope
+            push[better] -= pair_weights[p] * slope
+            push[worse] += pair_weights[p] * slope
     total = np.empty(columns.feature.shape[0])
     feature = np.empty(columns.feature.shape[0], np.int32)
     count = 0

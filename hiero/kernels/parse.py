@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero._jit import kernel
+from hiero.kernels.trie import find_child
 from hiero.symbols import gap, gap_label
 
 
@@ -31,22 +32,6 @@ class Parse(NamedTuple):
 NODE, TAIL_1, TAIL_2 = 0, 1, 2  # columns of an item
 FIRST, SIZE, NEXT = 0, 1, 4  # columns of a bundle that was found; its tails are columns 2 and 3
 LHS, LEFT, RIGHT, RULE, COUNT = 0, 1, 2, 3, 4  # columns of a glue rule
-
-
-@kernel
-def find_child(trie, node, symbol):
-    """The child of a trie node under a symbol, or -1. Siblings are sorted."""
-    low = trie.first_child[node]
-    high = trie.first_child[node + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if trie.symbol[middle] < symbol:
-            low = middle + 1
-        else:
-            high = middle
-    if low < trie.first_child[node + 1] and trie.symbol[low] == symbol:
-        return low
-    return np.int64(-1)
 
 
 @kernel

@@ -112,9 +112,9 @@ def cut_rule(
     for j in range(num_tgt):
         if tgt[first_tgt + j] < 0:
             place = 0
-            wanted = gap_index(tgt[first_tgt + j])
+            index = gap_index(tgt[first_tgt + j])
             for i in range(num_src):
-                if src[first_src + i] < 0 and gap_index(src[first_src + i]) == wanted:
+                if src[first_src + i] < 0 and gap_index(src[first_src + i]) == index:
                     place = i
             out_block[n, GAP] = 1
             out_words[n, 0], out_words[n, 1], out_words[n, 2], out_words[n, 3] = j, j + 1, place, place

@@ -29,7 +29,7 @@ NUM_CLASSES = 3
 FAR = 50.0  # units of score beyond which a class no longer counts beside another
 
 
-class Classifier(NamedTuple):
+class ClassifierArrays(NamedTuple):
     """A classifier whose words are those of a vocabulary that is shared.
 
     key, slot  int64 [F], int32 [2 ** k]  the features, see ``find_key``
@@ -48,8 +48,8 @@ class Classifier(NamedTuple):
     edges: int
 
 
-class Lexicalised(NamedTuple):
-    """Relative frequencies: two ``Counts`` end on end, and what stands for them where there are none.
+class LexicalArrays(NamedTuple):
+    """Relative frequencies: two ``OrientationCounts`` end on end, and the values used where there are none.
 
     code        uint64 [V]   hashes of shared words
     prior       float64 [3]  shares of the classes
@@ -84,7 +84,7 @@ def smoothed(key_of, first, count, code, smoothing, a, b, c):
 def lexical_log_probs_kernel(model, pair, source, begin, end, out):
     """Natural logarithms of what a lexicalised model says of phrase pairs begin ... end - 1.
 
-    model         Lexicalised
+    model         LexicalArrays
     pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
     out           float64 [end - begin, 3]  written
 
@@ -158,7 +158,7 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
 def weigh_blocks_kernel(model, rules, blocks, out_base):
     """What the bias and the aligned words of each block say of the classes: sums of weights.
 
-    model     Classifier
+    model     ClassifierArrays
     rules     Rules
     blocks    Blocks
     out_base  float64 [B, 3]  written
@@ -175,7 +175,7 @@ def weigh_blocks_kernel(model, rules, blocks, out_base):
 def look_up_blocks_kernel(model, rules, blocks, out_base):
     """log10 of the shares of the classes of each block of words, by relative frequency.
 
-    model     Lexicalised
+    model     LexicalArrays
     rules     Rules
     blocks    Blocks
     out_base  float64 [B, 3]  written; not for gaps
@@ -200,7 +200,7 @@ def look_up_blocks_kernel(model, rules, blocks, out_base):
 def weigh_places_kernel(model, src, out_start, out_end):
     """What the source words around a block say of the classes, by where it begins and by where it ends.
 
-    model      Classifier
+    model      ClassifierArrays
     src        int32 [n]         the sentence
     out_start  float64 [n + 1, 3]  written; sums of weights for a block that begins there
     out_end    float64 [n + 1, 3]  written; for one that ends there
@@ -311,7 +311,7 @@ def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, o
     """As ``classify_edges_kernel``, by relative frequencies.
 
     blocks, base  Blocks, and of ``look_up_blocks_kernel``
-    model         Lexicalised
+    model         LexicalArrays
 
     A gap, whose target words are not known, has the shares of its source words.
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.

@@ -25,7 +25,7 @@ SOURCE_SEED = np.uint64(0x243F6A8885A308D3)
 BETWEEN_SIDES = np.uint64(0x13198A2E03707344)
 
 
-class Counts(NamedTuple):
+class OrientationCounts(NamedTuple):
     """How often things were seen in each class, things being known by their hash: M of them.
 
     key    uint64 [M]         ascending
@@ -90,7 +90,7 @@ def chain(code, word_code):
 
 @leaf
 def find_counts(key_of, first, key):
-    """The place of a hash in a ``Counts``, or -1."""
+    """The place of a hash in a ``OrientationCounts``, or -1."""
     # Shifts by 64 are undefined: a table has two buckets at least.
     num_buckets = first.shape[0] - 1
     bits = np.uint64(0)

@@ -94,8 +94,8 @@ def outside_kernel(graph, edge_score, inside, out_outside):
             left, right = graph.tail[edge, 0], graph.tail[edge, 1]
             # Positions, not nodes: with tails (u, u) each of the two is the other's sibling.
             if left >= 0:
-                beside = inside[right] if right >= 0 else 0.0
-                out_outside[left] = log_add(out_outside[left], around + beside)
+                sibling = inside[right] if right >= 0 else 0.0
+                out_outside[left] = log_add(out_outside[left], around + sibling)
             if right >= 0:
                 out_outside[right] = log_add(out_outside[right], around + inside[left])
 
@@ -122,8 +122,8 @@ def best_outside_kernel(graph, edge_score, best, out_outside):
             around = out_outside[v] + edge_score[edge]
             left, right = graph.tail[edge, 0], graph.tail[edge, 1]
             if left >= 0:
-                beside = best[right] if right >= 0 else 0.0
-                out_outside[left] = max(out_outside[left], around + beside)
+                sibling = best[right] if right >= 0 else 0.0
+                out_outside[left] = max(out_outside[left], around + sibling)
             if right >= 0:
                 out_outside[right] = max(out_outside[right], around + best[left])
 
@@ -168,7 +168,7 @@ def count_kernel(graph, edge_score, out_count):
                 product = 1.0
                 for k in range(2):
                     if graph.tail[edge, k] >= 0:
-                        # Without the test, a dead tail beside an overflown one would make a NaN.
+                        # Without the test, a dead tail sibling an overflown one would make a NaN.
                         factor = out_count[graph.tail[edge, k]]
                         product = product * factor if product > 0.0 and factor > 0.0 else 0.0
                 total += product

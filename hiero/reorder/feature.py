@@ -17,13 +17,13 @@ from hiero.grammar import GrammarSource, Rules
 from hiero.kernels.reorder_blocks import cut_rules_kernel
 from hiero.kernels.reorder_edges import (
     UNKNOWN,
+    ClassifierArrays,
     classify_edges_kernel,
     look_up_blocks_kernel,
     look_up_edges_kernel,
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
-from hiero.kernels.reorder_edges import Classifier as ClassifierArrays
 from hiero.kernels.reorder_tables import word_codes_kernel
 from hiero.reorder.model import Classifier, Lexicalised, check_language, open_model
 from hiero.rulesource import StaticGrammar

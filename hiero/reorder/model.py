@@ -21,10 +21,9 @@ from hiero.formats.orientations import (
     word_arrays,
     words_of,
 )
-from hiero.kernels.reorder_edges import Lexicalised as LexicalArrays
-from hiero.kernels.reorder_edges import lexical_log_probs_kernel
+from hiero.kernels.reorder_edges import LexicalArrays, lexical_log_probs_kernel
 from hiero.kernels.reorder_learn import gather_counts_kernel, log_probs_kernel
-from hiero.kernels.reorder_tables import Counts
+from hiero.kernels.reorder_tables import OrientationCounts
 from hiero.reorder.examples import Examples, check_features, slots_of
 from hiero.reorder.learning import Learned
 from hiero.reorder.settings import ExampleConfig, LearnConfig
@@ -103,8 +102,8 @@ class Classifier(OrientationModel):
 class Lexicalised(OrientationModel):
     """How often phrase pairs, and source phrases, were seen in each class."""
 
-    pair: Counts
-    source: Counts
+    pair: OrientationCounts
+    source: OrientationCounts
     smoothing: float
 
     def arrays(self, code: npt.NDArray[np.uint64]) -> LexicalArrays:
@@ -124,7 +123,7 @@ class Lexicalised(OrientationModel):
 # ---- from examples
 
 
-def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> Counts:
+def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> OrientationCounts:
     """How often each thing with a hash was in each class."""
     order = np.argsort(code, kind="stable")
     key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
@@ -133,7 +132,7 @@ def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> Coun
     bits = max(1, used.bit_length() - 1)
     bucket = (key >> np.uint64(64 - bits)).astype(np.int64)
     first = np.searchsorted(bucket, np.arange((1 << bits) + 1)).astype(np.int64)
-    return Counts(read_only(key), read_only(first), read_only(count))
+    return OrientationCounts(read_only(key), read_only(first), read_only(count))
 
 
 def _head(examples: Examples, config: LearnConfig, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +201,8 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
         pair, source = (
-            Counts(*(arrays[f"{what}_{name}"] for name in Counts._fields)) for what in ("pair", "source")
+            OrientationCounts(*(arrays[f"{what}_{name}"] for name in OrientationCounts._fields))
+            for what in ("pair", "source")
         )
         if not all(_fits(counts) for counts in (pair, source)):
             raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
@@ -214,7 +214,7 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     return Classifier(*head, key, slot, weight, *words_of(arrays))
 
 
-def _fits(counts: Counts) -> bool:
+def _fits(counts: OrientationCounts) -> bool:
     buckets = len(counts.first) - 1
     return bool(
         buckets >= 2

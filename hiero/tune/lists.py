@@ -19,7 +19,7 @@ from hiero.kernels.learn_lists import (
     ListStore,
     append_kernel,
     best_kernel,
-    refill_kernel,
+    refill_slots_kernel,
     scores_kernel,
 )
 from hiero.metrics import MAX_ORDER, corpus_bleu
@@ -147,7 +147,7 @@ class CandidateLists:
         )
         if 2 * size > len(self._slot):
             self._slot = np.zeros(_table_size(size), np.int64)
-            refill_kernel(self._store.code, np.int64(self._size), self._slot)
+            refill_slots_kernel(self._store.code, np.int64(self._size), self._slot)
 
     # ---- looking
 
@@ -223,7 +223,7 @@ class CandidateLists:
         lists._size = len(arrays["sentence"])
         lists._num_features = 1 + int(arrays["id"].max()) if len(arrays["id"]) else 0
         lists._slot = np.zeros(_table_size(lists._size), np.int64)
-        refill_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
+        refill_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
         return lists
 
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from hiero.errors import ConfigError
 from hiero.features import FeatureRows
-from hiero.kernels.learn_mira import mira_kernel, scores_kernel
+from hiero.kernels.learn_lists import scores_kernel
+from hiero.kernels.learn_mira import mira_kernel
 from hiero.tune.example import Example, Report
 from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, PreviousPass
