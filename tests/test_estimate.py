@@ -404,7 +404,7 @@ def test_places_that_cannot_be_written_to(text: Path, tmp_path: Path) -> None:
         lm(text, tmp_path / "nowhere" / "lm.arpa")
     with pytest.raises(FormatError, match="nowhere: found no such directory, expected a place for temporary"):
         lm("--temp", tmp_path / "nowhere", text, tmp_path / "lm.arpa")
-    with pytest.raises(HieroError, match="that is no compiled language model, expected none"):
+    with pytest.raises(HieroError, match="already exists and contains no compiled language model"):
         lm(text, tmp_path)
     (tmp_path / "words").write_text("\n")
     with pytest.raises(FormatError, match="words: found no words, expected the vocabulary of the model"):

@@ -314,7 +314,7 @@ def test_what_is_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "precious").write_text("x")
     assert main(command) == 1
-    assert "found something that is no compiled hiero index, expected a free place" in last_line(capsys)
+    assert "already exists and contains no hiero index" in last_line(capsys)
     with pytest.raises(FormatError, match=r"meta.json: found no such file"):
         open_index(tmp_path / "index")
 

@@ -134,7 +134,7 @@ def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
             "-1.25\tcat",
             "1.25\tcat",
             "13: found '1.25', expected a log10 probability, zero or less "
-            "(the toolkit that wrote it is at fault)",
+            "(an error of the toolkit that wrote the file)",
         ),
         ("-1.25\tcat", "nan\tcat", "13: found 'nan', expected a log10 probability (in the 1-grams)"),
         ("-1.25\tcat", "-1.25x\tcat", "13: found '-1.25x', expected a log10 probability (in the 1-grams)"),
@@ -179,7 +179,7 @@ def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
         (
             "-99	<s>	",
             "-99	S	",
-            "19: found no <s> among the 1-grams, expected <s> and </s> (KenLM refuses such models, too)",
+            "19: found no <s> among the 1-grams, expected <s> and </s> (KenLM refuses such models as well)",
         ),
         ("\\2-grams:", "", "20: found '-0.25\\t<s> the\\t-0.3125', expected a log10 probability, 1 word"),
         ("\\end\\", "", "37: found the end of the file, expected \\end\\ (the file is truncated)"),

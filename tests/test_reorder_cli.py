@@ -120,7 +120,7 @@ def test_eval_says_how_good_models_are(made: Path, capsys: pytest.CaptureFixture
         (
             ["train", "ex", "-o", "held"],
             1,
-            "held: found something that is no compiled hiero orientation class",
+            "held: already exists and contains no hiero orientation class",
         ),
         (
             ["train", "ex", "-o", "out", "--variance", "0"],
@@ -286,13 +286,13 @@ def test_a_model_of_another_language_does_not_decode(
     [
         (
             ["train", "ex", "-o", "lexicalised"],
-            "lexicalised: found something that is no compiled hiero orient",
+            "lexicalised: already exists and contains no hiero orient",
         ),
         (["train", "ex", "-o", "dual", "--learner", "lexicalised"], "dual: found something that is no comp"),
         (["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "dual"], "dual: found something that"),
         (
             ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "new", "--held-out", "align"],
-            "align: found something that is no compiled hiero orientation examples, expected a free place",
+            "align: already exists and contains no hiero orientation examples",
         ),
     ],
 )

@@ -1,12 +1,13 @@
-"""Bins as text, which people may read and edit:
+"""Bins as text:
 
     feature EgivenFCoherent of=probability overlap=0 keep=no
     bin -inf rules=4711 values=20 low=0.00333333 high=0.01
     bin 0.0101010101 rules=4812 values=17 low=0.0101010101 high=0.02
     ...
 
-A value is in the last bin that does not begin above it. What follows where a bin begins is what it was made
-of, and may be left out. A line that begins with ``#`` is a comment, an empty one nothing.
+A value is in the last bin that does not begin above it. The fields after the beginning of a bin describe the
+values that it was made of, and may be left out. Lines that begin with ``#`` are comments; empty lines are
+skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NUMBERS = {"low": np.float32, "high": np.float32, "values": np.int64, "rules": n
 
 
 def write_bins(path: str | Path, bins: Sequence[FeatureBins], comment: str = "") -> None:
-    """Write bins; ``comment`` is a line on where they come from."""
+    """Write bins; ``comment`` is a line that describes their origin."""
     lines = [HEADING]
     if comment:
         lines.append(f"# {comment}")
@@ -87,7 +88,7 @@ class _BinsReader:
                     self._count(text, number) if NUMBERS[key] is np.int64 else self._number(text, number)
                 )
             if self.rows and set(row) != set(self.rows[0]):
-                raise self._error(number, ", ".join(row), f"{', '.join(self.rows[0])}, as of the first bin")
+                raise self._error(number, ", ".join(row), f"{', '.join(self.rows[0])}, as in the first bin")
             self.rows.append(row)
             self.lines.append(number)
 

@@ -1,8 +1,8 @@
-"""Text files as they come: plain or gz, in pieces that end at a line end; output that is whole or absent.
+"""Text files: plain or gz, read in pieces that end at a line end; output that is complete or absent.
 
-Lines end at ``\\n`` only. Whether a file is compressed is read off its first bytes, whatever its name says;
-an output file is compressed if its name ends in ``.gz``, without a time stamp, so equal content is an equal
-file. ``-`` is standard input or output.
+Lines end at ``\\n`` only. A compressed file is recognised by its first bytes, not by its name. An output file
+is compressed if its name ends in ``.gz``, without a time stamp, so equal content gives equal files. ``-`` is
+standard input or output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
 
 @contextlib.contextmanager
 def open_bytes(path: str | Path, what: str = "a readable file") -> Iterator[IO[bytes]]:
-    """The raw bytes of a file, or a FormatError that says why not. ``what`` is what the caller hoped for."""
+    """The raw bytes of a file, or a FormatError with the reason; ``what`` describes the file expected."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -63,13 +63,13 @@ def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:
 
 
 class _Compressed(Exception):
-    """The compressed data are damaged; the caller knows the line."""
+    """Damaged compressed data; the caller adds the line."""
 
 
 def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
     """Decompress the members of a gz file one after the other, in pieces of at most ``piece_bytes``."""
     member = zlib.decompressobj(31)
-    fresh = False  # a later member has not begun yet, so the file may end here
+    fresh = False  # no data of a later member so far, so the file may end here
     for data in raw:
         while data:
             if fresh and not data.strip(b"\0"):
@@ -175,10 +175,10 @@ def read_utf8_chunks(
 
 @contextlib.contextmanager
 def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]]:
-    """A file that appears, complete, when the block ends without an exception, and otherwise not at all.
+    """A file that appears, complete, when the block ends without an exception, and not otherwise.
 
-    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed``: what is
-    written to a ``.gz`` is compressed already.
+    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed`` means that
+    the data written to a ``.gz`` are compressed already.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
