@@ -214,7 +214,7 @@ def test_examples_of_other_features_are_told_apart(tmp_path: Path) -> None:
     extract_examples(*paths, tmp_path / "two", ExampleConfig(window=2))
     one, two = open_examples(tmp_path / "one"), open_examples(tmp_path / "two")
     check_features(one.digest, one.digest, one.path, one.path, one.settings, one.settings)
-    with pytest.raises(HieroError, match=r"two: found examples with window 2, expected those that .*one"):
+    with pytest.raises(HieroError, match=r"two: found examples with window 2, expected the same as in .*one"):
         check_features(two.digest, one.digest, two.path, one.path, two.settings, one.settings)
 
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Read text, and two files that are translations of each other line by line, as word ids."""
+"""Read text and parallel text as word ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Text(NamedTuple):
     """Lines of words; read-only.
 
     first  int64 [S + 1]  words of line s: word[first[s]:first[s + 1]]
-    word   int32 [N]      ids in ``words``, which numbers them as they first appear
+    word   int32 [N]      ids in ``words``, in the order of first occurrence
     words  WordTable
     """
 
@@ -34,7 +34,7 @@ class Text(NamedTuple):
 
     @property
     def num_words(self) -> int:
-        """Different ones."""
+        """The number of distinct words."""
         return len(self.words.first) - 1
 
     @property
@@ -44,7 +44,7 @@ class Text(NamedTuple):
 
 
 class Bitext(NamedTuple):
-    """Two texts of as many lines; line s of one is the translation of line s of the other."""
+    """Two texts of equal length; line s of one is the translation of line s of the other."""
 
     src: Text
     tgt: Text
@@ -74,7 +74,7 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
 
 
 def read_text(path: str | Path, what: str = "text") -> Text:
-    """Read a UTF-8 text. Lines end at ``\\n`` alone, words are what stands between spaces and tabs."""
+    """Read a UTF-8 text. Lines end at ``\\n`` only, words are separated by spaces and tabs."""
     vocabulary = local_vocabulary()
     first: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
     word: list[npt.NDArray[np.int32]] = []
