@@ -175,7 +175,7 @@ def test_nothing_is_left_half_written(
     assert hiero("-s", src, "-t", tmp_path / "none", "-o", tmp_path / "out") == 1
     assert capsys.readouterr().err == f"{tmp_path}/none: found no such file, expected target text\n"
     assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "no" / "out") == 1
-    assert "no/out: found no such file, expected a place to write to" in capsys.readouterr().err
+    assert "no/out: found no such file, expected a writable path" in capsys.readouterr().err
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

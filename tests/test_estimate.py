@@ -399,10 +399,12 @@ def test_lists_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_places_that_cannot_be_written_to(text: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"nowhere/lm\.arpa: found no such directory, expected a place to write to"
+        FormatError, match=r"nowhere/lm\.arpa: found no such directory, expected a writable path"
     ):
         lm(text, tmp_path / "nowhere" / "lm.arpa")
-    with pytest.raises(FormatError, match="nowhere: found no such directory, expected a place for temporary"):
+    with pytest.raises(
+        FormatError, match="nowhere: found no such directory, expected a directory for temporary"
+    ):
         lm("--temp", tmp_path / "nowhere", text, tmp_path / "lm.arpa")
     with pytest.raises(HieroError, match="already exists and contains no compiled language model"):
         lm(text, tmp_path)

@@ -196,7 +196,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(HieroError, match=r"src: found no feature of 999 examples, .* frequent one has [1-9]"):
         extract_examples(src, tgt, align, out, ExampleConfig(min_count=999))
     for held in (out, out / "held", tmp_path / "x" / ".." / "out", tmp_path):
-        with pytest.raises(ConfigError, match=r"held_out: found .*, expected a place apart from .*out"):
+        with pytest.raises(ConfigError, match=r"held_out: found .*, expected a path outside .*out"):
             extract_examples(src, tgt, align, out, held_out=held, every=2)
     assert not out.exists()
     assert not (tmp_path / "h").exists()

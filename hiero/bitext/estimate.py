@@ -136,9 +136,11 @@ def estimate_language_model(
     if compiled:
         check_target(output)
     elif str(output) != "-" and not output.parent.is_dir():
-        raise FormatError(output, 0, found="no such directory", expected="a place to write to")
+        raise FormatError(output, 0, found="no such directory", expected="a writable path")
     if not config.temp.is_dir():
-        raise FormatError(config.temp, 0, found="no such directory", expected="a place for temporary files")
+        raise FormatError(
+            config.temp, 0, found="no such directory", expected="a directory for temporary files"
+        )
     model = estimate(text, config, report)
     counts = [statistics.kept for statistics in model.orders]
     if not compiled:

@@ -14,7 +14,7 @@ NOT_IN_CATEGORIES = frozenset(" \t\r\n[],")  # a gap is written [LABEL,1], betwe
 
 @dataclass(frozen=True, kw_only=True)
 class RuleLimits:
-    """Which rules are extracted."""
+    """Limits on the rules that are extracted."""
 
     max_span: int = 15  # words that a rule may cover, on either side
     max_symbols: int = 5  # words and gaps of a source side
@@ -33,7 +33,7 @@ class RuleLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractConfig(RuleLimits):
-    """How rules are extracted from an index."""
+    """Settings of rule extraction from an index."""
 
     samples: int = 300  # occurrences of a source phrase that are used, evenly spaced
     category: str = "X"  # label of rules and gaps

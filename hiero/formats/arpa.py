@@ -43,7 +43,7 @@ def read_arpa(path: Path) -> tuple[Ngrams, WordTable]:
     return reader.finish()
 
 
-class _Words:
+class _Unigrams:
     """The 1-grams while they are read: one array for each piece of the file, as written by the kernel."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class _ArpaReader:
         self._section = 0  # order of the n-grams that are being read; 0 in the header
         self._state = np.zeros(5, np.int64)
         self._powers = powers_of_ten()
-        self._words = _Words()
+        self._words = _Unigrams()
 
         # Known once the 1-grams are read.
         self._word_table: WordTable

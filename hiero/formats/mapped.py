@@ -62,8 +62,7 @@ class Kind:
             os.rename(part, path)
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
-            reason = os_message(error)
-            raise HieroError(f"{path}: cannot be written: {reason}") from None
+            raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 

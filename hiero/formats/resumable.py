@@ -196,5 +196,4 @@ class StandardOutput:
 
 
 def _no_room(path: str | Path, error: OSError) -> FormatError:
-    found = os_message(error)
-    return FormatError(path, 0, found=found, expected="a place and room to write")
+    return FormatError(path, 0, found=os_message(error), expected="room to write")

@@ -44,7 +44,7 @@ MESSAGES: dict[int, tuple[str, str]] = {
 }
 
 
-class _Ids:
+class _SharedIds:
     """Strings of one kind in a file, and their ids in a shared vocabulary."""
 
     def __init__(self, path: str | Path, shared: Vocabulary) -> None:
@@ -144,9 +144,9 @@ class RuleReader:
 
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path, self.symbols = path, symbols
-        self.words = _Ids(path, symbols.words)
-        self.labels = _Ids(path, symbols.labels)
-        self.names = _Ids(path, symbols.names)
+        self.words = _SharedIds(path, symbols.words)
+        self.labels = _SharedIds(path, symbols.labels)
+        self.names = _SharedIds(path, symbols.names)
         self.powers = powers_of_ten()
 
     def unlabelled(self, k: int) -> bytes:

@@ -190,7 +190,7 @@ def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]
     try:
         raw = open(target, "wb")  # noqa: SIM115
     except OSError as error:
-        raise FormatError(path, 0, found=_reason(error), expected="a place to write to") from None
+        raise FormatError(path, 0, found=_reason(error), expected="a writable path") from None
     try:
         with raw:
             if path.suffix == ".gz" and not packed:

@@ -43,7 +43,7 @@ def write_vectors(
     """
     key, pool = _chosen_keys(index.table, chosen)
     text = np.zeros(0, np.int32) if text is None else text
-    local = _Local(key, pool, text)
+    local = _VectorKeys(key, pool, text)
     content: dict[str, Any] = {}
     for name, vocabulary, used in (
         ("word", symbols.words, local.words),
@@ -80,13 +80,12 @@ def read_vectors(
             )
         ]
     except OSError as error:
-        found = os_message(error)
-        raise FormatError(str(path), 0, found=found, expected="numbers of features") from None
+        raise FormatError(str(path), 0, found=os_message(error), expected="numbers of features") from None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise FormatError(
             str(path), 0, found="a broken file", expected="numbers of features", hint="delete it"
         ) from None
-    key, pool = _Local(key, pool, text).renumbered(*(read_only(array) for array in to))
+    key, pool = _VectorKeys(key, pool, text).renumbered(*(read_only(array) for array in to))
     ids = np.empty(len(key), np.int32)
     with index.locked():
         intern_keys_kernel(index.reserve(len(key), len(pool)), read_only(key), read_only(pool), ids)
@@ -127,7 +126,7 @@ def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[In
     return key, pool
 
 
-class _Local:
+class _VectorKeys:
     """Feature keys, with the words, labels and names in them."""
 
     def __init__(self, key: Ints, pool: Ints, text: Ints) -> None:

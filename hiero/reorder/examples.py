@@ -146,7 +146,7 @@ def extract_examples(
     if held_out is not None:
         there, here = Path(held_out).resolve(), Path(output).resolve()
         if there == here or there in here.parents or here in there.parents:
-            raise ConfigError(f"held_out: found {held_out}, expected a place apart from {output}")
+            raise ConfigError(f"held_out: found {held_out}, expected a path outside {output}")
     for path in (output, held_out):
         if path is not None:
             EXAMPLES.check_place(Path(path))
@@ -201,7 +201,7 @@ def extract_examples(
     )
 
 
-class _Counted(NamedTuple):
+class _FeatureCounts(NamedTuple):
     """A hash table of features: key int64 [2 ** k], -1 for empty; times int64 [2 ** k]; used int64 [1]."""
 
     key: Ints
@@ -209,8 +209,8 @@ class _Counted(NamedTuple):
     used: Ints
 
 
-def _table(size: int) -> _Counted:
-    return _Counted(np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64))
+def _table(size: int) -> _FeatureCounts:
+    return _FeatureCounts(np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64))
 
 
 class _Block(NamedTuple):
@@ -254,7 +254,7 @@ class _ExampleMaker:
         )
         return read_only(first), read_only(key)
 
-    def count(self, watch: Watch) -> _Counted:
+    def count(self, watch: Watch) -> _FeatureCounts:
         """Count the training examples that have each feature."""
         table = _table(1 << 16)
         for begin, end, is_held_out in self._ranges():
@@ -284,7 +284,7 @@ class _ExampleMaker:
             watch.advance(end - begin)
 
 
-def _larger(old: _Counted) -> _Counted:
+def _larger(old: _FeatureCounts) -> _FeatureCounts:
     """The same counts in a table twice as large."""
     new = _table(2 * len(old.key))
     full = np.flatnonzero(old.key >= 0)
@@ -297,7 +297,7 @@ def _larger(old: _Counted) -> _Counted:
     return new
 
 
-def _chosen(counted: _Counted, min_count: int, bitext: Bitext) -> tuple[FeatureKeys, int]:
+def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[FeatureKeys, int]:
     """The features that are frequent enough, and the number of others."""
     chosen = np.flatnonzero(counted.times >= min_count)
     # By descending count, so that the weights used most often are next to each other.
