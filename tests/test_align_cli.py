@@ -151,7 +151,7 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
             "argument -t: found - twice, but only one side can come from standard input",
         ),
         (("-s", "a", "-t", "b", "-j", "0"), "argument -j: found 0, expected at least 1"),
-        (("-s", "a", "-t", "b", "--null", "2"), "null is 2.0, must be from 1e-06 to 0.999999"),
+        (("-s", "a", "-t", "b", "--null", "2"), "null: found 2.0, expected 1e-06 to 0.999999"),
         (
             ("-s", "a", "-t", "b", "--hmm-iterations", "2"),
             "argument --hmm-iterations: expected --model hmm with it",

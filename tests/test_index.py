@@ -288,7 +288,7 @@ def test_damaged_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         damage("meta.json", json.dumps(without).encode(), "meta.json: found")
     for change, message in (
         ({"version": 0}, "found version 0, expected version 1"),
-        ({"settings": {"max_span": 15}}, "settings that make no sense"),
+        ({"settings": {"max_span": 15}}, "invalid settings"),
         ({"sources": [1]}, "found damage"),
     ):
         damage("meta.json", json.dumps(meta | change).encode(), message)

@@ -42,10 +42,10 @@ class AlignConfig:
         ):
             value = getattr(self, name)
             if not low <= value <= high:
-                raise ConfigError(f"align: {name} is {value}, must be from {low} to {high}")
+                raise ConfigError(f"align: {name}: found {value}, expected {low} to {high}")
         choices: tuple[tuple[str, tuple[str, ...]], ...] = (("model", MODELS), ("symmetrize", METHODS))
         for name, possible in choices:
             if getattr(self, name) not in possible:
                 raise ConfigError(
-                    f"align: {name} is {getattr(self, name)!r}, must be one of {', '.join(possible)}"
+                    f"align: {name}: found {getattr(self, name)!r}, expected one of {', '.join(possible)}"
                 )

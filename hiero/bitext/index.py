@@ -224,7 +224,7 @@ def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
         )
         digest = "".join(meta["arrays"][name]["sha256"] for name in sorted(meta["arrays"]))
     except (KeyError, TypeError, ConfigError):
-        raise INDEX.broken(path / META, "settings that make no sense", f"a {INDEX.name}") from None
+        raise INDEX.broken(path / META, "invalid settings", f"a {INDEX.name}") from None
     index = BitextIndex(
         path,
         IndexedText(**_fields(IndexedText, arrays)),

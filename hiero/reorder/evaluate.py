@@ -81,7 +81,7 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     """Classify examples by a model."""
     model.check(examples)
     if not examples.rows.size:
-        raise HieroError(f"{examples.path}: found no examples, expected some")
+        raise HieroError(f"{examples.path}: there are no examples to evaluate")
 
     def parts() -> Iterator[tuple[int, Floats]]:
         for begin in range(0, examples.rows.size, AT_ONCE):

@@ -91,7 +91,7 @@ def open_examples(path: str | Path) -> Examples:
     try:
         settings = ExampleConfig(**meta["settings"])
     except (TypeError, ConfigError):
-        raise EXAMPLES.broken(path, "settings that make no sense", EXAMPLES.name) from None
+        raise EXAMPLES.broken(path, "invalid settings", EXAMPLES.name) from None
     return Examples(
         path,
         Rows(arrays["first"], arrays["feature"], arrays["label"]),
@@ -168,7 +168,7 @@ def extract_examples(
     if num_rare and not len(features.key):
         most = int(counted.times.max())
         hint = f"the most frequent one has {most}: lower min_count"
-        raise HieroError(f"{source}: found no feature of {config.min_count} examples, expected some ({hint})")
+        raise HieroError(f"{source}: no feature has {config.min_count} examples ({hint})")
     settings = asdict(config)
     meta = {
         "settings": settings,
@@ -185,9 +185,9 @@ def extract_examples(
         maker.write(features, writers, watch)
         num_train = int(writers[0].classes.sum())
         if not num_train:
-            raise HieroError(f"{alignment}: found no phrase pair, expected links between words")
+            raise HieroError(f"{alignment}: the links give no phrase pair")
         if held_out is not None and not writers[1].classes.any():
-            raise HieroError(f"{alignment}: found no phrase pair to hold out, expected links between words")
+            raise HieroError(f"{alignment}: the links give no phrase pair to hold out")
     num_held_out = int(writers[1].classes.sum()) if held_out is not None else 0
     mono, swap, other = writers[0].classes.tolist()
     return Summary(

@@ -197,7 +197,7 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
         learning = dict(meta["learning"])
         smoothing = float(learning["smoothing"])
     except (TypeError, KeyError, ValueError, ConfigError):
-        raise kind.broken(path / META, "settings that make no sense", f"a {kind.name}") from None
+        raise kind.broken(path / META, "invalid settings", f"a {kind.name}") from None
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
         pair, source = (

@@ -88,7 +88,9 @@ def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = 
         first = curves[0].bins.names[0]
         others = [name for name in weights if "_bin" in name]
         near = did_you_mean(first, others) if others else "no weight in it is of a bin"
-        raise FormatError(path, 0, found=f"no weight of {first} or another bin", expected="some", hint=near)
+        raise FormatError(
+            path, 0, found=f"no weight of {first} or another bin", expected="weights of the bins", hint=near
+        )
     return curves
 
 
