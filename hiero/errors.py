@@ -1,4 +1,4 @@
-"""What can be wrong with the user's input, and how it is said: one line, with the place and a way out."""
+"""Exceptions for errors in the user's input; a message is one line with the place and a hint."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 class HieroError(Exception):
-    """The input is wrong; ``str()`` of it is the one line that the user sees. Exit code 1."""
+    """An error in the input; ``str()`` of it is the one line that the user sees. Exit code 1."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # So that it comes back whole from another process, whatever its ``__init__`` is called with.
-        return _revived, (type(self), self.args, self.__dict__)
+        # Exceptions of worker processes are pickled, and ``__init__`` of subclasses takes other arguments.
+        return _unpickled, (type(self), self.args, self.__dict__)
 
 
-def _revived(kind: type[HieroError], args: tuple[Any, ...], state: dict[str, Any]) -> HieroError:
+def _unpickled(kind: type[HieroError], args: tuple[Any, ...], state: dict[str, Any]) -> HieroError:
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(state)
@@ -33,28 +33,33 @@ class FormatError(HieroError):
 
 
 class ConfigError(HieroError):
-    """A setting that does not exist or makes no sense."""
+    """An unknown setting, or an invalid value of one."""
 
 
 class UsageError(HieroError):
-    """The command line is wrong. Exit code 2."""
+    """An error in the command line. Exit code 2."""
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether this is ^C: a kernel that is just giving arrays back makes a SystemError of it, or several."""
+    """Whether this is ^C, which a kernel that is returning arrays turns into nested SystemErrors."""
     while isinstance(error, SystemError) and error.__cause__ is not None:
         error = error.__cause__
     return isinstance(error, KeyboardInterrupt)
 
 
+def os_message(error: OSError) -> str:
+    """The operating system's message, in lower case."""
+    return (error.strerror or str(error)).lower()
+
+
 def show(token: str | bytes, limit: int = 60) -> str:
-    """A value from the user's file as it may stand in a message: quoted, printable, not endless."""
+    """A value from the user's file for a message: quoted, printable, at most ``limit`` characters."""
     text = token.decode("utf-8", errors="replace") if isinstance(token, bytes) else token
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the nearest of the choices, or the list of them all."""
+    """``did you mean 'x'?`` for the nearest choice, or the list of all choices."""
     choices = sorted(choices)
     near = difflib.get_close_matches(name, choices, n=1)
     if near:

@@ -19,7 +19,7 @@ import hiero
 from hiero.config import NO_WEIGHTS, Config, make_model
 from hiero.decode import DerivationFeatures, Model
 from hiero.derivation import Derivation
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.forest import Forest
 from hiero.formats.resumable import ResumableOutput, StandardOutput, is_begun
 from hiero.formats.segments import Segment, decode_line, parse_segment
@@ -305,7 +305,7 @@ def _make_directory(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        found = "a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        found = "a file" if isinstance(error, FileExistsError) else os_message(error)
         raise FormatError(path, 0, found=found, expected="a directory") from None
     if not os.access(path, os.W_OK):
         raise FormatError(path, 0, found="no right to write", expected="a directory for forests")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import hiero
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 
 NAME = "manifest.json"
 VERSION = 1
@@ -75,7 +75,7 @@ class Manifest:
             os.replace(part, self.path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             raise FormatError(self.path, 0, found=reason, expected="room to write") from None
 
     def digest(self, path: Path) -> str:
@@ -99,7 +99,7 @@ class Manifest:
                 while data := stream.read(READ_BYTES):
                     digest.update(data)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             raise FormatError(path, 0, found=reason, expected="a readable file") from None
         self._files.pop(place, None)
         if status.st_mtime_ns < started - TICK_NS:

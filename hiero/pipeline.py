@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import hiero
 from hiero.binstage import add_bins, add_curves
 from hiero.config import Config, config_of
-from hiero.errors import ConfigError, FormatError, UsageError, did_you_mean
+from hiero.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.formats.settings import read_settings, write_settings
 from hiero.gridstage import add_grid
 from hiero.manifest import NAME, Entry, Manifest, differences
@@ -286,7 +286,7 @@ class _Log:
             )
             self._stream.flush()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             raise FormatError(self._path, 0, found=reason, expected="room to write") from None
 
 

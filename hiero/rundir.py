@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import hiero
 from hiero.config import Config
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 
 LOCK, CONFIG = "lock", "config.yaml"
 
@@ -24,7 +24,7 @@ def locked(directory: Path, command: str) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         stream = open(directory / LOCK, "a")  # noqa: SIM115
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_message(error)
         raise FormatError(directory, 0, found=reason, expected="a directory to write to") from None
     with stream:
         try:

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls, allow-untyped-defs
-"""Words, categories and feature names as integers; the one place that knows how a gap is coded.
+"""Words, categories and feature names as integers; the only module that encodes and decodes gaps.
 
-A word is an int32 >= 0: its place in ``Symbols.words``. A gap is negative and carries its label (its place
-in ``Symbols.labels``) and its index: 1 and 2 number the gaps of a rule in source order, 0 is a bare label.
+A word is an int32 >= 0: its id in ``Symbols.words``. A gap is negative and carries its label (an id in
+``Symbols.labels``) and its index: 1 and 2 number the gaps of a rule in source order, 0 is a bare label.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def gap_index(symbol):
 
 
 class Vocabulary:
-    """Byte strings to consecutive ids and back; grows, never shrinks; safe to share between threads."""
+    """Mapping between byte strings and consecutive ids; only grows; safe to share between threads."""
 
     def __init__(self, entries: Iterable[bytes] = ()) -> None:
         self._ids: dict[bytes, int] = {}
@@ -60,7 +60,7 @@ class Vocabulary:
         return self._ids.get(entry, -1)
 
     def intern(self, entry: bytes) -> int:
-        """The id, given now if the entry is new."""
+        """The id; a new entry gets the next one."""
         known = self._ids.get(entry)
         if known is not None:
             return known
@@ -68,14 +68,14 @@ class Vocabulary:
             known = self._ids.get(entry)
             if known is None:
                 known = len(self._entries)
-                # The entry before its id: a reader without the lock never meets an id it cannot look up.
+                # The entry before its id: a reader without the lock never sees an id that has no entry yet.
                 self._entries.append(entry)
                 self._ids[entry] = known
             return known
 
     def intern_all(self, entries: Iterable[bytes]) -> npt.NDArray[np.int32]:
         entries = list(entries)
-        ids = list(map(self._ids.get, entries))  # nearly all are known, and this is quick
+        ids = list(map(self._ids.get, entries))  # nearly all are known, and this is fast
         if None in ids:
             ids = [self.intern(entry) for entry in entries]
         return np.array(ids, np.int32)
@@ -92,7 +92,7 @@ class Vocabulary:
 
 
 class Symbols:
-    """The three vocabularies that everything loaded for one model shares."""
+    """The three vocabularies that all parts of a model share."""
 
     __slots__ = ("labels", "names", "words")
 
@@ -103,7 +103,7 @@ class Symbols:
 
 
 class WordTable(NamedTuple):
-    """A frozen vocabulary as arrays, to be looked up by kernels and mapped from disk.
+    """A frozen vocabulary as arrays, for look-ups by kernels and for mapping from disk.
 
     pool   uint8 [bytes]    all entries end to end
     first  int64 [W + 1]    entry w is pool[first[w]:first[w + 1]]
@@ -177,7 +177,7 @@ def pack(entries: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[n
 
 
 def word_table(entries: Sequence[bytes]) -> WordTable:
-    """Freeze distinct byte strings into a table; ids are their places in the sequence."""
+    """Freeze distinct byte strings into a table; ids are their positions in the sequence."""
     return word_table_of(*pack(entries))
 
 
@@ -205,7 +205,7 @@ def table_entry(table: WordTable, index: int) -> bytes:
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """A read-only, contiguous, plain view.
 
-    Kernels compile once per array type, and a mapped file is read-only: what models are made of is so always.
+    Kernels compile once per array type, and a mapped file is read-only, so all arrays of models are.
     """
     if type(array) is np.ndarray and array.flags.c_contiguous and not array.flags.writeable:
         return array

@@ -151,7 +151,7 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
             "argument -t: found - twice, but only one side can come from standard input",
         ),
         (("-s", "a", "-t", "b", "-j", "0"), "argument -j: found 0, expected at least 1"),
-        (("-s", "a", "-t", "b", "--null", "2"), "null is 2.0, must be from 1e-06 to 0.999999"),
+        (("-s", "a", "-t", "b", "--null", "2"), "null: found 2.0, expected 1e-06 to 0.999999"),
         (
             ("-s", "a", "-t", "b", "--hmm-iterations", "2"),
             "argument --hmm-iterations: expected --model hmm with it",
@@ -175,7 +175,7 @@ def test_interrupts_and_errors_leave_no_partial_output(
     assert hiero("-s", src, "-t", tmp_path / "none", "-o", tmp_path / "out") == 1
     assert capsys.readouterr().err == f"{tmp_path}/none: found no such file, expected target text\n"
     assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "no" / "out") == 1
-    assert "no/out: found no such file, expected a place to write to" in capsys.readouterr().err
+    assert "no/out: found no such file, expected a writable path" in capsys.readouterr().err
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -93,7 +93,7 @@ def test_empty_files(tmp_path: Path) -> None:
         (
             "gut\nschön\nweiß".encode("latin-1"),
             b"x\ny\nz\n",
-            "src:2: found byte 0xf6 at place 4 of the line, expected UTF-8 "
+            "src:2: found byte 0xf6 at position 4 of the line, expected UTF-8 "
             "(convert the file first, for instance with iconv)",
         ),
         (None, b"x\n", "src: found no such file, expected source text"),

@@ -90,7 +90,7 @@ def test_pair_of_every_cell(drawn: list[naive.Pair]) -> None:
 
 def test_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.bitext.pairs.MAX_PAIRS", 5)
-    with pytest.raises(HieroError, match="found some 5 pairs of different words, expected fewer"):
+    with pytest.raises(HieroError, match="the bitext has more than 5 distinct word pairs"):
         pair_index(bitext_of([([0, 1], [0, 1, 2, 3])]))
 
 
@@ -303,9 +303,9 @@ def test_progress_adds_up() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"null": 0.0}, "align: null is 0.0, must be from 1e-06 to 0.999999"),
-        ({"iterations": 0}, "align: iterations is 0, must be from 1 to 1000"),
-        ({"model": "ibm4"}, "align: model is 'ibm4', must be one of ibm2, hmm"),
+        ({"null": 0.0}, "align: null: found 0.0, expected 1e-06 to 0.999999"),
+        ({"iterations": 0}, "align: iterations: found 0, expected 1 to 1000"),
+        ({"model": "ibm4"}, "align: model: found 'ibm4', expected one of ibm2, hmm"),
     ],
 )
 def test_invalid_settings(setting: dict[str, object], message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.bitext.align import Links
+from hiero.bitext.align import DirectionalLinks
 from hiero.bitext.alignconfig import METHODS
 from hiero.bitext.symmetrize import combine, score_alignment, symmetrize
 from hiero.formats.pharaoh import Alignment, alignment_of
@@ -81,7 +81,7 @@ FWD, REV = [0, 0, -1, 3, 4], [0, 0, -1, 3, 2]
 )
 def test_small_example(method: str, expected: list[tuple[int, int]]) -> None:
     bitext = bitext_of([([0, 1, 2, 3, 0], [0, 1, 2, 3, 0])])
-    links = Links(np.array(FWD, np.int32), np.array(REV, np.int32))
+    links = DirectionalLinks(np.array(FWD, np.int32), np.array(REV, np.int32))
     assert lines_of(combine(bitext, links, method)) == [expected]
 
 
@@ -96,7 +96,7 @@ def test_small_example(method: str, expected: list[tuple[int, int]]) -> None:
 )
 def test_isolated_links(method: str, expected: list[tuple[int, int]]) -> None:
     bitext = bitext_of([([0, 1, 2], [0, 1, 2, 3])])
-    links = Links(np.array([0, -1, 2, 0], np.int32), np.array([0, -1, -1], np.int32))
+    links = DirectionalLinks(np.array([0, -1, 2, 0], np.int32), np.array([0, -1, -1], np.int32))
     assert lines_of(combine(bitext, links, method)) == [expected]
 
 

@@ -352,7 +352,7 @@ def vars_of(one: FeatureBins) -> dict[str, Any]:
         ("feature A\nbin -inf\nbin -inf\n", ":3: found a bin at -inf after one at -inf, expected bins in"),
         ("feature A\nbin nan\n", ":2: found 'nan', expected a number"),
         ("feature A\nbin -inf\nbin 1e999\n", ":3: found '1e999', expected a number"),
-        ("feature A\nbin -inf low=1\nbin 2\n", ":3: found begin, expected begin, low, as of the first bin"),
+        ("feature A\nbin -inf low=1\nbin 2\n", ":3: found begin, expected begin, low, as in the first bin"),
     ],
 )
 def test_invalid_files(tmp_path: Path, text: str, message: str) -> None:

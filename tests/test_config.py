@@ -112,7 +112,7 @@ def test_resolved_configurations_are_equivalent() -> None:
         ),
         ({"data": {"a/b": {"source": "a"}}}, "data: a/b: found 'a/b', expected a name of letters and digits"),
         ({"align": {"model": "ibm3"}}, "align: model: found 'ibm3', expected one of ibm2, hmm"),
-        ({"align": {"iterations": 0}}, "align: iterations is 0, must be from 1 to 1000"),
+        ({"align": {"iterations": 0}}, "align: iterations: found 0, expected 1 to 1000"),
         ({"grammar": [{"index": "train", "write": "all"}]}, "entry 1: write: found 'all', expected one of"),
         ({"prep": {"source_language": "de"}}, "prep: found no target_language, expected one, such as de"),
         ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected 0 or more"),

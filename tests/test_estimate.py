@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hiero.bitext.discounts import FALLBACK, estimate_discounts
 from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
 from hiero.bitext.external import Sorter, Spool
-from hiero.bitext.numbering import Lexicon
+from hiero.bitext.numbering import WordNumbering
 from hiero.cli.lm import _fold, add_parser
 from hiero.errors import FormatError, HieroError, UsageError
 from hiero.formats.arpa import read_arpa
@@ -77,20 +77,20 @@ def long_text(seed: int, lines: int) -> list[list[str]]:
 def test_words_are_numbered(pieces: list[str], special: str, is_open: bool, skip: bool) -> None:
     text = ("".join([*pieces, special, *pieces]) + "\n").encode()
     known = [b"<unk>", b"<s>", b"</s>", b"bb"]
-    lexicon = Lexicon()
-    lexicon.number(b"bb\n", is_open=True, skip=False)
-    ids, stopped = lexicon.number(text, is_open=is_open, skip=skip)
+    numbering = WordNumbering()
+    numbering.number(b"bb\n", is_open=True, skip=False)
+    ids, stopped = numbering.number(text, is_open=is_open, skip=skip)
     assert (ids.tolist(), stopped) == naive.number_words(text, known, is_open, skip)
-    table = lexicon.freeze()
+    table = numbering.freeze()
     assert [table.pool[a:b].tobytes() for a, b in zip(table.first, table.first[1:], strict=False)] == known
 
 
-def test_a_lexicon_grows() -> None:
+def test_a_numbering_grows() -> None:
     words = [b"%d" % number * (1 + number % 50) for number in range(3, 9000)]
-    lexicon = Lexicon()
-    ids, _ = lexicon.number(b" ".join(words) + b"\n", is_open=True, skip=False)
+    numbering = WordNumbering()
+    ids, _ = numbering.number(b" ".join(words) + b"\n", is_open=True, skip=False)
     assert ids.tolist() == [*range(3, 9000), 2]
-    again, _ = lexicon.number(words[-1] + b" " + b"x" * 99_999 + b"\n", is_open=True, skip=False)
+    again, _ = numbering.number(words[-1] + b" " + b"x" * 99_999 + b"\n", is_open=True, skip=False)
     assert again.tolist() == [8999, 9000, 2]
 
 
@@ -347,7 +347,7 @@ def test_messages(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (b"a\nb\n</s>", "text:3: found '</s>', expected words of the language ("),
         (b"a\nb <unk>\n", "text:2: found '<unk>', expected words of the language ("),
         (b"a\nb <UNK>\n", "text:2: found '<UNK>', expected words of the language ("),
-        (b"a\nb \xff c\n", "text:2: found byte 0xff at place 3 of the line, expected UTF-8 ("),
+        (b"a\nb \xff c\n", "text:2: found byte 0xff at position 3 of the line, expected UTF-8 ("),
         (
             b"a b\na b\n",
             "text: found 1-grams whose discounts cannot be estimated: none with an adjusted count",
@@ -375,7 +375,7 @@ def test_symbols_may_be_skipped(tmp_path: Path) -> None:
     [
         (["--order", 7], "order: found 7, expected 1 to 6"),
         (["--order", 1, "--prune", 0, 1], "prune: found 2 thresholds, expected at most 1"),
-        (["--prune", 1, 0], "prune: found 1 0, expected thresholds that do not fall, from 0 on"),
+        (["--prune", 1, 0], "prune: found 1 0, expected thresholds from 0 on, in ascending order"),
         (["--discount-fallback", 2, 1], "discount_fallback: found 2.0, expected 0 to 1 for count 1"),
         (["--discount-fallback", *[0.5] * 4], "discount_fallback: found 4 values, expected 1 to 3"),
         (["--memory", 0], "--memory: found 0, expected 16 or more"),
@@ -401,12 +401,14 @@ def test_invalid_lists_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unwritable_output(text: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"nowhere/lm\.arpa: found no such directory, expected a place to write to"
+        FormatError, match=r"nowhere/lm\.arpa: found no such directory, expected a writable path"
     ):
         lm(text, tmp_path / "nowhere" / "lm.arpa")
-    with pytest.raises(FormatError, match="nowhere: found no such directory, expected a place for temporary"):
+    with pytest.raises(
+        FormatError, match="nowhere: found no such directory, expected a directory for temporary"
+    ):
         lm("--temp", tmp_path / "nowhere", text, tmp_path / "lm.arpa")
-    with pytest.raises(HieroError, match="that is no compiled language model, expected none"):
+    with pytest.raises(HieroError, match="already exists and contains no compiled language model"):
         lm(text, tmp_path)
     (tmp_path / "words").write_text("\n")
     with pytest.raises(FormatError, match="words: found no words, expected the vocabulary of the model"):

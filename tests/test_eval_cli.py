@@ -288,7 +288,9 @@ def test_wrong_input(files: dict[str, Path], tmp_path: Path, text: list[str], me
 
 def test_invalid_utf8_and_references(files: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "hyp").write_bytes(b"a\nb\xc3\xff\n")
-    with pytest.raises(FormatError, match=r"hyp:2: found the bytes c3, expected UTF-8"):
+    with pytest.raises(
+        FormatError, match=r"hyp:2: found byte 0xc3 at position 2 of the line, expected UTF-8"
+    ):
         evaluated(tmp_path / "hyp", "-r", files["ref"])
     short = write(tmp_path / "short", ["a"])
     with pytest.raises(FormatError, match=r"short: found 1 lines, expected 30, as many as .*ref has"):

@@ -190,8 +190,8 @@ def test_usage(options: list[str], message: str, index: Path, capsys: pytest.Cap
         (["--all", "--category", ""], "category: found '', expected"),
         (["-i", "good", "-o", "good"], "good: found a file, expected a directory"),
         (["-i", "good", "--store", "good"], "good: found file exists, expected a directory"),
-        (["--all", "-o", "folder"], "folder: found a directory, expected a place to write to"),
-        (["--all", "-o", "none/out"], "none/out: found no such file, expected a place to write to"),
+        (["--all", "-o", "folder"], "folder: found a directory, expected a writable path"),
+        (["--all", "-o", "none/out"], "none/out: found no such file, expected a writable path"),
     ],
 )
 def test_errors_are_one_line(

@@ -64,7 +64,7 @@ def test_only_compiled_grammars_are_overwritten(text, compiled, tmp_path):
     assert open_grammar(compiled, Symbols()).grammar.num_rules == 6
     (tmp_path / "mine").mkdir()
     for place in (tmp_path / "mine", text):
-        with pytest.raises(HieroError, match="expected a free place"):
+        with pytest.raises(HieroError, match="already exists and contains no hiero grammar"):
             run("compile", text, place)
     assert (tmp_path / "mine").is_dir()
 

@@ -115,7 +115,7 @@ def write_on_a_full_disk(path):
 
 def test_unwritable_output(tmp_path):
     with (
-        pytest.raises(FormatError, match="expected a place to write to"),
+        pytest.raises(FormatError, match="expected a writable path"),
         open_output(tmp_path / "no" / "out"),
     ):
         pass

@@ -288,7 +288,7 @@ def test_damaged_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         damage("meta.json", json.dumps(without).encode(), "meta.json: found")
     for change, message in (
         ({"version": 0}, "found version 0, expected version 1"),
-        ({"settings": {"max_span": 15}}, "settings that make no sense"),
+        ({"settings": {"max_span": 15}}, "invalid settings"),
         ({"sources": [1]}, "found damage"),
     ):
         damage("meta.json", json.dumps(meta | change).encode(), message)
@@ -314,7 +314,7 @@ def test_not_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "precious").write_text("x")
     assert main(command) == 1
-    assert "found something that is no compiled hiero index, expected a free place" in last_line(capsys)
+    assert "already exists and contains no hiero index" in last_line(capsys)
     with pytest.raises(FormatError, match=r"meta.json: found no such file"):
         open_index(tmp_path / "index")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hiero.errors import FormatError
 from hiero.formats import ngram_table
-from hiero.formats.arpa import _Reader, read_arpa
+from hiero.formats.arpa import _ArpaReader, read_arpa
 from hiero.lm import Ngrams
 from hiero.symbols import WordTable, table_entry
 from tests.lm_worlds import arpa_texts
@@ -63,7 +63,7 @@ def test_table_holds_the_content_of_the_file(text: str) -> None:
 @given(arpa_texts(), st.integers(1, 9))
 def test_results_do_not_depend_on_chunks(text: str, lines: int) -> None:
     whole, words = read_text(text)
-    reader, rows = _Reader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
+    reader, rows = _ArpaReader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
     for start in range(0, len(rows), lines):
         reader.feed("".join(rows[start : start + lines]).encode())
     pieces, same_words = reader.finish()
@@ -134,7 +134,7 @@ def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
             "-1.25\tcat",
             "1.25\tcat",
             "13: found '1.25', expected a log10 probability, zero or less "
-            "(the toolkit that wrote it is at fault)",
+            "(an error of the toolkit that wrote the file)",
         ),
         ("-1.25\tcat", "nan\tcat", "13: found 'nan', expected a log10 probability (in the 1-grams)"),
         ("-1.25\tcat", "-1.25x\tcat", "13: found '-1.25x', expected a log10 probability (in the 1-grams)"),
@@ -179,7 +179,7 @@ def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
         (
             "-99	<s>	",
             "-99	S	",
-            "19: found no <s> among the 1-grams, expected <s> and </s> (KenLM refuses such models, too)",
+            "19: found no <s> among the 1-grams, expected <s> and </s> (KenLM refuses such models as well)",
         ),
         ("\\2-grams:", "", "20: found '-0.25\\t<s> the\\t-0.3125', expected a log10 probability, 1 word"),
         ("\\end\\", "", "37: found the end of the file, expected \\end\\ (the file is truncated)"),

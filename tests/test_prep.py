@@ -147,8 +147,8 @@ def test_invalid_utf8(tmp_path: Path, jobs: int) -> None:
     source.write_bytes(b"good\n\xc3\xa4 \xff\xfe bad\n")
     with pytest.raises(FormatError) as error:
         prep("-i", source, "-o", tmp_path / "out", "--no-tokenize", "-j", jobs)
-    hint = "(convert the file, or remove the line)"
-    assert str(error.value) == f"{source}:2: found the bytes ff, expected UTF-8 {hint}"
+    hint = "(convert the file first, for instance with iconv)"
+    assert str(error.value) == f"{source}:2: found byte 0xff at position 4 of the line, expected UTF-8 {hint}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 

@@ -90,7 +90,7 @@ def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["eval", "dual", "wide"],
             1,
-            "wide: found examples with window 2, expected those that dual goes with",
+            "wide: found examples with window 2, expected the same as in dual",
         ),
         (
             ["train", "ex", "-o", "out", "--held-out", "wide"],
@@ -120,7 +120,7 @@ def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["train", "ex", "-o", "held"],
             1,
-            "held: found something that is no compiled hiero orientation class",
+            "held: already exists and contains no hiero orientation class",
         ),
         (
             ["train", "ex", "-o", "out", "--variance", "0"],
@@ -204,7 +204,7 @@ def test_a_model_of_another_language(made: Path) -> None:
 def test_eval_without_examples(made: Path) -> None:
     held = open_examples(made / "held")
     nothing = Rows(*(array[: k == 0] for k, array in enumerate(held.rows)))
-    with pytest.raises(HieroError, match="held: found no examples, expected some"):
+    with pytest.raises(HieroError, match="held: there are no examples to evaluate"):
         evaluate(open_model(made / "dual"), replace(held, rows=nothing))
 
 
@@ -213,10 +213,10 @@ def test_eval_without_examples(made: Path) -> None:
     [
         ("dual", {"frequent": {}}, "found no frequent words of the source side, expected a hiero orient"),
         ("dual", {"frequent": {"source": ["a"], "target": 3}}, "found no frequent words of the target side"),
-        ("dual", {"classes": [1, 2]}, "found classes '[1, 2]', expected how many examples are in each of 3"),
-        ("dual", {"classes": [1, "x", 2]}, "found classes \"[1, 'x', 2]\", expected how many"),
-        ("dual", {"settings": {"orientation": "words"}}, "found settings that make no sense, expected"),
-        ("lexicalised", {"learning": {}}, "found settings that make no sense, expected a hiero lexicalised"),
+        ("dual", {"classes": [1, 2]}, "found classes '[1, 2]', expected the number of examples of each of 3"),
+        ("dual", {"classes": [1, "x", 2]}, "found classes \"[1, 'x', 2]\", expected the number"),
+        ("dual", {"settings": {"orientation": "words"}}, "found invalid settings, expected"),
+        ("lexicalised", {"learning": {}}, "found invalid settings, expected a hiero lexicalised"),
         ("lexicalised", {"version": 0}, "found version 0, expected version 1 (train it again with"),
     ],
 )
@@ -286,13 +286,16 @@ def test_a_model_of_another_language_does_not_decode(
     [
         (
             ["train", "ex", "-o", "lexicalised"],
-            "lexicalised: found something that is no compiled hiero orient",
+            "lexicalised: already exists and contains no hiero orient",
         ),
-        (["train", "ex", "-o", "dual", "--learner", "lexicalised"], "dual: found something that is no comp"),
-        (["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "dual"], "dual: found something that"),
+        (["train", "ex", "-o", "dual", "--learner", "lexicalised"], "dual: already exists and contains no"),
+        (
+            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "dual"],
+            "dual: already exists and contains no",
+        ),
         (
             ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "new", "--held-out", "align"],
-            "align: found something that is no compiled hiero orientation examples, expected a free place",
+            "align: already exists and contains no hiero orientation examples",
         ),
     ],
 )
@@ -367,9 +370,9 @@ def test_two_models_of_a_kind_are_refused(
 ) -> None:
     arguments = ["decode", "--reordering", str(made / "dual"), "--reordering", str(made / "primal")]
     assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
-    error = f"found {made / 'dual'} and {made / 'primal'}, which are both classifiers, expected one of each"
-    assert capsys.readouterr().err.endswith(f"features: reordering: {error} kind\n")
-    # In a run, before learning.
+    error = f"{made / 'dual'} and {made / 'primal'} are both classifiers; give at most one of each kind"
+    assert capsys.readouterr().err.endswith(f"features: reordering: {error}\n")
+    # In a run before anything is learnt.
     files = {"source": str(made / "src"), "target": str(made / "tgt"), "alignment": str(made / "align")}
     config = {
         "data": {"train": files},
@@ -378,7 +381,7 @@ def test_two_models_of_a_kind_are_refused(
     }
     write_settings(tmp_path / "run.yaml", config, "a run")
     assert main(["run", str(tmp_path / "run.yaml"), "-o", str(tmp_path / "out")]) == 1
-    assert "lexicalised and the one of reorder, which are both lexicalised mod" in capsys.readouterr().err
+    assert "lexicalised and the one of reorder are both lexicalised mod" in capsys.readouterr().err
     assert not (tmp_path / "out" / "reordering.examples").exists()
 
 

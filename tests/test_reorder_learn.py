@@ -271,11 +271,7 @@ def test_invalid_settings() -> None:
         LearnConfig(start=0.7)
     with pytest.raises(ConfigError, match="learner: found 'duel', expected one of dual, primal, lexic"):
         LearnConfig(learner="duel")  # type: ignore[arg-type]
-    with pytest.raises(
-        ConfigError, match=r"shrink: found 1\.0 with learner primal, expected learner dual with"
-    ):
+    with pytest.raises(ConfigError, match="shrink works with learner dual, not with primal"):
         LearnConfig(learner="primal", shrink=1.0)
-    with pytest.raises(
-        ConfigError, match="smoothing: found 2 with learner dual, expected learner lexicalised"
-    ):
+    with pytest.raises(ConfigError, match="smoothing works with learner lexicalised, not with dual"):
         LearnConfig(smoothing=2)

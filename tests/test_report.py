@@ -174,5 +174,7 @@ def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err == f"{tmp_path}/weights: found a file, expected a directory for pictures\n"
     (tmp_path / "weights").write_text("F_bin1_0 3\n")
     assert main([*command, "-o", str(tmp_path / "curves")]) == 1
-    expected = f"{tmp_path}/weights: found no weight of F_bin1_-inf or its kind, expected some"
+    expected = (
+        f"{tmp_path}/weights: found no weight of F_bin1_-inf or another bin, expected weights of the bins"
+    )
     assert capfd.readouterr().err.startswith(expected)

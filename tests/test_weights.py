@@ -165,7 +165,7 @@ def test_names_that_cdec_merges(tmp_path):
             "a 1\n\nb 1\na 2\n",
             ":4: found a second weight of 'a', expected one line a feature (its first weight is in line 1)",
         ),
-        (b"a 1\nb\xff 2\n", ":2: found the byte 0xff, expected text in UTF-8"),
+        (b"a 1\nb\xff 2\n", ":2: found byte 0xff at position 2 of the line, expected UTF-8"),
         (EXACT + b"\nRBS:a_b_c 1\n", ":2: found the name 'RBS:a_b_c', expected the exact name of a feature"),
     ],
 )

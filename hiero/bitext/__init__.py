@@ -1,1 +1,1 @@
-"""Parallel text: word alignment, and what is estimated from it."""
+"""Parallel text: word alignment, rule extraction, language model estimation."""

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
 """Word alignment: train a model of each direction on a bitext, and link its words.
 
-The result does not depend on the number of threads: expected counts are integers, whose sum knows no order,
-and the few sums of floating-point numbers are taken block by block in the order of the text.
+The result does not depend on the number of threads: expected counts are integers, which can be added in any
+order, and the few sums of floating-point numbers are taken block by block in the order of the text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hiero.kernels.align_pairs import (
     target_totals_kernel,
 )
 
-BLOCK_CELLS = 1 << 19  # work is shared out in blocks of about as many cells, whatever the number of threads
+BLOCK_CELLS = 1 << 19  # work is divided into blocks of about as many cells, for any number of threads
 BLOCK_PAIRS = 1 << 20
 JUMP_ROUNDS = 10
 
@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 Advance = Callable[[int, str], None]
 
 
-class Links(NamedTuple):
+class DirectionalLinks(NamedTuple):
     """Directional alignments.
 
     fwd  int32 [target words]  source position in its sentence that a target word is linked to, or -1
@@ -64,22 +64,22 @@ class Iteration(NamedTuple):
     """One round of training, by direction (target given source, source given target)."""
 
     model: str
-    perplexity: tuple[float, float]  # a word, under the parameters before the round
-    tension: tuple[float, float]  # likewise
+    perplexity: tuple[float, float]  # per word, under the parameters before the round
+    tension: tuple[float, float]  # before the round
 
     def __str__(self) -> str:
         return f"{self.model} perplexity {self.perplexity[0]:.1f} {self.perplexity[1]:.1f}"
 
 
 class Aligned(NamedTuple):
-    links: Links
+    links: DirectionalLinks
     history: list[Iteration]
 
 
 def align(bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advance | None = None) -> Aligned:
     """Train on a bitext and align it.
 
-    ``advance(sentence_pairs, note)`` is told of progress; a run is ``num_rounds(config)`` times the bitext.
+    ``advance(sentence_pairs, note)`` reports progress, in ``num_rounds(config)`` passes over the bitext.
     """
     trainer = Trainer(bitext, config, threads, advance)
     with trainer.pool:
@@ -92,7 +92,7 @@ def align(bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advanc
 
 
 def num_rounds(config: AlignConfig) -> int:
-    """How often training and decoding read the bitext."""
+    """The number of passes over the bitext in training and decoding."""
     return config.iterations + (config.hmm_iterations if config.model == "hmm" else 0) + 1
 
 
@@ -115,10 +115,10 @@ class Trainer:
         num_src, num_tgt = bitext.src.num_words, bitext.tgt.num_words
         num_pairs = len(self.index.pair_tgt)
         self.lexicon = uniform_lexicon(num_pairs, num_src, num_tgt)
-        # One for each thread; all but the first are empty between rounds.
+        # One for each thread; all except the first are zero between rounds.
         self.counts = [no_counts(num_pairs, num_src, num_tgt, num_places) for _ in range(threads)]
         self.tension = np.full(2, config.tension)
-        # Jumps by one are the most frequent; EM finds the rest.
+        # Start with jumps by one as the most frequent; EM fits the rest.
         distance = np.abs(np.arange(NUM_JUMPS) - JUMP_LIMIT - 2)
         self.jump = np.tile(1.0 / (1.0 + distance), (2, 1))
         used = np.diff(self.index.first_cell) > 0
@@ -158,9 +158,9 @@ class Trainer:
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
         self._maximize()
 
-    def decode(self) -> Links:
-        """The best links under the model that was trained last."""
-        links = Links(
+    def decode(self) -> DirectionalLinks:
+        """The best links under the model trained last."""
+        links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
 
@@ -201,7 +201,7 @@ class Trainer:
         return sums, jumps
 
     def _expect(self, step: Callable[[int, int, ExpectedCounts], Result]) -> list[Result]:
-        """The E-step: fill ``counts[0]``; what ``step`` says of every block, in order."""
+        """The E-step: fill ``counts[0]``; return the results of ``step`` for all blocks, in order."""
         for array in self.counts[0]:
             array[:] = 0
         free: queue.SimpleQueue[ExpectedCounts] = queue.SimpleQueue()
@@ -225,7 +225,7 @@ class Trainer:
     def _map(
         self, work: Callable[[int, int], Result], blocks: Sequence[tuple[int, int]], note: str = ""
     ) -> list[Result]:
-        """Results of all blocks, in order; if one fails or the user interrupts, no new ones are begun."""
+        """Results of all blocks, in order; after an error or interrupt no new ones are started."""
         futures = [self.pool.submit(work, begin, end) for begin, end in blocks]
         results = []
         try:
@@ -276,24 +276,24 @@ class Trainer:
 def fit_tension(
     sizes: Sizes, mass: npt.NDArray[np.int64], direction: int, distance: float, tension: float
 ) -> float:
-    """The tension that makes the expected links likeliest, by Newton's method.
+    """The tension that maximises the likelihood of the expected links, by Newton's method.
 
-    ``distance`` is what the E-step found. A step that would lower the objective, which is concave, is halved.
+    ``distance`` is the sum from the E-step. A step that would lower the concave objective is halved.
     """
 
-    def look(at: float) -> tuple[float, float, float]:
+    def evaluate(at: float) -> tuple[float, float, float]:
         partition, mean, variance = tension_kernel(sizes.length, sizes.first, mass, direction, at)
         return -at * distance - partition, mean - distance, variance
 
-    value, gradient, curvature = look(tension)
+    value, gradient, curvature = evaluate(tension)
     for _ in range(50):
         if curvature <= 0.0:
-            break  # every sentence has one word: any tension will do
+            break  # every sentence has one word: the tension does not matter
         aim = min(max(tension + gradient / curvature, MIN_TENSION), MAX_TENSION)
-        found = look(aim)
+        found = evaluate(aim)
         while found[0] < value and abs(aim - tension) > 1e-9:
             aim = (aim + tension) / 2
-            found = look(aim)
+            found = evaluate(aim)
         moved, tension = abs(aim - tension), aim
         value, gradient, curvature = found
         if moved < 1e-7:

@@ -1,4 +1,4 @@
-"""How words are aligned."""
+"""Settings of word alignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_TENSION, MAX_TENSION = 0.1, 30.0
 class AlignConfig:
     """The ``align`` section of a configuration."""
 
-    model: Literal["ibm2", "hmm"] = "ibm2"  # hmm is trained on top of ibm2
+    model: Literal["ibm2", "hmm"] = "ibm2"  # hmm is initialised by ibm2
     symmetrize: Literal[
         "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "none"
     ] = "grow-diag-final-and"
@@ -25,8 +25,8 @@ class AlignConfig:
     null: float = 0.2  # probability that a word has no counterpart
     smoothing: float = 0.01  # of the lexical tables: the parameter of a symmetric Dirichlet prior; 0: none
     tension: float = 4.0  # of ibm2 at the start: how strongly links keep to the diagonal
-    # Rounds in which the tension is fitted; the first of them has nothing to learn from yet. Fitted further
-    # it feeds on its own certainty: it doubles, and the alignment gets worse.
+    # Rounds in which the tension is fitted; the first has no lexical knowledge yet. With more rounds the
+    # tension reinforces itself: it doubles, and the alignment gets worse.
     tension_rounds: int = 2
     hmm_iterations: int = 3  # rounds of EM of hmm
     hmm_agreement: bool = True  # whether the HMMs of both directions are trained to agree
@@ -42,10 +42,10 @@ class AlignConfig:
         ):
             value = getattr(self, name)
             if not low <= value <= high:
-                raise ConfigError(f"align: {name} is {value}, must be from {low} to {high}")
+                raise ConfigError(f"align: {name}: found {value}, expected {low} to {high}")
         choices: tuple[tuple[str, tuple[str, ...]], ...] = (("model", MODELS), ("symmetrize", METHODS))
         for name, possible in choices:
             if getattr(self, name) not in possible:
                 raise ConfigError(
-                    f"align: {name} is {getattr(self, name)!r}, must be one of {', '.join(possible)}"
+                    f"align: {name}: found {getattr(self, name)!r}, expected one of {', '.join(possible)}"
                 )

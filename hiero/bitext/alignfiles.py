@@ -18,7 +18,7 @@ from hiero.watch import Nobody, Watch
 
 
 class AlignSummary(NamedTuple):
-    """What became of a bitext.
+    """Statistics of an aligned bitext.
 
     num_empty  pairs with an empty side
     num_links  after symmetrisation
@@ -53,7 +53,7 @@ def align_files(
     """Align a bitext and write its links; ``directions`` names files for ``forward`` and ``reverse`` ones."""
     watch = watch or Nobody()
     with ExitStack() as stack:
-        # Before the work, not after it: a place that cannot be written to is known at once.
+        # Opened first, so that a path that cannot be written is an error before the work.
         stream = stack.enter_context(open_output(output))
         others = {name: stack.enter_context(open_output(path)) for name, path in (directions or {}).items()}
         bitext = read_bitext(source, target)

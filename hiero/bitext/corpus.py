@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Read text, and two files that are translations of each other line by line, as word ids."""
+"""Read text and parallel text as word ids."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ import numpy.typing as npt
 
 from hiero.errors import FormatError
 from hiero.formats.scan import intern_tokens, local_vocabulary
-from hiero.formats.text import Chunk, read_chunks
+from hiero.formats.text import read_utf8_chunks
 from hiero.kernels.tokens import split_lines_kernel
 from hiero.symbols import WordTable, read_only, word_table_of
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Text(NamedTuple):
     """Lines of words; read-only.
 
     first  int64 [S + 1]  words of line s: word[first[s]:first[s + 1]]
-    word   int32 [N]      ids in ``words``, which numbers them as they first appear
+    word   int32 [N]      ids in ``words``, in the order of first occurrence
     words  WordTable
     """
 
@@ -36,7 +34,7 @@ class Text(NamedTuple):
 
     @property
     def num_words(self) -> int:
-        """Different ones."""
+        """The number of distinct words."""
         return len(self.words.first) - 1
 
     @property
@@ -46,7 +44,7 @@ class Text(NamedTuple):
 
 
 class Bitext(NamedTuple):
-    """Two texts of as many lines; line s of one is the translation of line s of the other."""
+    """Two texts of equal length; line s of one is the translation of line s of the other."""
 
     src: Text
     tgt: Text
@@ -76,16 +74,13 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
 
 
 def read_text(path: str | Path, what: str = "text") -> Text:
-    """Read a UTF-8 text. Lines end at ``\\n`` alone, words are what stands between spaces and tabs."""
+    """Read a UTF-8 text. Lines end at ``\\n`` only, words are separated by spaces and tabs."""
     vocabulary = local_vocabulary()
     first: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
     word: list[npt.NDArray[np.int32]] = []
     num_words = 0
-    for chunk in read_chunks(path, what=what):
-        check_utf8(path, chunk)
+    for chunk in read_utf8_chunks(path, what=what):
         text = np.frombuffer(chunk.data, np.uint8)
-        if chunk.first_line == 1 and chunk.data.startswith(BYTE_ORDER_MARK):
-            text = text[len(BYTE_ORDER_MARK) :]
         token = np.empty((len(text) // 2 + 1, 2), np.int32)
         last = np.empty(chunk.data.count(b"\n"), np.int64)
         num_tokens = split_lines_kernel(text, token, last)
@@ -100,19 +95,3 @@ def read_text(path: str | Path, what: str = "text") -> Text:
         read_only(np.concatenate(word) if word else np.zeros(0, np.int32)),
         word_table_of(read_only(pool), read_only(vocabulary.first[: used + 1].copy())),
     )
-
-
-def check_utf8(path: str | Path, chunk: Chunk) -> None:
-    """Refuse bytes that are no UTF-8: other programs would count lines or words of them differently."""
-    try:
-        chunk.data.decode()
-    except UnicodeDecodeError as error:
-        start = chunk.data.rfind(b"\n", 0, error.start) + 1
-        line = chunk.first_line + chunk.data.count(b"\n", 0, error.start)
-        raise FormatError(
-            path,
-            line,
-            found=f"byte 0x{chunk.data[error.start]:02x} at place {error.start - start + 1} of the line",
-            expected="UTF-8",
-            hint="convert the file first, for instance with iconv",
-        ) from None

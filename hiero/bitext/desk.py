@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What one thread extracts rules with: phrases that it remembers, and scratch paper, all of which grow."""
+"""The workspace of a thread that extracts rules: cached patterns and scratch arrays, which grow."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from hiero.kernels.extract_tables import (
 from hiero.symbols import read_only
 
 COUNT = 2  # column of CountEF, which is log10(1 + count)
-FIRST_PATTERNS = FIRST_RULES = 1 << 14  # room at first
+FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
 
 
-class Desk:
-    """Extracts rules; for one thread at a time."""
+class Workspace:
+    """Extracts rules; for use by one thread at a time."""
 
     def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
         self.config = config
@@ -52,21 +52,21 @@ class Desk:
     def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, first_sentence: int = -1) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
-        Nothing is taken from sentence ``left_out`` of the index, but for what lexical probabilities count
-        where ``leave_out_links`` is false. If ``first_sentence`` is given, only the rules
-        of phrases that occur in this sentence and in none before it.
+        Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
+        ``leave_out_links`` is false. If ``first_sentence`` is given, only the rules of phrases that occur in
+        this sentence and in none before it.
         """
         if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
             self._forget()
-        for_now = left_out >= 0 or first_sentence >= 0
-        if for_now:
+        is_temporary = left_out >= 0 or first_sentence >= 0
+        if is_temporary:
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
             self._collect(lexicon, src, left_out, first_sentence)
         rules = _emit(
             self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
         )
-        if for_now:
+        if is_temporary:
             self._forget_rules()
         return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
 
@@ -122,7 +122,7 @@ class Desk:
 
 
 def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same with room for twice as much, and for one more, since offsets are one more than items."""
+    """A copy of twice the length and one more, since offsets are one more than items."""
     new = np.empty((2 * len(array) + 1, *array.shape[1:]), array.dtype)
     new[: len(array)] = array
     return new
@@ -187,7 +187,7 @@ def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternS
 
 
 def _counted(rules: Rules, min_count: int) -> Rules:
-    """Without those seen less often; what single words are translated by stays."""
+    """The rules with this count at least, and all rules of single source words."""
     count = np.rint(10.0 ** rules.dense[:, COUNT].astype(np.float64)) - 1
     kept = np.flatnonzero((count >= min_count) | (np.diff(rules.first_src) == 1))
     return take_rules(rules, kept)

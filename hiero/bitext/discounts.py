@@ -1,4 +1,4 @@
-"""How much of the counts of n-grams goes to n-grams that were not seen."""
+"""Discounts of modified Kneser-Ney smoothing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ FALLBACK: Discounts = (0.5, 1.0, 1.5)  # lmplz's, where none can be estimated
 class OrderStatistics(NamedTuple):
     """The n-grams of one length."""
 
-    listed: int  # different ones in the text
+    listed: int  # distinct ones in the text
     kept: int  # not pruned
     discounts: Discounts
-    problem: str  # why these were set by hand; empty if they could be estimated
+    problem: str  # why the discounts are those of the fallback; empty if they are estimated
 
 
 def estimate_discounts(numbers: list[int]) -> tuple[Discounts, str]:
-    """Discounts, and why they are none, if so.
+    """The discounts, or zeros and the reason if they cannot be estimated.
 
-    ``numbers`` tells how many n-grams have an adjusted count of 0 ... 4. Equation 26 of Chen and Goodman
-    (1998).
+    ``numbers`` has the numbers of n-grams with adjusted counts 0 ... 4. Chen and Goodman (1998), equation 26.
     """
     for count in (1, 2, 3):
         if numbers[count] == 0:

@@ -2,8 +2,8 @@
 """Estimate n-gram language models: interpolated modified Kneser-Ney, as KenLM's lmplz defines it.
 
 The method is that of Heafield et al. (2013), "Scalable modified Kneser-Ney language model estimation": sort
-the n-grams of the highest order by their endings, which shows adjusted counts of all orders in one pass; sort
-each order by context, which shows what to discount; and walk up the orders by their endings to interpolate.
+the n-grams of the highest order by their endings, which gives adjusted counts of all orders in one pass; sort
+each order by context for discounting; and go through the orders by their endings to interpolate.
 Lists that do not fit into memory are sorted on disk.
 """
 
@@ -34,12 +34,12 @@ from hiero.symbols import WordTable, find_all, pack, table_entry, word_table_of
 BLOCK_ROWS = 1 << 16
 MIN_DEFAULT_MEMORY = 1 << 30
 SHARE_OF_MACHINE = 4
-LEAST = 1e-99  # what models write for no probability at all, as SRILM does
+LEAST = 1e-99  # written for zero probability, as by SRILM
 TEMPORARY = Path(tempfile.gettempdir())
 
 
 def default_memory() -> int:
-    """A quarter of what the machine has, in bytes."""
+    """A quarter of the machine's memory, in bytes."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -67,7 +67,7 @@ class EstimateConfig:
             raise ConfigError(f"prune: found {len(self.prune)} thresholds, expected at most {self.order}")
         if list(self.prune) != sorted(self.prune) or min(self.prune, default=0) < 0:
             found = " ".join(map(str, self.prune))
-            raise ConfigError(f"prune: found {found}, expected thresholds that do not fall, from 0 on")
+            raise ConfigError(f"prune: found {found}, expected thresholds from 0 on, in ascending order")
         fallback = self.discount_fallback
         if fallback is not None:
             if not 1 <= len(fallback) <= 3:
@@ -83,7 +83,7 @@ class EstimateConfig:
             raise ConfigError(f"threads: found {self.threads}, expected 1 or more")
 
     def thresholds(self) -> npt.NDArray[np.int64]:
-        """For each order from 1 on; entry 0 means nothing."""
+        """Thresholds of orders from 1; entry 0 is not used."""
         given = [0, *self.prune]
         return np.array(given + given[-1:] * (self.order + 1 - len(given)), np.int64)
 
@@ -96,11 +96,11 @@ class EstimateConfig:
 
 
 class EstimatedModel(NamedTuple):
-    """A model about to be written.
+    """An estimated model, whose n-grams are computed as they are read.
 
     words      WordTable  of the model, <unk> first
     num_lines, num_words  of the text
-    orders     what there is of each length
+    orders     statistics of each length
     blocks     the n-grams, in the order of their length; to be read once
     """
 
@@ -132,13 +132,15 @@ def estimate(text: str | Path, config: EstimateConfig, report: Report = _no_repo
 def estimate_language_model(
     text: str | Path, output: Path, config: EstimateConfig, *, compiled: bool, report: Report = _no_report
 ) -> EstimatedModel:
-    """Estimate a model and write it, as ARPA or in compiled form. What is returned has been read."""
+    """Estimate a model and write it, as ARPA or compiled. The blocks of the result have been read."""
     if compiled:
         check_target(output)
     elif str(output) != "-" and not output.parent.is_dir():
-        raise FormatError(output, 0, found="no such directory", expected="a place to write to")
+        raise FormatError(output, 0, found="no such directory", expected="a writable path")
     if not config.temp.is_dir():
-        raise FormatError(config.temp, 0, found="no such directory", expected="a place for temporary files")
+        raise FormatError(
+            config.temp, 0, found="no such directory", expected="a directory for temporary files"
+        )
     model = estimate(text, config, report)
     counts = [statistics.kept for statistics in model.orders]
     if not compiled:
@@ -152,7 +154,7 @@ def estimate_language_model(
 
 
 class _Estimation:
-    """The lists between text and model. Memory is shared out so that those that live together fit into it."""
+    """The lists between text and model. Those that exist at the same time share the memory."""
 
     def __init__(
         self, text: str | Path, numbered: Numbered, config: EstimateConfig, memory: int, report: Report
@@ -173,7 +175,7 @@ class _Estimation:
             Sorter(self._width[max(n - 1, 0)] + 2, self._width[max(n - 1, 0)], 2 * share, config.temp)
             for n in range(order + 1)
         ]
-        # Discounted shares by the place of the n-gram, and what contexts leave, by context.
+        # Discounted probabilities in the order of n-grams, and back-offs by context.
         self._weights = [Sorter(2, 1, share, config.temp) for _ in range(order + 1)]
         self._backoffs = [Spool(width + 1, np.uint64, share // 2, config.temp) for width in self._width]
 
@@ -183,7 +185,7 @@ class _Estimation:
         orders = [self._statistics(n) for n in range(1, self._order + 1)]
         discounts = [np.array([0.0, *statistics.discounts]) for statistics in orders]
         lengths = range(self._order, 1, -1)
-        # The longest, which take longest, first.
+        # The longest n-grams first, as they take most time.
         smoothed = in_order(lambda n: self._discount(n, discounts[n - 1]), lengths, self._config.threads)
         for done, _ in enumerate(smoothed, 1):
             self._report("discounting", done, len(lengths))
@@ -246,7 +248,7 @@ class _Estimation:
             self._contexts[n].add(out.context[n, :num_contexts, : self._width[n - 1] + 2])
 
     def _finish_unigrams(self) -> npt.NDArray[np.bool_]:
-        """Which words are kept. Those that no text has (<unk>, <s>, words of a vocabulary) count as well."""
+        """Which words are kept. Words that do not occur (<unk>, <s>, words of a vocabulary) count as well."""
         kept = np.ones(self._num_words, np.bool_)
         if self._threshold[1]:
             kept[ngram.NUM_SPECIAL :] = self._unigram[ngram.NUM_SPECIAL :, 1] > self._threshold[1]
@@ -264,7 +266,7 @@ class _Estimation:
                     self._text,
                     0,
                     found=f"{length}-grams whose discounts cannot be estimated: {problem}",
-                    expected="more text, or such as does not repeat itself",
+                    expected="more text, or less repetitive text",
                     hint="--discount-fallback sets discounts for such cases",
                 )
             discounts = fallback
@@ -280,7 +282,7 @@ class _Estimation:
     def _discount_some(
         self, length: int, discount: npt.NDArray[np.float64], rows: Rows, is_last: bool
     ) -> Rows:
-        """Returns the rows of the last context, as more of it may follow."""
+        """Discount complete contexts; returns the rows of the last one, which may continue."""
         num_keys = rows.shape[1] - 2
         weight: Rows = np.empty((len(rows), 2), np.uint64)
         backoff: Rows = np.empty((len(rows), num_keys + 1), np.uint64)
@@ -325,13 +327,13 @@ class _Estimation:
     def _unigrams(
         self, discount: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_], out: Spool
     ) -> NgramBlock:
-        """Words, smoothed with the uniform distribution over all of them but <s>."""
+        """Words, smoothed with the uniform distribution over all words except <s>."""
         count = self._unigram[:, 0]
         total = count.sum()
         cut = discount[np.minimum(count, 3)]
         left = (cut[kept].sum() + count[~kept].sum()) / total
         prob = (count - cut) / total + left / (np.count_nonzero(kept) - 1)
-        prob[ngram.BOS] = 1.0  # it is never predicted; this leaves the score of a sentence as it is
+        prob[ngram.BOS] = 1.0  # it is never predicted; so it does not change the score of a sentence
         backoff = np.ones(len(count))
         for rows in self._backoffs[1].blocks():
             word = rows[:, 0] >> self._packing.shift[0]
@@ -346,7 +348,7 @@ class _Estimation:
     def _longer(
         self, length: int, parents: Spool
     ) -> Iterator[tuple[Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-        """n-grams, probabilities, back-offs; from the probabilities of one word less."""
+        """n-grams, probabilities, back-offs; from the probabilities of shorter n-grams."""
         parent = Cursor(parents.blocks(), self._width[length - 1] + 1)
         context = Cursor(self._backoffs[length].blocks(), self._width[length] + 1)
         state = np.zeros(3, np.int64)
@@ -382,9 +384,10 @@ class _Estimation:
 
 
 def _log(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Rounding may leave a probability just above one; readers of models refuse those.
+    """Logarithms to base 10 of probabilities, at least -99 and at most 0.
 
-    Where the discounts that apply are 0, nothing is left for backing off: models write that as -99.
+    Rounding may give a probability just above one, which readers of models refuse. Where the discounts that
+    apply are 0, the back-off is 0, which models write as -99.
     """
     return np.log10(np.clip(values, LEAST, 1.0)).astype(np.float32)
 

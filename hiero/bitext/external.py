@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
-"""Lists that are longer than memory: written once, read once in order, sorted on the way if wanted.
+"""Lists longer than memory, written once and read once, in order or sorted.
 
-Both kinds keep what fits into the memory they are given and put the rest into a temporary file without a
-name, which the operating system removes however the process ends.
+Both kinds keep as much as the memory given to them allows and write the rest to a temporary file without a
+name, which the operating system removes in any case when the process ends.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import HieroError
+from hiero.errors import HieroError, os_message
 from hiero.kernels.rows import combine_kernel, end_kernel, sort_kernel
 
 Rows = npt.NDArray[np.uint64]
 
-BLOCK_BYTES = 1 << 21  # what is handed on at once
+BLOCK_BYTES = 1 << 21  # of a block that is read
 FIRST_ROWS = 1 << 12  # of a buffer; it doubles
 MAX_RUNS = 128  # merged at once
 
 
 class TemporaryStore:
-    """A temporary file that is appended to and read from anywhere."""
+    """A temporary file for appending and random reading."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with self._complaints():
+        with self._errors():
             file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         self._file = file.fileno()
         self._finalizer = weakref.finalize(self, file.close)
         self.size = 0
 
     def append(self, array: npt.NDArray[Any]) -> int:
-        """Write an array behind all else; returns where it begins."""
+        """Append an array; returns its offset."""
         start, rest = self.size, np.ascontiguousarray(array).data.cast("B")
-        with self._complaints():
+        with self._errors():
             while rest:
                 written = os.pwrite(self._file, rest, self.size)
                 self.size += written
@@ -51,24 +51,24 @@ class TemporaryStore:
 
     def read(self, start: int, out: npt.NDArray[Any]) -> None:
         rest = out.data.cast("B")
-        with self._complaints():
+        with self._errors():
             while rest:
                 count = os.preadv(self._file, [rest], start)
                 if not count:
-                    raise OSError(0, "the temporary file has become shorter")
+                    raise OSError(0, "the temporary file was truncated")
                 start += count
                 rest = rest[count:]
 
     def close(self) -> None:
-        """Give the room back; what is dropped without being closed does so by itself."""
+        """Free the space; done automatically when the object is deleted."""
         self._finalizer()
 
     @contextlib.contextmanager
-    def _complaints(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_message(error)
             message = (
                 f"{self._folder}: cannot hold temporary files: {reason} (--temp names another directory)"
             )
@@ -93,7 +93,7 @@ class Spool:
         return self._length
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        """Copies what it is given."""
+        """Append a copy of the rows."""
         if not len(rows):
             return
         self._length += len(rows)
@@ -106,7 +106,7 @@ class Spool:
             self._held, self._held_bytes = [], 0
 
     def take(self, count: int) -> npt.NDArray[Any]:
-        """The next rows, fewer only at the end. What lies in memory is forgotten once it is read."""
+        """The next rows, fewer only at the end. Rows in memory are freed when they have been read."""
         count = min(count, self._length - self._read)
         out = np.empty((count, *self._shape), self._scalar)
         stored = self._store.size // self._row_bytes if self._store else 0
@@ -135,8 +135,8 @@ class Spool:
 class Sorter:
     """Rows of uint64, added in any order and read in the order of their first ``num_keys`` columns.
 
-    If they are to be combined, rows of equal keys become one whose last column is their sum. Memory counts
-    what sorting needs beside the rows.
+    With ``combine``, rows of equal keys become one whose last column is their sum. ``memory`` includes the
+    working memory of sorting.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Sorter:
         self._buffer: Rows = np.empty((min(FIRST_ROWS, self._max_rows), columns), np.uint64)
         self._used = 0
         self._store: TemporaryStore | None = None
-        self._runs: list[tuple[int, int]] = []  # first byte and number of rows of what is sorted in the store
+        self._runs: list[tuple[int, int]] = []  # offset in the store and number of rows
 
     def add(self, rows: Rows) -> None:
         while len(rows):
@@ -161,7 +161,7 @@ class Sorter:
             rows = rows[count:]
 
     def blocks(self) -> Iterator[Rows]:
-        """Everything, in order, in pieces; afterwards the sorter is empty."""
+        """All rows, in order, in pieces; afterwards the sorter is empty."""
         if not self._runs:
             rows = self._sorted()
             self._buffer = np.empty((0, self._columns), np.uint64)
@@ -186,7 +186,7 @@ class Sorter:
             self._buffer = larger
 
     def _sorted(self) -> Rows:
-        """The rows in the buffer, which is empty then."""
+        """Empty the buffer; returns its rows, sorted."""
         rows, self._used = self._order(self._buffer[: self._used]), 0
         return rows
 
@@ -203,7 +203,7 @@ class Sorter:
             self._runs.append((self._store.append(rows), len(rows)))
 
     def _merge_some(self) -> None:
-        """Make one run of the first many: with too many, each would be read in tiny pieces."""
+        """Merge the first MAX_RUNS runs: with more at once each would be read in tiny pieces."""
         assert self._store is not None
         some, self._runs = self._runs[:MAX_RUNS], self._runs[MAX_RUNS:]
         start, count = self._store.size, 0
@@ -213,7 +213,7 @@ class Sorter:
         self._runs.append((start, count))
 
     def _merged(self, runs: list[tuple[int, int]]) -> Iterator[Rows]:
-        """Merge runs: of all windows the rows that no unread row can precede, sorted together."""
+        """Merge runs: repeatedly sort the rows of all windows that no unread row can precede."""
         assert self._store is not None
         windows = [_Window(self._store, *run, self._columns) for run in runs]
         rows_each = max(1, self._max_rows // (2 * len(runs)))
@@ -255,7 +255,7 @@ class _Window:
 
 
 class Cursor:
-    """The rows of an iterator, a block at a time, for a kernel that asks for more."""
+    """The current block of an iterator, for a kernel that asks for more rows."""
 
     def __init__(self, blocks: Iterator[Rows], columns: int) -> None:
         self._blocks = blocks
@@ -263,7 +263,7 @@ class Cursor:
         self.more = True
 
     def advance(self) -> None:
-        """On to the next block; ``more`` is False if there is none."""
+        """Go to the next block; ``more`` is False if there is none."""
         rows = next(self._blocks, None)
         self.more = rows is not None
         if rows is not None:

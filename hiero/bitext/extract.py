@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hiero.bitext.desk import Desk
+from hiero.bitext.desk import Workspace
 from hiero.bitext.index import BitextIndex, open_index
 from hiero.bitext.limits import ExtractConfig
 from hiero.errors import HieroError
@@ -20,23 +20,23 @@ from hiero.formats.rulestore import RuleStore
 from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, Vocabulary, WordTable, find_all, gap, read_only, table_entry
 
-# cdec's, in its order. With n occurrences of the source side looked at, c of which gave this target side:
+# Names and order as in cdec. n: sampled occurrences of the source side; c: those with this target side.
 FEATURES = (
     "EgivenFCoherent",  # -log10 c/n
     "SampleCountF",  # log10(1 + n)
     "CountEF",  # log10(1 + c)
     "MaxLexFgivenE",  # sum over source words of -log10 p given the best of the target words, or no word
-    "MaxLexEgivenF",  # the other way about
-    "IsSingletonF",  # 1 if the source side, with its gaps, was seen once
+    "MaxLexEgivenF",  # likewise in the other direction
+    "IsSingletonF",  # 1 if the source side, with its gaps, occurs once
     "IsSingletonFE",  # 1 if c is 1
 )
 LEAVE_OUT = "leave_out"  # attribute of a <seg> tag
 
 
 class Extractor:
-    """Extracts rules, and remembers those of phrases it has met; safe to share between threads.
+    """Extracts rules, and caches those of phrases; safe to share between threads.
 
-    Every thread that extracts at the same time has a memory of its own, of ``cache_mb``.
+    Each thread that extracts at the same time has its own cache of ``cache_mb``.
     """
 
     def __init__(self, index: BitextIndex, config: ExtractConfig | None = None) -> None:
@@ -44,11 +44,11 @@ class Extractor:
         self.config = config or ExtractConfig()
         self.collocations = index.collocations_for(self.config.limits)
         self._store = RuleStore(self.config.store) if self.config.store is not None else None
-        self._free: list[Desk] = []
+        self._free: list[Workspace] = []
         self._lock = threading.Lock()
 
     def word_ids(self, words: Sequence[bytes]) -> npt.NDArray[np.int32]:
-        """Source words as the index numbers them, 0 for those it does not have."""
+        """The ids of source words in the index, 0 for unknown ones."""
         return find_all(self.index.src_words, words) + np.int32(1)
 
     def is_sentence(self, number: int, words: Sequence[str]) -> bool:
@@ -62,19 +62,19 @@ class Extractor:
     def rules(self, src: npt.NDArray[np.int32], left_out: int = -1) -> Rules:
         """The rules of a sentence, in which words are numbered as in the index and gap g is -g.
 
-        Nothing is taken from sentence pair ``left_out`` of the index, counted from 0.
+        Sentence pair ``left_out`` of the index, counted from 0, is ignored.
         """
         if not -1 <= left_out < self.index.num_sentences:
             expected = f"a sentence of {self.index.path}, 0 to {self.index.num_sentences - 1}"
             raise HieroError(f"sentence to leave out: found {left_out}, expected {expected}")
         if self._store is None:
-            with self.desk() as desk:
-                return desk.rules(src, left_out)
+            with self.workspace() as workspace:
+                return workspace.rules(src, left_out)
         key = self._key(src, left_out)
         rules = self._store.get(key)
         if rules is None:
-            with self.desk() as desk:
-                rules = desk.rules(src, left_out)
+            with self.workspace() as workspace:
+                rules = workspace.rules(src, left_out)
             self._store.put(key, rules)
         return rules
 
@@ -90,24 +90,24 @@ class Extractor:
         return digest.hexdigest()
 
     @contextmanager
-    def desk(self) -> Iterator[Desk]:
-        """The desk of a thread: one that nobody sits at, or a new one."""
+    def workspace(self) -> Iterator[Workspace]:
+        """A workspace for a thread: an idle one, or a new one."""
         with self._lock:
-            desk = self._free.pop() if self._free else None
-        desk = desk or Desk(self.index, self.config, self.collocations)
+            workspace = self._free.pop() if self._free else None
+        workspace = workspace or Workspace(self.index, self.config, self.collocations)
         try:
-            yield desk
+            yield workspace
         finally:
             with self._lock:
-                self._free.append(desk)
+                self._free.append(workspace)
 
 
-class _Outward:
-    """From the words of one side of an index to shared ids, each looked up when it is first needed."""
+class _SharedWords:
+    """A map from words of one side of an index to shared ids, each looked up on first use."""
 
     def __init__(self, table: WordTable, vocabulary: Vocabulary, gaps: Sequence[int]) -> None:
         self.table, self.vocabulary = table, vocabulary
-        # Word w is at w; the end of the arrays is for gaps, which are negative.
+        # Word w is at index w; gaps, which are negative, are at the end of the arrays.
         size = len(table.first) + len(gaps)
         self._shared = np.zeros(size, np.int32)
         self._known = np.zeros(size, np.bool_)
@@ -125,17 +125,17 @@ class _Outward:
 
 
 class IndexSource:
-    """A bitext index as a grammar: the rules of a sentence are extracted when it is translated."""
+    """A bitext index as a grammar: rules are extracted for each sentence to translate."""
 
-    stage = "extract"  # of decoding, in its statistics
+    stage = "extract"  # name in the statistics of decoding
 
     def __init__(self, extractor: Extractor, symbols: Symbols) -> None:
         self.extractor, self.symbols = extractor, symbols
         index = extractor.index
         self._label = symbols.labels.intern(extractor.config.category.encode())
         gaps = int(gap(self._label, 1)), int(gap(self._label, 2))
-        self._src = _Outward(index.src_words, symbols.words, gaps)
-        self._tgt = _Outward(index.tgt_words, symbols.words, gaps)
+        self._src = _SharedWords(index.src_words, symbols.words, gaps)
+        self._tgt = _SharedWords(index.tgt_words, symbols.words, gaps)
         self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
 
     @classmethod
@@ -143,7 +143,7 @@ class IndexSource:
         return cls(Extractor(open_index(path), config), symbols)
 
     def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
-        """The rules of a sentence, without those that only pair N yields in ``<seg leave_out="N">``."""
+        """The rules of a sentence; with ``<seg leave_out="N">``, without sentence pair N of the bitext."""
         left_out = segment.get(LEAVE_OUT)
         if left_out is None:
             return self.extract(src)
@@ -158,12 +158,12 @@ class IndexSource:
         return frozenset(self._columns)
 
     def extract(self, src: npt.NDArray[np.int32], left_out: int = -1) -> RuleTable:
-        """The rules of a sentence; nothing is taken from sentence pair ``left_out`` of the bitext."""
+        """The rules of a sentence; sentence pair ``left_out`` of the bitext is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])
         return self.shared(self.extractor.rules(own, left_out))
 
     def shared(self, rules: Rules) -> RuleTable:
-        """Rules with the ids that everything shares."""
+        """Rules with shared ids."""
         lhs = np.full(len(rules.lhs), self._label, np.int32)
         rules = rules._replace(lhs=lhs, src=self._src(rules.src), tgt=self._tgt(rules.tgt))
         arrays = {name: read_only(array) for name, array in rules._asdict().items()}

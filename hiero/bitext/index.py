@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Make an index of a bitext, and open it: everything that extraction looks things up in."""
+"""Make and open an index of a bitext, which holds the tables for rule extraction."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from hiero.kernels.extract_tables import Collocations, IndexedLinks, IndexedText
 from hiero.kernels.suffix import collocations_kernel, frequent_kernel, suffix_array_kernel
 from hiero.symbols import WordTable, read_only
 
-MAX_LENGTH = 32_000  # words of a sentence: places in it are kept as int16
+MAX_LENGTH = 32_000  # words of a sentence: positions in it are int16
 Log = Callable[[str], None]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class BitextIndex:
-    """A bitext that can be looked up. Words count from 1: entry w of a vocabulary is word w + 1."""
+    """An indexed bitext. Words count from 1: entry w of a vocabulary is word w + 1."""
 
     path: Path
     text: IndexedText
@@ -41,14 +41,14 @@ class BitextIndex:
     tgt_words: WordTable
     limits: RuleLimits
     frequent: FrequentSettings
-    digest: str  # of everything in it
+    digest: str  # of all arrays
 
     @property
     def num_sentences(self) -> int:
         return len(self.text.first_src) - 1
 
     def collocations_for(self, limits: RuleLimits) -> Collocations:
-        """Those that fit other limits than the index was made for are found anew."""
+        """Collocations within some limits; computed if they differ from those of the index."""
         if limits == self.limits:
             return self.collocations
         frequent = self.collocations.frequent
@@ -65,7 +65,7 @@ def make_index(
     frequent: FrequentSettings | None = None,
     log: Log = lambda message: None,
 ) -> None:
-    """Index a bitext with one or several alignments, each of which counts as if it were a bitext more."""
+    """Index a bitext with one or several alignments, each of which counts like a further bitext."""
     limits, frequent = limits or RuleLimits(), frequent or FrequentSettings()
     log("reading text")
     bitext = read_bitext(src, tgt)
@@ -98,8 +98,8 @@ def make_index(
     log("sorting suffixes")
     arrays |= _suffixes(sides["src"])
     log("listing collocations")
-    often = _frequent(arrays["src"], arrays["suffix"], frequent)
-    arrays |= _collocations(arrays["src"], arrays["suffix"], often, limits, frequent)._asdict()
+    most_frequent = _frequent(arrays["src"], arrays["suffix"], frequent)
+    arrays |= _collocations(arrays["src"], arrays["suffix"], most_frequent, limits, frequent)._asdict()
     log("writing")
     sources = [Path(path) for path in (src, tgt, *alignments)]
     write_index(Path(out), arrays, words, asdict(limits) | asdict(frequent), sources)
@@ -121,7 +121,7 @@ def _check_lengths(path: str | Path, text: Text) -> None:
 
 
 def _side(text: Text) -> Side:
-    """A text in which words count from 1, so that 0 can end sentences."""
+    """Convert a text to words from 1, so that 0 can end sentences."""
     numbers = np.zeros(len(text.word) + text.num_lines, np.int32)
     line = np.repeat(np.arange(text.num_lines), text.length)
     numbers[np.arange(len(text.word)) + line] = text.word + 1
@@ -132,7 +132,7 @@ Link = tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]
 
 
 def _links(src: Side, pair: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) -> Link:
-    """Links by the place of their source word, each once: where those of a place begin; target words."""
+    """Distinct links by source position: (offsets of the links of each position, target positions)."""
     key = (src.first[pair] + link[:, 0]) << 16 | link[:, 1]
     if not (np.diff(key) > 0).all():
         key = np.unique(key)
@@ -179,7 +179,7 @@ def _frequent(
             break
         found = np.zeros((num, 3), np.int64)
     found = found[:num]
-    # Among equally frequent ones cdec takes those that begin later in the text, and longer ones.
+    # Among equally frequent ones cdec prefers those that begin later in the text, and longer ones.
     order = np.lexsort((found[:, 2], suffix[found[:, 1]], found[:, 0]))[::-1]
     chosen = found[order[: settings.num_frequent]]
     return read_only(chosen)
@@ -197,14 +197,14 @@ def _collocations(
     numbers = np.full((len(text), settings.max_length), -1, np.int16)
     for k, (count, low, length) in enumerate(frequent.tolist()):
         numbers[suffix[low : low + count], length - 1] = k
-    wanted = np.array(
+    bounds = np.array(
         [limits.max_span, limits.max_symbols, limits.max_gaps, settings.num_super_frequent], np.int64
     )
     none = np.empty(0, np.int64)
-    total = collocations_kernel(text, numbers, wanted, first_pair, first_triple, none) if num else 0
+    total = collocations_kernel(text, numbers, bounds, first_pair, first_triple, none) if num else 0
     match = np.empty(total, np.int64)
     if total:
-        collocations_kernel(text, numbers, wanted, first_pair, first_triple, match)
+        collocations_kernel(text, numbers, bounds, first_pair, first_triple, match)
     return Collocations(frequent, *map(read_only, (first_pair, first_triple, match)))
 
 
@@ -213,7 +213,7 @@ def is_index(path: str | Path | None) -> bool:
 
 
 def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
-    """Map an index; its arrays are read when they are needed. ``thorough`` compares all of them first."""
+    """Map an index; its arrays are read as they are used. ``thorough`` checks all of their content first."""
     path = Path(path)
     meta, arrays, words = read_index(path, thorough=thorough)
     try:
@@ -224,7 +224,7 @@ def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
         )
         digest = "".join(meta["arrays"][name]["sha256"] for name in sorted(meta["arrays"]))
     except (KeyError, TypeError, ConfigError):
-        raise INDEX.broken(path / META, "settings that make no sense", f"a {INDEX.name}") from None
+        raise INDEX.broken(path / META, "invalid settings", f"a {INDEX.name}") from None
     index = BitextIndex(
         path,
         IndexedText(**_fields(IndexedText, arrays)),

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Lexical tables: p(source word | target word) and back, from the links of an alignment."""
+"""Lexical tables: p(source word | target word) and the reverse, from the links of an alignment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Side(NamedTuple):
 
     text      int32 [N]      words from 1 on; a 0 ends every sentence
     first     int64 [S + 1]  sentence s: text[first[s]:first[s + 1] - 1]
-    num_words  different ones
+    num_words  number of distinct words
     """
 
     text: npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ def make_lexicon(
 ) -> LexicalLosses:
     """Count the links of all alignments, given as (first link of each source place, target words).
 
-    A word without a link is linked to nothing, which counts as a word of the other side.
+    A word without a link counts as linked to the null word of the other side.
     """
     key, count = _count_pairs(src, tgt, alignments)
     loss = np.zeros((len(key), 2), np.float32)
@@ -53,7 +53,7 @@ def make_lexicon(
 def _count_pairs(
     src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """A hash table of the pairs of words that are linked, and how often; the same for the same links."""
+    """A hash table of linked pairs of words, and their counts; equal for equal links."""
     key = np.full(FIRST_SIZE, -1, np.int64)
     count = np.zeros(len(key), np.int64)
     used = np.zeros(1, np.int64)
@@ -74,8 +74,8 @@ def _count_pairs(
 class LeftOutLexicon:
     """The lexicon of an index as it would be without one sentence; for one thread at a time.
 
-    A word whose only links are in the sentence has its translation from there, and every other translation
-    of it then looks worse than it would to somebody who has not seen the sentence.
+    A word whose only links are in the sentence has its translations from there, so with the sentence every
+    other translation of it looks worse than without.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class LeftOutLexicon:
             Side(text.src, text.first_src, num_words[0]),
             Side(text.tgt, text.first_tgt, num_words[1]),
         )
-        every = [(first, links.link) for first in links.first_link]
-        key, pair = _count_pairs(*sides, every)
+        alignments = [(first, links.link) for first in links.first_link]
+        key, pair = _count_pairs(*sides, alignments)
         assert np.array_equal(key, lexicon.pair_key)
         slot = np.flatnonzero(key >= 0)
         src, tgt = key[slot] >> 32, key[slot] & 0xFFFFFFFF
@@ -118,7 +118,7 @@ class LeftOutLexicon:
 def _by_word(
     slot: npt.NDArray[np.int64], word: npt.NDArray[np.int64], count: npt.NDArray[np.int64], num_words: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Slots in the order of a word of theirs, where those of each word begin, and its links."""
+    """Slots sorted by one of their words, the offsets of those of each word, and the links of each word."""
     first = np.zeros(num_words + 2, np.int64)
     np.cumsum(np.bincount(word, minlength=num_words + 1), out=first[1:])
     total = np.zeros(num_words + 1, np.int64)

@@ -1,4 +1,4 @@
-"""What rules are extracted, and how: settings, without anything that computes."""
+"""Settings of rule extraction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_IN_CATEGORIES = frozenset(" \t\r\n[],")  # a gap is written [LABEL,1], betwe
 
 @dataclass(frozen=True, kw_only=True)
 class RuleLimits:
-    """Which rules are extracted."""
+    """Limits on the rules that are extracted."""
 
     max_span: int = 15  # words that a rule may cover, on either side
     max_symbols: int = 5  # words and gaps of a source side
@@ -33,16 +33,16 @@ class RuleLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractConfig(RuleLimits):
-    """How rules are extracted from an index."""
+    """Settings of rule extraction from an index."""
 
-    samples: int = 300  # occurrences of a source phrase that are looked at, evenly spaced
+    samples: int = 300  # occurrences of a source phrase that are used, evenly spaced
     category: str = "X"  # label of rules and gaps
-    min_count: int = 1  # rules counted less often, among the samples, are left out, but for those of a word
-    # Of a sentence that is left out, the links do not count for the lexical probabilities either. cdec leaves
-    # out rules alone.
+    min_count: int = 1  # rules with fewer counts among the samples are left out, except those of a word
+    # Whether the links of a sentence that is left out do not count for lexical probabilities either. cdec
+    # leaves out rules only.
     leave_out_links: bool = False
-    cache_mb: int = 512  # memory for phrases met before, in each thread
-    store: str | None = None  # directory that keeps the rules of each sentence for the next time
+    cache_mb: int = 512  # memory for cached phrases, in each thread
+    store: str | None = None  # directory that stores the rules of each sentence for later runs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,7 +60,7 @@ class ExtractConfig(RuleLimits):
 
 @dataclass(frozen=True, kw_only=True)
 class FrequentSettings:
-    """Which sequences of words are so frequent that an index lists where they occur together."""
+    """Which sequences of words are frequent, so that an index lists their collocations."""
 
     num_frequent: int = 100
     num_super_frequent: int = 10  # three sequences are listed if the middle one and another are among these

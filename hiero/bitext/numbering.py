@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""The words of a training text as numbers, however long the text is: 0, 1, 2 are <unk>, <s>, </s>."""
+"""Word ids of a training text of any length; 0, 1, 2 are <unk>, <s>, </s>."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.bitext.corpus import BYTE_ORDER_MARK, check_utf8
 from hiero.bitext.external import Spool
 from hiero.errors import FormatError, show
-from hiero.formats.text import read_chunks
+from hiero.formats.text import read_utf8_chunks
 from hiero.kernels.ngram import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.symbols import WordTable, fill_slots_kernel, read_only, word_table_of
 
@@ -23,10 +22,10 @@ Report = Callable[[str, int, "int | None"], None]
 
 
 class Numbered(NamedTuple):
-    """A text.
+    """A text as word ids.
 
     ids        int32 [T]  of its words, </s> at the end of each line
-    words      WordTable  those that may occur: all of the text, or <unk> and those of the vocabulary
+    words      WordTable  all words of the text, or <unk> and the words of the vocabulary
     num_lines
     """
 
@@ -35,8 +34,8 @@ class Numbered(NamedTuple):
     num_lines: int
 
 
-class Lexicon:
-    """Words and their numbers, while more are being added."""
+class WordNumbering:
+    """A growing vocabulary of words."""
 
     def __init__(self) -> None:
         first = np.zeros(1 << 12, np.int64)
@@ -48,7 +47,7 @@ class Lexicon:
         return self._size
 
     def number(self, text: bytes, *, is_open: bool, skip: bool) -> tuple[np.ndarray, int | None]:
-        """The ids of the words in whole lines; and where a special word stands, unless they are skipped."""
+        """The ids of the words in whole lines, and the position of a special word unless they are skipped."""
         data = np.frombuffer(text, np.uint8)
         ids = np.empty(len(data), np.int32)
         state = np.array([0, self._size, 0], np.int64)
@@ -63,7 +62,7 @@ class Lexicon:
         return word_table_of(read_only(self._table.pool[: first[-1]].copy()), read_only(first))
 
     def _grow(self, num_bytes: int) -> None:
-        """Twice the room, and enough for a word of so many bytes."""
+        """Double the capacity, with room for a word of ``num_bytes``."""
         table, used = self._table, self._table.first[self._size]
         pool = np.empty(2 * len(table.pool) + num_bytes, np.uint8)
         pool[:used] = table.pool[:used]
@@ -74,16 +73,14 @@ class Lexicon:
         self._table = WordTable(pool, first, slot)
 
 
-def read_vocabulary(path: str | Path) -> Lexicon:
-    """The words in a file, between white space."""
-    lexicon = Lexicon()
-    for chunk in read_chunks(path, CHUNK_BYTES, "a list of words"):
-        check_utf8(path, chunk)
-        data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
-        lexicon.number(data, is_open=True, skip=True)
-    if len(lexicon) == NUM_SPECIAL:
+def read_vocabulary(path: str | Path) -> WordNumbering:
+    """Read the words in a file, separated by white space."""
+    numbering = WordNumbering()
+    for chunk in read_utf8_chunks(path, CHUNK_BYTES, "a list of words"):
+        numbering.number(chunk.data, is_open=True, skip=True)
+    if len(numbering) == NUM_SPECIAL:
         raise FormatError(path, 0, found="no words", expected="the vocabulary of the model")
-    return lexicon
+    return numbering
 
 
 def read_numbered(
@@ -95,25 +92,24 @@ def read_numbered(
     folder: Path,
     report: Report,
 ) -> Numbered:
-    """Read a UTF-8 text, plain or gz. With a vocabulary all other words are <unk>."""
-    lexicon = Lexicon() if vocabulary is None else read_vocabulary(vocabulary)
+    """Read a UTF-8 text, plain or gz. With a vocabulary, words not in it are <unk>."""
+    numbering = WordNumbering() if vocabulary is None else read_vocabulary(vocabulary)
     ids = Spool(0, np.int32, memory, folder)
     num_lines = 0
-    for chunk in read_chunks(path, CHUNK_BYTES, "text"):
-        check_utf8(path, chunk)
-        data = chunk.data.removeprefix(BYTE_ORDER_MARK) if chunk.first_line == 1 else chunk.data
-        fresh, stopped = lexicon.number(data, is_open=vocabulary is None, skip=skip_symbols)
+    for chunk in read_utf8_chunks(path, CHUNK_BYTES, "text"):
+        data = chunk.data
+        fresh, stopped = numbering.number(data, is_open=vocabulary is None, skip=skip_symbols)
         if stopped is not None:
             raise FormatError(
                 path,
                 chunk.first_line + data.count(b"\n", 0, stopped),
                 found=show(data[stopped:].split(None, 1)[0]),
                 expected="words of the language",
-                hint="the model has this symbol for its own use; --skip-symbols leaves it out",
+                hint="this symbol is reserved by the model; --skip-symbols leaves it out",
             )
         ids.append(fresh)
         num_lines += data.count(b"\n")
         report("reading lines", num_lines, None)
     if not num_lines:
         raise FormatError(path, 0, found="an empty file", expected="text, a sentence on each line")
-    return Numbered(ids, lexicon.freeze(), num_lines)
+    return Numbered(ids, numbering.freeze(), num_lines)

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""The arrays that word alignment works on, made from a bitext."""
+"""Make the arrays for word alignment from a bitext."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PAIRS = 2147483647  # their ids are int32
 
 
 def pair_index(bitext: Bitext) -> PairIndex:
-    """Number the pairs of words that occur together, and tell every cell its pair."""
+    """Number the pairs of words that occur together, and list the pair of every cell."""
     src, tgt = bitext.src, bitext.tgt
     first_cell = np.zeros(bitext.num_pairs + 1, np.int64)
     np.cumsum(src.length * tgt.length, out=first_cell[1:])
@@ -35,17 +35,15 @@ def pair_index(bitext: Bitext) -> PairIndex:
         src.first, src.word, tgt.first, tgt.word, first_cell, tgt.num_words, MAX_PAIRS, first_pair, pair
     )
     if num_pairs < 0:
-        raise HieroError(
-            f"found some {MAX_PAIRS:,} pairs of different words, expected fewer (align the bitext in parts)"
-        )
+        raise HieroError(f"the bitext has more than {MAX_PAIRS:,} distinct word pairs; align it in parts")
     pair_tgt, num_tgt = np.empty(num_pairs, np.int32), np.zeros(tgt.num_words, np.int64)
     pair_targets_kernel(tgt.first, tgt.word, first_cell, pair, pair_tgt, num_tgt)
-    made = (first_cell, pair, first_pair, pair_tgt, num_tgt)
-    return PairIndex(src.first, src.word, tgt.first, tgt.word, *(read_only(array) for array in made))
+    arrays = (first_cell, pair, first_pair, pair_tgt, num_tgt)
+    return PairIndex(src.first, src.word, tgt.first, tgt.word, *(read_only(array) for array in arrays))
 
 
 def sizes_of(index: PairIndex) -> Sizes:
-    """The sizes of sentence pairs, for the diagonal prior."""
+    """The distinct sizes of sentence pairs, for the diagonal prior."""
     length = np.stack([np.diff(index.src_first), np.diff(index.tgt_first)], axis=1)
     full = np.flatnonzero(np.diff(index.first_cell) > 0)
     different, size = np.unique(length[full], axis=0, return_inverse=True)
@@ -58,7 +56,7 @@ def sizes_of(index: PairIndex) -> Sizes:
 
 
 def windows_of(index: PairIndex) -> Windows:
-    """Where the jumps of the HMM may start."""
+    """The positions from which the HMM may jump, by sentence length."""
     full = np.diff(index.first_cell) > 0
     lengths = [np.unique(np.diff(first)[full]) for first in (index.src_first, index.tgt_first)]
     length = np.zeros((max(map(len, lengths)), 2), np.int64)
@@ -76,9 +74,9 @@ def num_windows(windows: Windows) -> int:
 
 
 def blocks_of(first: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
-    """Cut items, of which item k is first[k + 1] - first[k] large, into runs of about ``size``.
+    """Divide items, where item k has size first[k + 1] - first[k], into runs of about ``size``.
 
-    There is one at least, so sums over runs have a shape.
+    There is at least one run, so that sums over runs have a shape.
     """
     if len(first) == 1:
         return [(0, 0)]

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""From the alignments of both directions to one, and how far one alignment is from another."""
+"""Symmetrise directional alignments; compare alignments (AER)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hiero.formats.pharaoh import Alignment, alignment_of
 from hiero.kernels.align_symmetrize import symmetrize_kernel
 
 if TYPE_CHECKING:
-    from hiero.bitext.align import Links
+    from hiero.bitext.align import DirectionalLinks
     from hiero.bitext.corpus import Bitext
 
 
-def combine(bitext: Bitext, links: Links, method: str) -> Alignment:
-    """The alignment of a bitext by one of METHODS, or ``forward`` or ``reverse``: one direction as it is."""
+def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
+    """The alignment of a bitext by one of METHODS, or of one direction (``forward``, ``reverse``)."""
     src_first, tgt_first = bitext.src.first, bitext.tgt.first
     if method == "reverse":
         return _reverse(src_first, links.rev)
@@ -33,7 +33,7 @@ def symmetrize(
     rev: npt.NDArray[np.int32],
     method: str,
 ) -> Alignment:
-    """Combine directional links by one of METHODS; ``none`` takes ``fwd`` as it is.
+    """Combine directional links by one of METHODS; ``none`` is ``fwd`` alone.
 
     ``fwd`` has the source position linked to each target word, ``rev`` the opposite; -1 is no link.
     """
@@ -51,22 +51,22 @@ def _reverse(src_first: npt.NDArray[np.int64], rev: npt.NDArray[np.int32]) -> Al
 
 
 class Agreement(NamedTuple):
-    """How an alignment compares with one made by hand (Och and Ney 2003)."""
+    """Agreement of an alignment with one made by hand (Och and Ney 2003)."""
 
     num_links: int
     num_gold: int
-    num_sure: int  # in the gold alignment; the rest of it is possible
+    num_sure: int  # of the gold links; the others are only possible
     num_in_sure: int
-    num_in_possible: int  # sure links are possible, too
+    num_in_possible: int  # sure links are also possible
 
     @property
     def precision(self) -> float:
-        """Links that are possible, of all there are; 1 if there are none."""
+        """The share of links that are possible in the gold alignment; 1 without links."""
         return self.num_in_possible / self.num_links if self.num_links else 1.0
 
     @property
     def recall(self) -> float:
-        """Sure links that were found; 1 if there are none."""
+        """The share of sure gold links that were found; 1 without sure links."""
         return self.num_in_sure / self.num_sure if self.num_sure else 1.0
 
     @property
@@ -79,7 +79,7 @@ class Agreement(NamedTuple):
 def score_alignment(hypothesis: Alignment, gold: Alignment) -> Agreement:
     """Compare alignments of the same sentence pairs.
 
-    A link given twice counts once; it is sure if it is so once.
+    A link given twice counts once; it is sure if one of them is.
     """
     found, _ = _distinct(hypothesis)
     expected, possible = _distinct(gold)

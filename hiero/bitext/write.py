@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Grammars as text: one for each of many sentences, or one for a whole bitext."""
+"""Write extracted grammars as text: one for each sentence, or one for a whole bitext."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hiero.formats.segments import Segment, decode_line, parse_segment
 from hiero.formats.text import open_output, read_lines
 from hiero.inorder import in_order
 
-BLOCK = 64  # sentences that are compressed together, however many threads there are
+BLOCK = 64  # sentences that are compressed together, for any number of threads
 LEVEL = 6  # of compression
 
 
 class GrammarWriter:
-    """Writes what an extractor finds, as cdec reads it. The same bytes for any number of threads."""
+    """Writes extracted rules in cdec's format; the bytes do not depend on the number of threads."""
 
     def __init__(self, extractor: Extractor, threads: int = 1) -> None:
         self.extractor, self.threads = extractor, threads
@@ -34,16 +34,16 @@ class GrammarWriter:
 
     @property
     def num_escaped(self) -> int:
-        """Words of the bitext that a grammar cannot carry as they are."""
+        """Words of the bitext that are escaped in grammars."""
         return self.text.num_escaped
 
     def sentences(
         self, segments: Iterable[tuple[Path, Segment]], leave_one_out: bool = False
     ) -> Generator[int, None, None]:
-        """Write the grammar of each sentence to its path; the number of rules of each, in order.
+        """Write the grammar of each sentence to its path; yields the number of rules of each, in order.
 
-        With ``leave_one_out`` the sentences are those of the bitext, one by one from the first, and nothing
-        is taken from a sentence for itself.
+        With ``leave_one_out`` the sentences are those of the bitext from the first on, and each is ignored
+        in the extraction of its own rules.
         """
 
         def write(numbered: tuple[int, tuple[Path, Segment]]) -> int:
@@ -58,10 +58,9 @@ class GrammarWriter:
             yield from results
 
     def whole(self, path: str | Path) -> Generator[tuple[int, int], None, None]:
-        """Write one grammar of the bitext; (sentences, rules) done so far, block by block.
+        """Write one grammar of the bitext; yields (sentences, rules) so far, block by block.
 
-        It has every rule that some sentence would get, once: with the first sentence that its source side
-        occurs in.
+        It has every rule of any sentence once, at the first sentence in which its source side occurs.
         """
         index = self.extractor.index
         first, src = index.text.first_src, index.text.src
@@ -69,9 +68,9 @@ class GrammarWriter:
 
         def block(start: int) -> tuple[int, bytes]:
             pieces, num_rules = [], 0
-            with self.extractor.desk() as desk:
+            with self.extractor.workspace() as workspace:
                 for s in range(start, min(start + BLOCK, index.num_sentences)):
-                    rules = desk.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
+                    rules = workspace.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
                     pieces.append(self.text.lines(rules))
                     num_rules += len(rules.lhs)
             data = b"".join(pieces)
@@ -90,7 +89,7 @@ class GrammarWriter:
 
 
 def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> Iterator[Segment]:
-    """The sentences of a file, which must begin like the bitext that they are left out of."""
+    """The sentences of a file; with ``leave_out_of``, they must be the first ones of its bitext."""
     name = "<stdin>" if str(path) == "-" else str(path)
     for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
         segment = parse_segment(decode_line(line, number)[0], name, number)
@@ -107,12 +106,12 @@ def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> I
 
 
 def grammar_name(number: int) -> str:
-    """The file of a sentence's grammar, in a directory of them; sentences count from 0."""
+    """The file name of a sentence's grammar; sentences count from 0."""
     return f"grammar.{number}.gz"
 
 
 def line_with_grammar(number: int, path: str | Path, segment: Segment) -> str:
-    """The sentence as hiero decode and cdec read it, with its grammar instead of any it had."""
+    """The sentence as input of hiero decode and cdec, with this grammar in place of any other."""
     attributes = {"grammar": str(path), "id": str(number)}
     attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
     tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.cli.progress import Progress
-from hiero.errors import FormatError, UsageError
+from hiero.errors import FormatError, UsageError, os_message
 
 if TYPE_CHECKING:
     from hiero.bitext.extract import Extractor
@@ -151,7 +151,7 @@ def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extra
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = "a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        reason = "a file" if isinstance(error, FileExistsError) else os_message(error)
         raise FormatError(directory, 0, found=reason, expected="a directory for grammars") from None
     paths = [directory / grammar_name(number) for number in range(len(segments))]
     num_rules = 0

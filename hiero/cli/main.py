@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import hiero
-from hiero.errors import HieroError, UsageError, is_interrupt
+from hiero.errors import HieroError, UsageError, is_interrupt, os_message
 
 COMMANDS = (
     "align",
@@ -98,7 +98,7 @@ def _line(error: HieroError | OSError | MemoryError, command: str) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return f"hiero: found too little memory{f' ({error})' if str(error) else ''}, expected more"
-    reason = (error.strerror or str(error)).lower()
+    reason = os_message(error)
     return f"{error.filename}: found {reason}" if error.filename else f"hiero: found {reason}"
 
 

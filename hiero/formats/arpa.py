@@ -1,7 +1,7 @@
 # mypy: allow-untyped-calls
 r"""Read ARPA language models: ``\data\``, counts, ``\1-grams:`` ..., ``\end\``.
 
-The meaning is KenLM's, so scores are equal: ``<unk>`` has id 0, and log10 probability -100 if it is not
+Interpreted as by KenLM, so that scores are equal: ``<unk>`` has id 0, and log10 probability -100 if it is not
 listed. Words are numbered in the order of the 1-grams.
 """
 
@@ -27,7 +27,7 @@ MIN_LINE_BYTES = 8  # of an n-gram of two or more words
 MAX_COMPRESSION = 10
 COUNT_LINE = re.compile(rb"ngram\s+(\d{1,3})\s*=\s*(\d{1,18})")
 
-# Files that are something else, by their first bytes, and what to do about them.
+# Other formats by their first bytes, with hints.
 NOT_ARPA = {
     b"iARPA": "its probabilities are not interpolated yet; run compile-lm --text yes FILE OUT",
     b"blmt": "an IRSTLM binary; run compile-lm --text yes FILE OUT",
@@ -37,14 +37,14 @@ NOT_ARPA = {
 
 def read_arpa(path: Path) -> tuple[Ngrams, WordTable]:
     """The model in a file, plain or gz, and its words in the order of their ids."""
-    reader = _Reader(path)
+    reader = _ArpaReader(path)
     for chunk in read_chunks(path, what=WHAT):
         reader.feed(chunk.data)
     return reader.finish()
 
 
-class _Words:
-    """The 1-grams while they are read: pieces as the kernel left them, one for each piece of the file."""
+class _Unigrams:
+    """The 1-grams while they are read: one array for each piece of the file, as written by the kernel."""
 
     def __init__(self) -> None:
         self.unknown = np.array([MISSING_UNKNOWN, -0.0], np.float32)
@@ -61,7 +61,7 @@ class _Words:
         state: npt.NDArray[np.int64],
         line: int,
     ) -> int:
-        """What stopped the kernel; ``line`` is the number of the line at state[AT]."""
+        """Read 1-grams; returns why the kernel stopped. ``line`` is the number of the line at state[AT]."""
         num_bytes = len(data) - int(state[scan.AT])
         lines = num_bytes // 4 + 1
         pool, end, place = np.empty(num_bytes, np.uint8), np.empty(lines, np.int64), np.empty(lines, np.int64)
@@ -88,8 +88,8 @@ class _Words:
         return weights
 
 
-class _Reader:
-    """Takes a file in pieces of whole lines; ``finish`` gives the model."""
+class _ArpaReader:
+    """Reads a file in pieces of whole lines; ``finish`` returns the model."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -100,7 +100,7 @@ class _Reader:
         self._section = 0  # order of the n-grams that are being read; 0 in the header
         self._state = np.zeros(5, np.int64)
         self._powers = powers_of_ten()
-        self._words = _Words()
+        self._words = _Unigrams()
 
         # Known once the 1-grams are read.
         self._word_table: WordTable
@@ -133,7 +133,7 @@ class _Reader:
         return FormatError(self._path, self._line, found=found, expected=expected, hint=hint)
 
     def _read_line(self, line: bytes) -> None:
-        """A line that is no n-gram."""
+        """Read a line other than an n-gram."""
         if not line:
             return
         if self._ended:
@@ -184,21 +184,22 @@ class _Reader:
         self._word_table = table = self._words.table()
         ids = np.empty(len(table.first) - 1, np.int32)
         find_all_kernel(table, table.pool, table.first, ids)
-        twice = np.flatnonzero(ids != np.arange(len(ids)))
-        if len(twice):
-            self._line = int(self._words.lines()[twice[0]])
-            raise self._error(f"the word {show(table_entry(table, int(twice[0])))} again", "every word once")
+        repeated = np.flatnonzero(ids != np.arange(len(ids)))
+        if len(repeated):
+            self._line = int(self._words.lines()[repeated[0]])
+            entry = table_entry(table, int(repeated[0]))
+            raise self._error(f"the word {show(entry)} again", "every word once")
         self._markers = find_all(table, [b"<s>", b"</s>"]).tolist()
         for marker, word in zip(self._markers, ("<s>", "</s>"), strict=True):
             if marker < 0:
                 raise self._error(
-                    f"no {word} among the 1-grams", "<s> and </s>", "KenLM refuses such models, too"
+                    f"no {word} among the 1-grams", "<s> and </s>", "KenLM refuses such models as well"
                 )
         self._unigram = self._words.weights()
         self._table = open_table(min(sum(self._counts[1:]), self._plausible_ngrams()))
 
     def _plausible_ngrams(self) -> int:
-        """A bound on what the header may claim; a table that is too small grows."""
+        """A bound on the counts of the header, which may be wrong; a table that is too small grows."""
         with open_bytes(self._path, WHAT) as stream:
             packed = stream.read(2) == GZIP_MAGIC
             num_bytes = stream.seek(0, 2)
@@ -231,13 +232,13 @@ class _Reader:
 
 
 def _wrong_entry(status: int, length: int) -> tuple[str, str]:
-    """What was expected instead of the token, and a hint."""
+    """The expectation that the token violates, and a hint."""
     words = f"{length} word{'s' * (length > 1)}"
     entry = f"a log10 probability, {words} and perhaps a back-off"
     return {
         scan.NOT_A_NUMBER: ("a log10 probability", f"in the {length}-grams"),
         scan.NOT_FINITE: ("a finite number", "write an impossible n-gram as -99"),
-        scan.POSITIVE: ("a log10 probability, zero or less", "the toolkit that wrote it is at fault"),
+        scan.POSITIVE: ("a log10 probability, zero or less", "an error of the toolkit that wrote the file"),
         scan.TOO_FEW_WORDS: (entry, "there are too few fields"),
         scan.TOO_MANY_WORDS: (entry, "too many fields, or the back-off is not a number"),
         scan.UNKNOWN_WORD: ("a word of the 1-grams", "they must list every word of the model"),

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Take the lines of an ARPA file apart, straight into the arrays of a model."""
+"""Scan the lines of an ARPA file into the arrays of a model."""
 
 import numpy as np
 
@@ -11,19 +11,19 @@ from hiero.symbols import find_bytes
 
 BACKSLASH, NEWLINE = 92, 10
 
-# What stopped a kernel.
+# Why a kernel stopped.
 END_OF_DATA, END_OF_SECTION, NO_ROOM, NOT_A_NUMBER, NOT_FINITE, POSITIVE, TOO_FEW_WORDS, TOO_MANY_WORDS = (
     range(8)
 )
 UNKNOWN_WORD, LISTED_TWICE, LONGEST_BACKOFF = range(8, 11)
 
-# Where a kernel is: the first byte of a line, lines and n-grams so far, and the token that is wrong.
+# Position of a kernel: the first byte of a line, lines and n-grams so far, and the invalid token.
 AT, LINES, COUNT, BAD_START, BAD_END = range(5)
 
 
 @kernel
 def scan_weight(data, start, end, powers):
-    """A number that fills the whole token, as float32; and 0, or what is wrong."""
+    """A number that fills the whole token, as float32; and 0 or an error status."""
     stop, value, _ = scan_number(data, start, end, powers)
     weight = np.float32(value)
     if stop != end or start == end:
@@ -33,7 +33,7 @@ def scan_weight(data, start, end, powers):
 
 @kernel
 def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
-    """Take a line apart: (status, 0 if well; log10 probability; back-off). Words: out_span int64 [., 2]."""
+    """Scan a line: (status, 0 if valid; log10 probability; back-off). Words: out_span int64 [., 2]."""
     backoff = np.float32(-0.0)
     begin, stop = next_token(data, start, end)
     prob, status = scan_weight(data, begin, stop, powers)
@@ -49,7 +49,7 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
         begin, stop = next_token(data, stop, end)
         if begin < stop:
             backoff, status = scan_weight(data, begin, stop, powers)
-            # A word where the back-off should be is one word too many.
+            # A word in the place of the back-off is one word too many.
             if status == NOT_A_NUMBER or next_token(data, stop, end)[0] < end:
                 begin, stop, status = start, end, TOO_MANY_WORDS
             elif status == 0 and is_longest and backoff != 0.0:
@@ -60,7 +60,7 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
 
 @kernel
 def line_end(data, start):
-    """Where a line's text ends, without LF or CR LF, and where the next line starts."""
+    """The end of a line's text, without LF or CR LF, and the start of the next line."""
     at = start
     while data[at] != NEWLINE:
         at += 1
@@ -83,14 +83,14 @@ def is_unknown(data, start, end):
 def read_unigrams_kernel(
     data, is_longest, powers, state, out_pool, out_end, out_line, out_weight, out_unknown
 ):
-    """Read lines of 1-grams from state[AT] on; returns (what stopped it, number of words written).
+    """Read lines of 1-grams from state[AT] on; returns (why it stopped, number of words written).
 
     data         uint8 [.]       whole lines
     is_longest   whether there are no 2-grams
     powers       float64 [309]   see ``scan_number``
     state        int64 [5]       read and written
-    out_pool     uint8 [.]       written; the words end to end, but not <unk>; bytes of data are enough
-    out_end      int64 [.]       written; where word w ends in it; a quarter of the bytes are enough
+    out_pool     uint8 [.]       written; the words except <unk> end to end; as long as the data is enough
+    out_end      int64 [.]       written; end of word w in it; a quarter of the bytes is enough
     out_line     int64 [.]       written; its line in ``data``, from 0
     out_weight   float32 [., 2]  written; its log10 probability and back-off
     out_unknown  float32 [2]     written; those of <unk>, if it is met
@@ -128,7 +128,7 @@ def read_unigrams_kernel(
 
 @kernel
 def read_ngrams_kernel(data, length, is_longest, powers, words, state, out_table, out_unigram):
-    """Read lines of n-grams of two or more words from state[AT] on; returns what stopped it.
+    """Read lines of n-grams of two or more words from state[AT] on; returns why it stopped.
 
     data         uint8 [.]       whole lines
     length       words of each n-gram

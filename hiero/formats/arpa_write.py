@@ -14,7 +14,7 @@ from hiero.formats.text import open_output
 from hiero.symbols import WordTable
 
 NEWLINE, TAB, SPACE, MINUS, POINT, ZERO = 10, 9, 32, 45, 46, 48
-MAX_DIGITS = 22  # behind the point; so many powers of ten are exact
+MAX_DIGITS = 22  # after the point; that many powers of ten are exact
 MAX_NUMBER = 48  # bytes
 
 
@@ -22,7 +22,7 @@ MAX_NUMBER = 48  # bytes
 def put_float32(value, powers, out, at):
     """Write the fewest digits that read back as the float32 ``value``; returns where they end.
 
-    Finite numbers below 10 ** 9. More digits than 22 behind the point are not written.
+    For finite numbers below 10 ** 9. At most 22 digits after the point are written.
     """
     if value < 0.0:
         out[at] = MINUS
@@ -56,7 +56,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
     backoff      float32 [R]
     has_backoff  whether to write the back-offs
     powers       float64 [23]   of ten
-    out          uint8 [.]      written; all words, and two numbers and n + 2 bytes for each line, are enough
+    out          uint8 [.]      written; the bytes of all words, two numbers and n + 2 bytes a line are enough
 
     O(bytes).  Twin: tests/naive/estimate.py::entries.
     """
@@ -82,7 +82,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
 def write_arpa(
     path: str | Path, table: WordTable, counts: Sequence[int], blocks: Iterable[NgramBlock]
 ) -> None:
-    """Write a model: plain, or gz if the name says so. Blocks come in the order of their length."""
+    """Write a model, compressed if the name ends in ``.gz``. Blocks come in the order of their length."""
     powers = np.array([float(f"1e{k}") for k in range(MAX_DIGITS + 1)])
     size = np.diff(table.first)
     with open_output(path) as out:

@@ -1,12 +1,13 @@
-"""Bins as text, which people may read and edit:
+"""Bins as text:
 
     feature EgivenFCoherent of=probability overlap=0 keep=no
     bin -inf rules=4711 values=20 low=0.00333333 high=0.01
     bin 0.0101010101 rules=4812 values=17 low=0.0101010101 high=0.02
     ...
 
-A value is in the last bin that does not begin above it. What follows where a bin begins is what it was made
-of, and may be left out. A line that begins with ``#`` is a comment, an empty one nothing.
+A value is in the last bin that does not begin above it. The fields after the beginning of a bin describe the
+values that it was made of, and may be left out. Lines that begin with ``#`` are comments; empty lines are
+skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from hiero.bins import OF, FeatureBins, Of, short
 from hiero.errors import FormatError, did_you_mean, show
-from hiero.formats.text import open_output, read_lines
+from hiero.formats.text import decode_utf8, open_output, read_lines
 
 HEADING = "# hiero bins: a value is in the last bin that does not begin above it"
 YES_NO = {"yes": True, "no": False}
@@ -29,7 +30,7 @@ NUMBERS = {"low": np.float32, "high": np.float32, "values": np.int64, "rules": n
 
 
 def write_bins(path: str | Path, bins: Sequence[FeatureBins], comment: str = "") -> None:
-    """Write bins; ``comment`` is a line on where they come from."""
+    """Write bins; ``comment`` is a line that describes their origin."""
     lines = [HEADING]
     if comment:
         lines.append(f"# {comment}")
@@ -54,19 +55,15 @@ def _is_count(text: str) -> bool:
 
 def read_bins(path: str | Path) -> list[FeatureBins]:
     """Read bins, in the order of the file."""
-    reader = _Reader(path)
+    reader = _BinsReader(path)
     for number, line in enumerate(read_lines(path, "bins of features"), 1):
-        try:
-            fields = line.removesuffix(b"\r").decode("utf-8-sig").split()
-        except UnicodeDecodeError as error:
-            found = f"the byte 0x{line[error.start]:02x}"
-            raise FormatError(path, number, found=found, expected="text in UTF-8") from None
+        fields = decode_utf8(path, line.removesuffix(b"\r"), number).split()
         if fields and not fields[0].startswith("#"):
             reader.line(fields, number)
     return reader.finish()
 
 
-class _Reader:
+class _BinsReader:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.done: list[FeatureBins] = []
@@ -91,7 +88,7 @@ class _Reader:
                     self._count(text, number) if NUMBERS[key] is np.int64 else self._number(text, number)
                 )
             if self.rows and set(row) != set(self.rows[0]):
-                raise self._error(number, ", ".join(row), f"{', '.join(self.rows[0])}, as of the first bin")
+                raise self._error(number, ", ".join(row), f"{', '.join(self.rows[0])}, as in the first bin")
             self.rows.append(row)
             self.lines.append(number)
 

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls
 """cdec's grammar files: ``[X] ||| [X,1] hat [X,2] ||| [1] has [2] ||| EgivenF=1.2 CountEF=0.3 ||| 1-1``.
 
-Read as cdec reads them: features, named or not, are separated by spaces, tabs or ``;``; the fields after the
-target side may be missing, which may be empty; a sixth field is not read; lines of blanks are skipped; there
-are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at line ends.
-Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty, UTF-8.
+Read as cdec reads them: features, labelled or not, are separated by spaces, tabs or ``;``; the target side
+may be empty, and the fields after it may be missing; a sixth field is not read; blank lines are skipped;
+there are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at line
+ends. Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty, UTF-8.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_cdec(
     progress: Callable[[int], None] | None = None,
     chunks: Iterable[Chunk] | None = None,
 ) -> RuleTable:
-    """Read a grammar, plain or gz; ``progress`` hears the number of rules read so far.
+    """Read a grammar, plain or gz; ``progress`` gets the number of rules read so far.
 
     ``chunks`` are those of the file, if it is open already.
     """
@@ -45,14 +45,14 @@ def read_cdec(
 
 def parse_cdec(rules: Sequence[str], symbols: Symbols, origin: str = "<rules>") -> RuleTable:
     """Rules from strings; ``origin`` stands for the path in messages, in which a line is a string."""
-    # A string with a newline would shift line numbers, and be two rules: a blank makes it a bad one.
+    # A string with a newline would be two rules and shift line numbers; with a blank it is an invalid rule.
     text = "".join(rule.replace("\n", " ") + "\n" for rule in rules)
     data = text.encode("utf-8", errors="surrogatepass")
     return RuleReader(origin, symbols).read([Chunk(data, 1, 0)] if data else [])
 
 
-class _Spelling:
-    """How words are written, remembered; and how many had to be escaped."""
+class _WrittenForms:
+    """A cache of written forms, and the number of entries that had to be escaped."""
 
     def __init__(self, vocabulary: Vocabulary, unsafe: re.Pattern[bytes] | None = None) -> None:
         self.vocabulary, self.unsafe = vocabulary, unsafe
@@ -74,7 +74,7 @@ class _Spelling:
 
 
 def spell_word(entry: bytes) -> bytes:
-    """A word as it is written in a rule: escaped if it looks like a gap or like ``|||``."""
+    """The written form of a word: escaped if it looks like a gap or like ``|||``."""
     if entry == b"|||":
         return b"&#124;" * 3
     if _GAP_LIKE.fullmatch(entry):
@@ -85,10 +85,10 @@ def spell_word(entry: bytes) -> bytes:
 def write_cdec(table: RuleTable, symbols: Symbols, file: IO[bytes]) -> int:
     """Write rules as cdec reads them, numbers with nine significant digits (enough for a float32).
 
-    A word shaped like a gap, or ``|||``, is written with ``&#91;``, ``&#93;``, ``&#124;``, a blank, ``=``
-    or ``;`` in a feature name as ``%XX``. Returns how many words and names had to be changed so.
+    A word shaped like a gap, or ``|||``, is written with ``&#91;``, ``&#93;``, ``&#124;``; a blank, ``=``
+    or ``;`` in a feature name as ``%XX``. Returns the number of words and names changed in this way.
     """
-    words, names = _Spelling(symbols.words), _Spelling(symbols.names, _NAME_UNSAFE)
+    words, names = _WrittenForms(symbols.words), _WrittenForms(symbols.names, _NAME_UNSAFE)
 
     def symbol(code: int) -> bytes:
         if code >= 0:
@@ -98,7 +98,7 @@ def write_cdec(table: RuleTable, symbols: Symbols, file: IO[bytes]) -> int:
     # All dense features of a rule in one formatting step.
     row = b" ".join(names(column).replace(b"%", b"%%") + b"=%.9g" for column in table.columns)
     for start in range(0, table.num_rules, RULES_AT_ONCE):
-        run = _Run(table.rules, start, min(start + RULES_AT_ONCE, table.num_rules))
+        run = _RuleSlice(table.rules, start, min(start + RULES_AT_ONCE, table.num_rules))
         src = run.rows("first_src", map(symbol, run.items("first_src", "src")))
         tgt = run.rows("first_tgt", map(symbol, run.items("first_tgt", "tgt")))
         named = map(names, run.items("first_sparse", "sparse_name"))
@@ -114,8 +114,8 @@ def write_cdec(table: RuleTable, symbols: Symbols, file: IO[bytes]) -> int:
     return words.escaped + names.escaped
 
 
-class _Run:
-    """Some consecutive rules as Python lists."""
+class _RuleSlice:
+    """Consecutive rules as Python lists."""
 
     def __init__(self, rules: Rules, start: int, end: int) -> None:
         self.rules, self.start, self.end = rules, start, end

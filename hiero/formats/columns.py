@@ -15,7 +15,7 @@ MAX_COLUMNS = 64
 def choose_columns(
     num_rules: int, name: npt.NDArray[np.int32], limit: int = MAX_COLUMNS
 ) -> npt.NDArray[np.int32]:
-    """The names that more than half of the rules carry, the most frequent ``limit`` of them, as met first."""
+    """The names that more than half of the rules have: at most the ``limit`` most frequent, by first use."""
     if not len(name):
         return np.zeros(0, np.int32)
     names, first, count = np.unique(name, return_index=True, return_counts=True)
@@ -84,13 +84,13 @@ def split_features_kernel(
     out_sparse_name,
     out_sparse_value,
 ):
-    """Lay features out as dense rows and sparse rows.
+    """Write features as dense rows and sparse rows.
 
     first_feature     int64 [R + 1]  features of rule r: name[first_feature[r]:first_feature[r + 1]]
     name              int32 [F]
     value             float32 [F]
     column_of         int64 [N]      dense column of a name, or -1
-    place_of          int64 [N]      scratch, all -1: where a name of the current rule was written
+    place_of          int64 [N]      scratch, all -1: position of a name of the current rule in the output
     out_dense         float32 [R, D] all 0; written
     out_first_sparse  int64 [R + 1]  written
     out_sparse_name   int32 [S]      written

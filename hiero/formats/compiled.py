@@ -1,12 +1,12 @@
-"""A grammar as a directory of arrays, mapped when it is opened: no reading, and one copy for all processes.
+"""Compiled grammars: a directory of arrays, memory-mapped, so that all processes share one copy.
 
 ::
 
-    OUT/meta.json        format, version, rules, the dense columns, what it was made from
+    OUT/meta.json        format, version, rules, the dense columns, source files
     OUT/lhs.npy ...      the arrays of ``grammar.Rules`` and ``grammar.Trie``
     OUT/words_pool.npy   and so on: three ``symbols.WordTable``: words, labels, names
 
-Ids in the arrays are places in these tables.
+Ids in the arrays refer to these tables.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ GRAMMAR = Kind(
 
 @dataclass(frozen=True, slots=True)
 class CompiledGrammar:
-    """A mapped grammar; all ids in it are places in its own tables."""
+    """A mapped grammar; all ids in it refer to its own tables."""
 
     grammar: Grammar
     words: WordTable
@@ -89,7 +89,7 @@ def _provenance(source: Path) -> dict[str, Any]:
 
 
 def read_compiled(path: str | Path) -> CompiledGrammar:
-    """Map a grammar; nothing of it is read before it is needed."""
+    """Map a grammar; its arrays are read as they are used."""
     path = Path(path)
     meta, arrays = GRAMMAR.read(path)
     rules = Rules(**{name: arrays[name] for name in _RULES})

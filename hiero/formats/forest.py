@@ -1,8 +1,8 @@
 """Forest files: one sentence a file, as JSON (``.json``, ``.json.gz``) or as numpy arrays (``.npz``).
 
-Both are self-contained: words and categories are strings, and of the grammar they hold the rules that the
-forest uses. Nodes are in topological order with the goal last, edges in the order of their heads; both are
-referred to by their place, counting from 0. A JSON file, abridged::
+Both are self-contained: words and categories are strings, and the rules that the forest uses are included.
+Nodes are in topological order with the goal last, edges in the order of their heads; both are referred to by
+index, counting from 0. A JSON file, abridged::
 
     {"format": "hiero forest 1",
      "source": ["das", "haus"],
@@ -17,19 +17,19 @@ referred to by their place, counting from 0. A JSON file, abridged::
        {"head": 2, "tails": [1], "rule": null, "score": -1.0, "lm": [-2.0]}]}
 
 rules     In ``src`` and ``tgt`` a string is a word and the integer k is the k-th gap, whose category is
-          ``gaps[k - 1]``. ``links`` is the word alignment: places in ``src`` and ``tgt``, gaps counted.
+          ``gaps[k - 1]``. ``links`` is the word alignment: positions in ``src`` and ``tgt``, gaps counted.
 nodes     ``span``: the first source word and the one after the last.
-edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` passes its one tail on as it is.
-          The score of a derivation is the sum of those of its edges; ``null`` is minus infinity, an edge that
-          no derivation may use. ``lm`` has what each language model added (log10); ``features``, if there,
-          all feature values of the edge. Numbers have nine significant digits.
+edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` stands for an edge that passes
+          its only tail on unchanged. The score of a derivation is the sum of those of its edges; ``null`` is
+          minus infinity, an edge that no derivation may use. ``lm`` is what each language model adds (log10);
+          ``features``, if present, all feature values of the edge. Numbers have nine significant digits.
 
 An ``.npz`` file has the same as exact arrays: first_edge, tail, edge_score, edge_rule (-1 for ``null``),
 edge_lm, node_label, node_start, node_end as in ``hiero.forest.Forest``; rule_lhs, rule_first_src, rule_src,
 rule_first_tgt, rule_tgt, rule_first_link, rule_link as in ``hiero.grammar.Rules`` (symbols as in
 ``hiero.symbols``); edge_first_feature, edge_feature, edge_value if the edges have features; and lists of
-strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to end in NAME and where
-each string begins, and the last ends, in first_NAME.
+strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to end in NAME and their
+offsets in first_NAME.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from hiero.formats.text import open_bytes, open_output
 from hiero.hypergraph import Hypergraph
 from hiero.symbols import pack
 
-# What numpy and zipfile raise, between them, for a damaged archive or an array of the wrong kind.
+# Raised by numpy and zipfile for a damaged archive or an array of the wrong type.
 DAMAGE = (ValueError, TypeError, EOFError, OSError, AttributeError, zipfile.BadZipFile, zlib.error)
 RULE_ARRAYS = ("lhs", "first_src", "src", "first_tgt", "tgt", "first_link", "link")
 EDGE_AND_NODE_ARRAYS = ("edge_score", "edge_rule", "edge_lm", "node_label", "node_start", "node_end")
@@ -60,13 +60,13 @@ TEXTS = ("words", "labels", "source", "lm_names")
 
 
 def write_forest(forest: StoredForest, path: str | Path) -> None:
-    """Write a whole file or none; its suffix says which form."""
+    """Write a complete file or none; the suffix of its name selects the format."""
     form = _form(path)
     with open_output(path) as stream:
         if form == "json":
             stream.write(to_json(forest))
         else:
-            # In memory first: an archive is written by jumping about, which a pipe does not allow.
+            # In memory first: writing an archive needs seeking, which a pipe does not allow.
             packed = io.BytesIO()
             arrays: dict[str, Any] = _arrays(forest)
             np.savez_compressed(packed, **arrays)
@@ -74,7 +74,7 @@ def write_forest(forest: StoredForest, path: str | Path) -> None:
 
 
 def read_forest(path: str | Path) -> StoredForest:
-    """Read a file of either form and check that it is a forest."""
+    """Read a file of either format and check that it is a forest."""
     forest = read_json(path) if _form(path) == "json" else read_npz(path)
     try:
         check(forest)
@@ -110,7 +110,7 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_npz(path: str | Path) -> StoredForest:
-    """Read a file; whether the parts fit together is left to the caller to check."""
+    """Read a file; the caller checks that its parts are consistent."""
     try:
         with open_bytes(path, "a forest") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -129,15 +129,7 @@ def read_npz(path: str | Path) -> StoredForest:
         return StoredForest(graph, *columns, rules, *texts, features)  # type: ignore[call-arg]
     except KeyError as error:
         raise FormatError(path, 0, found=f"no array {error}", expected="a forest", hint=HINT) from None
-    except (
-        ValueError,
-        TypeError,
-        EOFError,
-        OSError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except DAMAGE as error:
         raise FormatError(path, 0, found=str(error), expected="a forest as .npz", hint=HINT) from None
 
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Forests as JSON; ``hiero.formats.forest`` describes the form."""
+"""Forests as JSON; ``hiero.formats.forest`` describes the format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hiero.hypergraph import Hypergraph, heads
 from hiero.symbols import gap, gap_index, gap_label, is_gap
 
 FORMAT = "hiero forest 1"
-# How msgspec says that a value is of the wrong kind.
+# The message of msgspec for a value of the wrong type.
 WRONG_KIND = re.compile(r"Expected (?P<expected>.*), got (?P<found>.*) - at (?P<place>.*)")
 HINT = "was it written by `hiero decode --forest`?"
 
@@ -59,7 +59,7 @@ def _nine(number: float) -> float:
 
 
 def to_json(forest: StoredForest) -> bytes:
-    """The JSON form, a line for each rule, node and edge."""
+    """JSON with a line for each rule, node and edge."""
     encode = msgspec.json.encode
 
     def lines(items: Iterable[msgspec.Struct]) -> bytes:
@@ -122,7 +122,7 @@ def _json_edges(forest: StoredForest) -> Iterable[_Edge]:
 
 
 def read_json(path: str | Path) -> StoredForest:
-    """Read a file; whether the parts fit together is left to the caller to check."""
+    """Read a file; the caller checks that its parts are consistent."""
     text = b"".join(chunk.data for chunk in read_chunks(path, what="a forest"))
     try:
         forest = msgspec.json.decode(text, type=_Forest)

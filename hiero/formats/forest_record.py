@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What a forest file holds, whatever its form."""
+"""The content of a forest file of either format, and its checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EdgeFeatures:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, float]]) -> EdgeFeatures:
-        """From one mapping an edge."""
+        """From a mapping for each edge."""
         ids: dict[str, int] = {}
         feature: list[int] = []
         value: list[float] = []
@@ -66,13 +66,13 @@ class EdgeFeatures:
         return total
 
     def of(self, edges: Ints) -> EdgeFeatures:
-        """The features of some edges, renumbered to their places among them."""
+        """The features of some edges, which are renumbered from 0."""
         return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())
 
 
 @dataclass(frozen=True)
 class StoredForest:
-    """What a file holds; arrays as in ``hiero.forest.Forest``, words and labels numbered within the file."""
+    """The content of a file; arrays as in ``hiero.forest.Forest``, words and labels numbered within it."""
 
     graph: Hypergraph
     edge_score: Floats
@@ -90,7 +90,7 @@ class StoredForest:
 
 
 class Numbering:
-    """Numbers things in the order in which they come up."""
+    """Numbers ids in the order of their first use."""
 
     def __init__(self, text_of: Callable[[int], str]) -> None:
         self._text_of, self._new = text_of, dict[int, int]()
@@ -152,7 +152,7 @@ def stored_forest(
 def rules_of(
     lhs: list[int], src: list[list[int]], tgt: list[list[int]], links: list[list[list[int]]]
 ) -> Rules:
-    """Rules without features, of lists."""
+    """Rules without features, from lists."""
 
     def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Offsets, npt.NDArray[Any]]:
         first = np.zeros(len(lists) + 1, np.int64)
@@ -199,7 +199,7 @@ def featureless_rules(
 
 
 def check(forest: StoredForest) -> None:
-    """Raise ValueError unless all parts fit together; kernels read them unchecked."""
+    """Raise ValueError unless all parts are consistent; kernels read them unchecked."""
     validate(forest.graph)
     num_nodes, num_edges = len(forest.graph.first_edge) - 1, len(forest.graph.tail)
     _check_shapes(forest, num_nodes, num_edges)
@@ -260,7 +260,7 @@ def _check_ids(what: str, ids: npt.NDArray[np.int32], count: int, lowest: int = 
 
 
 def _check_rule(forest: StoredForest, rule: int) -> int:
-    """The number of gaps of a rule whose sides agree on them."""
+    """The number of gaps of a rule; ValueError unless both sides have the same."""
     rules = forest.rules
     src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
     tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()

@@ -1,4 +1,4 @@
-"""Arrays that are written piece by piece, with no more of them in memory than a piece."""
+"""Arrays written to disk piece by piece."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 MAGIC = b"\x93NUMPY\x01\x00"
-HEADER_BYTES = 128  # enough for one dimension of any length, and a multiple of 64, as numpy wants it
+HEADER_BYTES = 128  # enough for one dimension of any length, and a multiple of 64, as numpy requires
 
 
 class GrowingArray:
-    """A ``.npy`` file of one dimension, whose length is known when it is closed; to be used in ``with``."""
+    """A one-dimensional ``.npy`` file whose length is known when it is closed; a context manager."""
 
     def __init__(self, path: Path, scalar: type[np.generic]) -> None:
         self.length = 0
@@ -28,7 +28,7 @@ class GrowingArray:
         return MAGIC + room.to_bytes(2, "little") + repr(kind).encode().ljust(room - 1) + b"\n"
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Write more values, which must be of the kind of the array."""
+        """Write more values, which must be of the type of the array."""
         assert values.dtype == self._scalar
         self._stream.write(np.ascontiguousarray(values).data)
         self.length += len(values)

@@ -1,4 +1,4 @@
-"""The translations of a test set as they were written: lines, k-best lists, JSON of ``hiero decode``."""
+"""Read translations of a test set: lines, k-best lists, JSON of ``hiero decode``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hiero.errors import FormatError, show
-from hiero.formats.text import read_lines
+from hiero.formats.text import decode_utf8, read_lines
 
 FORMS = ("text", "kbest", "json")
-BYTE_ORDER_MARK = "\ufeff"
 _BAR = re.compile(r"(?:^|(?<=[ \t]))\|\|\|(?=[ \t]|$)")
 _ID = re.compile(r"\S+")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|inf|nan)")
@@ -23,7 +22,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|inf|nan)")
 class Hypotheses(NamedTuple):
     """One translation for each sentence of a test set.
 
-    missing  how many have none in the file; their translation is empty
+    missing  number of sentences without one in the file; their translation is empty
     """
 
     lines: list[str]
@@ -36,14 +35,8 @@ def read_text(path: str | Path, what: str = "text") -> list[str]:
 
 
 def utf8_line(path: str | Path, number: int, line: bytes) -> str:
-    """The text of line ``number`` of a file, which must be UTF-8; a byte order mark is no part of it."""
-    try:
-        text = line.removesuffix(b"\r").decode()
-    except UnicodeDecodeError as error:
-        found = f"the bytes {line[error.start : error.end].hex(' ')}"
-        hint = "convert the file, or remove the line"
-        raise FormatError(path, number, found=found, expected="UTF-8", hint=hint) from None
-    return text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text
+    """The text of line ``number`` of a file, which must be UTF-8, without a byte order mark."""
+    return decode_utf8(path, line.removesuffix(b"\r"), number)
 
 
 def read_hypotheses(
@@ -51,8 +44,8 @@ def read_hypotheses(
 ) -> Hypotheses:
     """The first translation of each of ``num_sentences`` sentences, as many as the reference ``like`` has.
 
-    ``form`` is one of FORMS; without, the first line tells: JSON begins with a brace, and a line of a k-best
-    list has fields between ``|||``, the first of them a word and the fourth a number.
+    ``form`` is one of FORMS. By default the first line decides: JSON begins with a brace, and a line of a
+    k-best list has fields between ``|||``, the first of them a word and the fourth a number.
     """
     lines = read_text(path, "translations")
     if form is None:
@@ -86,8 +79,8 @@ def _form_of(line: str) -> str:
 def _from_kbest(path: str | Path, lines: list[str], num_sentences: int) -> Hypotheses:
     """The first line of each id.
 
-    Where ids are numbers and the last sentence is there, gaps are sentences without a translation. Without
-    the last sentence, the list is rather a part of one.
+    Where ids are numbers and the last sentence is present, missing ids are sentences without a translation.
+    Otherwise the list is probably incomplete.
     """
     first: dict[str, str] = {}
     for number, line in enumerate(lines, 1):

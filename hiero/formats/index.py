@@ -1,13 +1,13 @@
-"""A bitext index as a directory of arrays, mapped when it is opened.
+"""Files of a bitext index: a directory of arrays that are memory-mapped.
 
 ::
 
-    INDEX/meta.json        format, version, limits, what it was made from, digests
+    INDEX/meta.json        format, version, limits, source files, digests
     INDEX/src.npy ...      the arrays of IndexedText, IndexedLinks, LexicalLosses and Collocations
     INDEX/src_words_pool   and so on: two ``symbols.WordTable``; entry w is word w + 1
 
-An index is whole without the files that it was made from. But where these are still in their place, they must
-be what they were: rules of an old bitext are a mistake that nobody would see.
+An index does not need its source files. But source files that still exist must be unchanged: rules of an
+outdated bitext would otherwise go unnoticed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_index(
     settings: Mapping[str, int],
     sources: Sequence[Path],
 ) -> None:
-    """Write a directory beside its place, renamed when it is complete; ``words`` by the names in SIDES."""
+    """Write a directory under a temporary name, then rename it; ``words`` by the names in SIDES."""
     arrays: Arrays = dict(tables)
     for side, table in words.items():
         arrays |= {f"{side}_{name}": getattr(table, name) for name in _WORDS}
@@ -91,10 +91,9 @@ def write_index(
 
 
 def read_index(path: Path, *, thorough: bool = False) -> tuple[dict[str, Any], Arrays, dict[str, WordTable]]:
-    """Map an index: what ``meta.json`` says, the arrays, the words of both sides.
+    """Map an index: the content of ``meta.json``, the arrays, the words of both sides.
 
-    Of every array, pieces from its beginning to its end are compared with what was written; ``thorough``
-    compares all of it.
+    Of every array, evenly spaced pieces are compared with their digest; with ``thorough``, all of it.
     """
     meta, arrays = INDEX.read(path)
     digests, sources = meta.get("arrays"), meta.get("sources")
@@ -135,7 +134,7 @@ def _whole(array: npt.NDArray[Any]) -> str:
 
 
 def _spots(array: npt.NDArray[Any]) -> str:
-    """A digest of pieces of an array, so that opening a large index stays a matter of milliseconds."""
+    """A digest of pieces of an array, so that opening a large index takes milliseconds."""
     data = array.reshape(-1).view(np.uint8)
     if len(data) <= SPOTS * SPOT_BYTES:
         return _digest(array, [data])

@@ -1,8 +1,7 @@
 """Joshua's (Thrax's) grammar files: cdec's syntax, with names ``tm_OWNER_0``, ``tm_OWNER_1`` ...
 
-Joshua takes the negative of every unlabelled value and leaves labelled ones as they are. So do we, so that
-weights tuned with Joshua mean the same here; with ``sign=1`` values stay as they are written. Nothing in a
-file tells it from one of cdec's.
+As in Joshua, unlabelled values are negated and labelled ones are not, so that weights tuned with Joshua mean
+the same here; with ``sign=1`` values stay as written. A file cannot be told from one of cdec's.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class JoshuaReader(RuleReader):
     def convert(self, scan: Scan) -> None:
         used = scan.batch.first_feature[scan.num_rules]
         value = scan.batch.value[:used]
-        # Adding zero makes a zero of a negative zero.
+        # Adding zero turns negative zero into zero.
         value[:] = np.where(scan.batch.name[:used] < 0, value * self.sign + 0.0, value)
 
 
@@ -44,7 +43,7 @@ def read_joshua(
     progress: Callable[[int], None] | None = None,
     chunks: Iterable[Chunk] | None = None,
 ) -> RuleTable:
-    """Read a grammar, plain or gz; ``sign`` is what unlabelled values are multiplied by, -1 or 1.
+    """Read a grammar, plain or gz; unlabelled values are multiplied by ``sign``, -1 or 1.
 
     ``chunks`` are those of the file, if it is open already.
     """

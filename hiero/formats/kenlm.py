@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Read KenLM's binary models of type ``probing``: their hash keys serve our table as they are.
+"""Read KenLM's binary models of type ``probing``, whose hash keys are those of ``hiero.lm.Ngrams``.
 
 The file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per order; a
 hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold a key and
-a float32 probability and, but for the longest, a back-off, with the signs of ``hiero.lm.Ngrams``; the words.
+a float32 probability and, unless it is of the longest, a back-off, with signs as in ``Ngrams``; the words.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PIECE = 1 << 18  # buckets copied at a time
 
 
 class _Layout(NamedTuple):
-    """Where things are in the file, in bytes."""
+    """Offsets of the sections of the file, in bytes."""
 
     counts: tuple[int, ...]
     words: int
@@ -103,7 +103,7 @@ def _sections(
     def buckets(entries: int) -> int:
         if entries > num_bytes:
             raise _truncated(path, num_bytes)
-        # In single precision, as KenLM does it.
+        # In single precision, as in KenLM.
         return max(entries + 1, int(multiplier * np.float32(entries)))
 
     unigrams = start + 8 + buckets(counts[0]) * WORD_BUCKET
@@ -129,13 +129,13 @@ def _words(path: Path, text: bytes, num_words: int) -> WordTable:
             expected=f"{num_words}, <unk> first",
             hint="the file is truncated or damaged",
         )
-    # Each word is followed by a zero byte, which goes away.
+    # Each word is followed by a zero byte, which is dropped.
     first = np.concatenate([np.zeros(1, np.int64), end - np.arange(num_words)])
     return word_table_of(read_only(data[data != 0]), read_only(first))
 
 
 def _pieces(data: npt.NDArray[np.uint8], layout: _Layout) -> Iterator[npt.NDArray[np.uint32]]:
-    """The buckets of all tables, as they are in the file, copied because they may lie unaligned there."""
+    """The buckets of all tables, copied because they may be unaligned in the file."""
     for order, (start, buckets) in enumerate(layout.tables, 2):
         size = MIDDLE_BUCKET if order < len(layout.counts) else LONGEST_BUCKET
         for piece in range(0, buckets, PIECE):
@@ -145,7 +145,7 @@ def _pieces(data: npt.NDArray[np.uint8], layout: _Layout) -> Iterator[npt.NDArra
 
 
 def _fill(path: Path, data: npt.NDArray[np.uint8], layout: _Layout) -> OpenTable:
-    # KenLM adds n-grams that its counts leave out; they are in the tables, so those are counted.
+    # The tables contain n-grams that KenLM added and its counts leave out, so buckets are counted.
     used = sum(int(np.count_nonzero(bucket[:, 0] | bucket[:, 1])) for bucket in _pieces(data, layout))
     table = open_table(used)
     for bucket in _pieces(data, layout):

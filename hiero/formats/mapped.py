@@ -1,4 +1,4 @@
-"""Directories of arrays that are mapped when they are opened, and a ``meta.json`` that says what they are."""
+"""Directories of memory-mapped arrays, described by a ``meta.json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_bytes
 from hiero.symbols import read_only
 
@@ -28,13 +28,13 @@ class Kind:
 
     name: str  # "hiero grammar"
     version: int
-    hint: str  # what the user does about a damaged or outdated one
+    hint: str  # how to replace a damaged or outdated one
     arrays: Mapping[str, tuple[type[np.generic], int]]  # name of the file without .npy: scalar, dimensions
 
     def write(self, path: Path, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Write a directory beside its place, as ``PATH.part``, and rename it when it is complete.
+        """Write a directory as ``PATH.part``, and rename it when it is complete.
 
-        A directory of the same kind is replaced; anything else that stands there is left alone.
+        A directory of the same kind is replaced; anything else at the path is left alone.
         """
         with self.create(path) as (part, head):
             for name in self.arrays:
@@ -43,9 +43,9 @@ class Kind:
 
     @contextlib.contextmanager
     def create(self, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """As ``write``, of arrays that the block writes into the directory it is given, as ``NAME.npy``.
+        """Like ``write``, of arrays that the block writes into the directory yielded, as ``NAME.npy``.
 
-        What it puts into the mapping it is given goes into ``meta.json``.
+        The content of the mapping yielded goes into ``meta.json``.
         """
         self.check_place(path)
         part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
@@ -62,20 +62,17 @@ class Kind:
             os.rename(part, path)
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise HieroError(f"{path}: cannot be written: {reason}") from None
+            raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
     def check_place(self, path: Path) -> None:
-        """Refuse a place where something else stands: also of use before the work of hours."""
+        """Refuse a path where something else exists; callers check this before long work as well."""
         if path.exists() and not self.recognises(path):
-            raise HieroError(
-                f"{path}: found something that is no compiled {self.name}, expected a free place"
-            )
+            raise HieroError(f"{path}: already exists and contains no {self.name}")
 
     def recognises(self, path: Path) -> bool:
-        """Whether a path is a directory of this kind, of whatever version."""
+        """Whether a path is a directory of this kind, of any version."""
         try:
             meta = json.loads((path / META).read_bytes())
         except (OSError, ValueError):
@@ -83,7 +80,7 @@ class Kind:
         return isinstance(meta, dict) and meta.get("format") == self.name
 
     def read(self, path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """What ``meta.json`` says, and the arrays, mapped; whether they fit together is for the caller."""
+        """The content of ``meta.json`` and the mapped arrays; the caller checks that they are consistent."""
         meta = self._read_meta(path)
         return meta, {name: self._map(path / f"{name}.npy", *kind) for name, kind in self.arrays.items()}
 
@@ -119,8 +116,8 @@ class Kind:
         return read_only(array)
 
 
-class _Sink:
-    """A file that numpy writes to as to any stream: to a plain one it does so without saying what failed."""
+class _PlainStream:
+    """Hides that a stream is a file: numpy writes to files by C functions that do not report what failed."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.write = stream.write
@@ -128,4 +125,4 @@ class _Sink:
 
 def _save(path: Path, array: npt.NDArray[Any]) -> None:
     with open(path, "wb") as stream:
-        np.save(_Sink(stream), array)
+        np.save(_PlainStream(stream), array)

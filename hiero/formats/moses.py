@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """Moses' rule tables: ``[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0``.
 
-A gap is a pair of a source and a target label, of which the second is the category here; the left-hand side
-is the last symbol of the target side. Which target gap is which source gap stands in the alignment. Scores
-are probabilities; by default they become cdec's -log10 p. Sparse features, the sixth field, are pairs ``name
-value``, taken as they are; counts and properties are not read.
+A gap is a pair of a source and a target label, of which the second is its category here; the left-hand side
+is the last symbol of the target side. The alignment tells which gaps of both sides belong together. Scores
+are probabilities, by default converted to cdec's -log10 p. Sparse features, the sixth field, are pairs ``name
+value``, read unchanged; counts and properties are not read.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from hiero.formats.text import Chunk, read_chunks
 from hiero.grammar import RuleTable
 from hiero.symbols import MAX_GAPS, Symbols, gap, gap_index, gap_label, is_gap
 
-ZERO_COST = 99.0  # what cdec's extractor writes for -log10 0
-LOWEST_SCORE = -100.0  # what Moses takes for ln 0
+ZERO_COST = 99.0  # for -log10 0, as written by cdec's extractor
+LOWEST_SCORE = -100.0  # for ln 0, as in Moses
 
 
 @leaf
 def pair_shape(data, start, end):
-    """Where the target label of ``[SOURCE][TARGET]`` begins, or -1 for anything else."""
+    """The start of the target label in ``[SOURCE][TARGET]``, or -1 for any other token."""
     if data[start] != OPEN or data[end - 1] != CLOSE:
         return -1
     middle = start + 1
@@ -111,7 +111,7 @@ def scan_side_kernel(
                 out_symbol[used] = gap(num_labels, num_gaps if source else 0)
                 num_labels += 1
             else:
-                # The last word may turn out to be the left-hand side.
+                # The last word may be the left-hand side.
                 label_end, index = gap_shape(data, first, stop)
                 if index > 0:
                     label_end = -1
@@ -148,7 +148,7 @@ def same_label(data, label_token, one, other):
 
 @leaf
 def join_gaps(data, src, tgt, from_src, from_tgt, label_token):
-    """Make target gap tgt[from_tgt] the source gap src[from_src]; returns a status."""
+    """Identify target gap tgt[from_tgt] with source gap src[from_src]; returns a status."""
     symbol = src[from_src]
     if gap_index(tgt[from_tgt]) > 0:
         return OK if tgt[from_tgt] == symbol else GAP_TWICE
@@ -160,7 +160,7 @@ def join_gaps(data, src, tgt, from_src, from_tgt, label_token):
 
 @leaf
 def check_gaps(src, tgt, first_src, end_src, first_tgt, end_tgt):
-    """Whether all target gaps are linked, each to a source gap of its own, and none is left."""
+    """Check that target gaps and source gaps are linked one to one; returns a status."""
     num_gaps = 0
     for k in range(first_src, end_src):
         num_gaps += is_gap(src[k])
@@ -282,7 +282,7 @@ class MosesReader(RuleReader):
 
     def scan_sides(self, scan: Scan) -> None:
         b = scan.batch
-        # The first label tokens are kept for the left-hand sides, which the target sides bring.
+        # The first label tokens are reserved for the left-hand sides, which are read with the target sides.
         b.lhs[:] = np.arange(len(b.lhs))
         num_words, num_labels = 0, scan.num_rules
         for source, first, symbol in ((True, b.first_src, b.src), (False, b.first_tgt, b.tgt)):
@@ -340,7 +340,7 @@ class MosesReader(RuleReader):
             bad = score[np.argmax(value < 0)]
             rule = np.searchsorted(b.first_feature[: scan.num_rules + 1], bad, side="right") - 1
             line = scan.chunk.first_line + int(b.line[rule])
-            hint = "tables of other scores are read with the scale 'keep'"
+            hint = "use the scale 'keep' for scores that are no probabilities"
             found = f"{b.value[bad]:g}"
             raise FormatError(self.path, line, found=found, expected="a probability", hint=hint)
         with np.errstate(divide="ignore"):
@@ -360,8 +360,8 @@ def read_moses(
 ) -> RuleTable:
     """Read a rule table, plain or gz.
 
-    ``scale`` says what becomes of a score p: -log10 p, at most 99 (``cdec``), ln p, at least -100
-    (``moses``), or p itself (``keep``). The k-th score is called ``prefix`` and k. ``chunks`` are those of
+    ``scale`` is the conversion of a score p: to -log10 p, at most 99 (``cdec``), to ln p, at least -100
+    (``moses``), or none (``keep``). The k-th score is called ``prefix`` and k. ``chunks`` are those of
     the file, if it is open already.
     """
     reader = MosesReader(path, symbols, scale, prefix)

@@ -1,10 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Fill the hash table of ``hiero.lm.Ngrams``, whatever file the n-grams come from.
+"""Fill the hash table of ``hiero.lm.Ngrams`` with n-grams from any format.
 
-A model may list ``a b c`` but not ``b c``: somebody pruned it. The search for the longest n-gram goes from
-short to long and must not stop there, so such gaps are filled, as KenLM fills them, with n-grams that have
-the probability which backing off gives them. A missing context (``a b``), at which KenLM refuses the model,
-is filled likewise.
+A pruned model may list ``a b c`` but not ``b c``. The search for the longest n-gram goes from short to long
+and must not stop there, so such gaps are filled, as in KenLM, with n-grams that have the probability given by
+backing off. A missing context (``a b``), for which KenLM refuses the model, is filled likewise.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import numpy.typing as npt
 from hiero._jit import kernel, leaf
 from hiero.lm import chain
 
-# Share of slots in use at which a table doubles. Measured on models of 0.8 and 1.8 million n-grams: what fits
-# into the processor's cache counts for more than short probes (0.74 beat 0.37 by a quarter), up to a point
-# (0.85, where an absent n-gram takes 22 slots to find out about, lost to 0.42 by 16 to 60 %).
+# Load at which a table doubles. Measured on models of 0.8 and 1.8 million n-grams: fitting into the cache of
+# the processor matters more than short probes (0.74 was faster than 0.37 by a quarter), up to a limit (0.85,
+# where an absent n-gram takes 22 probes, was slower than 0.42 by 16 to 60 %).
 MAX_LOAD = 0.75
 MIN_SLOTS = 16
-# More than one n-gram can add, with all that is missing below it.
+# Upper bound on the entries that one n-gram adds, with all shorter ones that are missing.
 SPARE = 32
 
 
 class NgramBlock(NamedTuple):
-    """n-grams of one length, all or some.
+    """Some n-grams of one length.
 
     words    int32 [R, n]   in the order of the text
     prob     float32 [R]    log10 probability, <= 0
@@ -54,7 +53,7 @@ class OpenTable(NamedTuple):
 
 
 def open_table(num_ngrams: int) -> OpenTable:
-    """An empty table that can take so many n-grams without growing."""
+    """An empty table with room for ``num_ngrams``."""
     slots = MIN_SLOTS
     while slots * MAX_LOAD < num_ngrams + SPARE:
         slots *= 2
@@ -80,7 +79,7 @@ def has_room(table, num_ngrams):
 
 @leaf
 def locate(table, key):
-    """The slot where a key is, or the empty one where it belongs."""
+    """The slot of a key, or the empty slot where it belongs."""
     mask = np.int64(table.key.shape[0] // 2 - 1)
     slot = np.int64(key & np.uint64(mask))
     while table.key[2 * slot] != key and table.key[2 * slot] != np.uint64(0):
@@ -90,7 +89,7 @@ def locate(table, key):
 
 @leaf
 def put(table, slot, key, prob, backoff):
-    """Enter a key where ``locate`` found its place to be empty."""
+    """Enter a key into the empty slot that ``locate`` returned."""
     table.key[2 * slot] = key
     table.value[4 * slot + 2] = prob
     table.value[4 * slot + 3] = backoff
@@ -108,7 +107,7 @@ def copy_ngrams_kernel(table, out_table):
 
 @leaf
 def key_of(words, end, length):
-    """The key of the ``length`` words up to and without words[end]."""
+    """The key of the ``length`` words before words[end]."""
     key = np.uint64(words[end - 1])
     for at in range(2, length + 1):
         key = chain(key, words[end - at])
@@ -122,8 +121,8 @@ def is_listed(table, words, end, length):
 
 
 @leaf
-def let_extend_right(table, unigram, words, end, length):
-    """Note that a longer n-gram begins with these words, which are listed; returns their back-off."""
+def mark_right_extension(table, unigram, words, end, length):
+    """Mark listed words as the beginning of a longer n-gram; returns their back-off."""
     if length == 1:
         word = words[end - 1]
         if unigram[word, 1] == 0.0:
@@ -136,8 +135,8 @@ def let_extend_right(table, unigram, words, end, length):
 
 
 @leaf
-def let_extend_left(table, unigram, words, end, length):
-    """Note that a longer n-gram ends in these words, which are listed; returns their log10 probability."""
+def mark_left_extension(table, unigram, words, end, length):
+    """Mark listed words as the end of a longer n-gram; returns their log10 probability."""
     if length == 1:
         word = words[end - 1]
         unigram[word, 0] = np.abs(unigram[word, 0])
@@ -149,24 +148,24 @@ def let_extend_left(table, unigram, words, end, length):
 
 @leaf
 def fill_gaps(table, unigram, words, end, length):
-    """List the last 2, 3, ... ``length`` words where they are missing, at what backing off gives.
+    """List the last 2, 3, ... ``length`` words where they are missing, with probabilities from backing off.
 
-    Their contexts must be listed. What is listed has all its endings listed, so mostly one look-up is enough.
+    Their contexts must be listed. All endings of a listed n-gram are listed, so one look-up is mostly enough.
     """
     if is_listed(table, words, end, length):
         return
     for shorter in range(2, length + 1):
         if not is_listed(table, words, end, shorter):
-            backoff = let_extend_right(table, unigram, words, end - 1, shorter - 1)
-            prob = let_extend_left(table, unigram, words, end, shorter - 1) + backoff
+            backoff = mark_right_extension(table, unigram, words, end - 1, shorter - 1)
+            prob = mark_left_extension(table, unigram, words, end, shorter - 1) + backoff
             key = key_of(words, end, shorter)
-            # Minus zero: no longer n-gram begins with this one, as far as is known.
+            # Minus zero: no longer n-gram that begins with this one is known.
             put(table, locate(table, key), key, -np.abs(prob), np.float32(-0.0))
 
 
 @kernel
 def add_ngram(table, unigram, words, length, prob, backoff):
-    """Enter an n-gram of two or more words; False if it is there already.
+    """Enter an n-gram of two or more words; False if it is already listed.
 
     table    OpenTable        written; there must be room for SPARE more
     unigram  float32 [W, 2]   as in ``Ngrams``; signs are written
@@ -181,14 +180,14 @@ def add_ngram(table, unigram, words, length, prob, backoff):
     if table.key[2 * slot] == key:
         return False
     put(table, slot, key, -np.abs(prob), backoff if backoff != 0.0 else np.float32(-0.0))
-    # Contexts before endings: what fills a gap in the ending wants to know its context's back-off.
+    # Contexts before endings: filling a gap in the ending needs the back-off of its context.
     if not is_listed(table, words, length - 1, length - 1):
         for shorter in range(2, length):
             fill_gaps(table, unigram, words, shorter, shorter)
-    let_extend_right(table, unigram, words, length - 1, length - 1)
+    mark_right_extension(table, unigram, words, length - 1, length - 1)
     if length > 2:
         fill_gaps(table, unigram, words, length, length - 1)
-    let_extend_left(table, unigram, words, length, length - 1)
+    mark_left_extension(table, unigram, words, length, length - 1)
     return True
 
 
@@ -215,8 +214,7 @@ def table_of_blocks(
 ) -> tuple[OpenTable, npt.NDArray[np.float32]]:
     """The table and the 1-grams of a model. Blocks come in the order of their length.
 
-    ``counts`` tells how many n-grams of each length there are. Words are numbered in the order of the
-    1-grams.
+    ``counts`` has the number of n-grams of each length. Words are numbered in the order of the 1-grams.
     """
     table = open_table(sum(counts[1:]))
     unigram = np.empty((0, 2), np.float32)

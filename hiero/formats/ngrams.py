@@ -1,7 +1,7 @@
-"""Our own form of a language model: a directory of arrays that are mapped into memory, and ``meta.json``.
+"""Compiled language models: a directory of memory-mapped arrays, and ``meta.json``.
 
-``meta.json`` holds ``format``, ``version``, ``order``, ``bos``, ``eos``, ``ngrams`` (how many of two or more
-words) and ``source`` with the name and SHA-256 of the file it was made from (null: of standard input). The
+``meta.json`` holds ``format``, ``version``, ``order``, ``bos``, ``eos``, ``ngrams`` (the number of those of
+two or more words) and ``source`` with the name and SHA-256 of the source file (null: standard input). The
 arrays are those of ``hiero.lm.Ngrams`` and ``hiero.symbols.WordTable``.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_bytes
 from hiero.lm import MAX_ORDER, Ngrams, ngrams_of
 from hiero.symbols import WordTable, read_only
@@ -45,17 +45,15 @@ def digest_of(path: Path) -> str:
 
 
 def check_target(path: Path) -> None:
-    """Refuse to replace what is no compiled model."""
+    """Refuse to replace anything but a compiled model."""
     if path.exists() and not (path / META).is_file():
-        raise HieroError(
-            f"{path}: found a file or directory that is no compiled language model, expected none"
-        )
+        raise HieroError(f"{path}: already exists and contains no compiled language model")
 
 
 def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | None) -> None:
-    """Write a directory: built beside its place as ``PATH.part``, renamed when complete.
+    """Write a directory as ``PATH.part``, and rename it when it is complete.
 
-    The source is what the model was made from; None if that was standard input.
+    ``source`` is the file that the model was made from; None for standard input.
     """
     check_target(path)
     arrays: tuple[npt.NDArray[Any], ...] = (model.key, model.unigram, words.pool, words.first, words.slot)
@@ -80,13 +78,13 @@ def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | Non
         os.rename(part, path)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise HieroError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
 def read_ngrams(path: Path) -> tuple[Ngrams, WordTable]:
-    """Map a compiled model; nothing of it is read before it is needed."""
+    """Map a compiled model; its arrays are read as they are used."""
     meta = _read_meta(path)
     slots, unigram, pool, first, slot = (
         _map(path / f"{name}.npy", np.dtype(scalar), dimensions)

@@ -1,18 +1,18 @@
 # mypy: allow-untyped-calls
-"""Examples of orientations, and models of them, as directories of arrays that are mapped when opened.
+"""Files of orientation examples and orientation models: directories of memory-mapped arrays.
 
 ::
 
     EXAMPLES/meta.json      settings, classes, digest of the features, frequent words
     EXAMPLES/first.npy      int64 [N + 1]  features of example n: feature[first[n]:first[n + 1]]
-    EXAMPLES/feature.npy    int32          numbered from the most frequent on
+    EXAMPLES/feature.npy    int32          0 is the most frequent
     EXAMPLES/label.npy      int8 [N]       0 monotone, 1 swap, 2 other
     EXAMPLES/pair.npy       uint64 [N]     hash of the phrase pair, and of its source side in source.npy
-    EXAMPLES/key.npy        int64 [F]      the features, see kernels.reorder_tables; times.npy: how frequent
+    EXAMPLES/key.npy        int64 [F]      the features, see kernels.reorder_tables; times.npy: their counts
     EXAMPLES/src_pool.npy   and so on: two symbols.WordTable; word w of a feature is entry w - 1
 
-A classifier has ``key``, ``slot`` to find them, float32 ``weight`` [F, 3], and the words. A lexicalised model
-has two ``kernels.reorder_tables.OrientationCounts``, of phrase pairs and of source phrases.
+A classifier has ``key``, a hash table ``slot`` of the keys, float32 ``weight`` [F, 3], and the words. A
+lexicalised model has two ``kernels.reorder_tables.OrientationCounts``, of phrase pairs and of source phrases.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FeatureKeys(NamedTuple):
     """The features of examples: F of them, the most frequent first.
 
     key    int64 [F]
-    times  int64 [F]  examples to train on that have it
+    times  int64 [F]  training examples that have it
     src    WordTable
     tgt    WordTable
     """
@@ -84,7 +84,7 @@ class FeatureKeys(NamedTuple):
     tgt: WordTable
 
     def digest(self, settings: Mapping[str, Any]) -> str:
-        """Stands for what the numbers of features mean."""
+        """A digest of the features in their order, on which feature ids depend."""
         digest = hashlib.sha256(repr(sorted(settings.items())).encode())
         for array in (self.key, self.src.pool, self.src.first, self.tgt.pool, self.tgt.first):
             digest.update(np.ascontiguousarray(array).data)
@@ -105,7 +105,7 @@ def word_arrays(src: WordTable, tgt: WordTable) -> Arrays:
 
 
 class ExampleWriter:
-    """Examples on their way to a directory; see ``writing_examples``."""
+    """Writes the arrays of examples; see ``writing_examples``."""
 
     def __init__(self, files: Mapping[str, GrowingArray]) -> None:
         self._files = files
@@ -121,7 +121,7 @@ class ExampleWriter:
         pair: npt.NDArray[np.uint64],
         source: npt.NDArray[np.uint64],
     ) -> None:
-        """More examples: how many features each has, and the rest as in the files."""
+        """Append examples: the number of features of each, and the rest as in the files."""
         first = np.cumsum(length) + self._num_features
         self._num_features += len(feature)
         values: tuple[npt.NDArray[Any], ...] = (first, feature, label, pair, source)
@@ -148,7 +148,7 @@ def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any])
 
 
 def read_examples(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """What ``meta.json`` says, and the arrays, mapped and checked for their lengths."""
+    """The content of ``meta.json`` and the mapped arrays, whose lengths are checked."""
     meta, arrays = EXAMPLES.read(path)
     num_examples, num_features = len(arrays["label"]), len(arrays["key"])
     fits = (
@@ -164,14 +164,14 @@ def read_examples(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def check_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None:
-    """That what every one of these directories says of itself is there."""
-    wanted = {"settings": dict, "features": str, "classes": list, "frequent": dict}
-    for name, shape in wanted.items():
-        if not isinstance(meta.get(name), shape):
+    """Check the entries of ``meta.json`` that examples and models have in common."""
+    types = {"settings": dict, "features": str, "classes": list, "frequent": dict}
+    for name, type_ in types.items():
+        if not isinstance(meta.get(name), type_):
             raise kind.broken(path / META, f"no {name}", f"a {kind.name}")
     counts = meta["classes"]
     if len(counts) != NUM_CLASSES or any(type(count) is not int or count < 0 for count in counts):
-        raise kind.broken(path / META, f"classes {show(str(counts))}", "how many examples are in each of 3")
+        raise kind.broken(path / META, f"classes {show(str(counts))}", "the number of examples of each of 3")
     for side in ("source", "target"):
         words = meta["frequent"].get(side)
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """Word alignments as text: a line per sentence pair, ``i-j`` per link, positions from 0, source first.
 
-Alignments made by hand may tell sure from possible links: ``i-j`` or ``i-j:s`` is sure, ``i?j`` or ``i-j:p``
-is possible.
+Alignments made by hand may distinguish sure from possible links: ``i-j`` or ``i-j:s`` is sure, ``i?j`` or
+``i-j:p`` is possible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hiero.symbols import read_only
 QUESTION, COLON = 63, 58
 SURE, POSSIBLE = (83, 115), (80, 112)  # S s, P p
 LARGEST = 2147483647
-SHOWN_BYTES = 300  # of a word that is no link
+SHOWN_BYTES = 300  # of an invalid link in a message
 LINKS_AT_ONCE = 1 << 18
 LINK_BYTES = 22  # two numbers of ten digits, a hyphen, a space
 
@@ -83,7 +83,7 @@ def check_alignment(
     tgt_length: npt.NDArray[np.int64],
     path: str | Path,
 ) -> None:
-    """Refuse an alignment that does not fit a bitext, whose sentences have so many words."""
+    """Refuse an alignment that does not fit a bitext with sentences of these lengths."""
     if alignment.num_pairs != len(src_length):
         line = min(alignment.num_pairs, len(src_length)) + 1
         raise FormatError(
@@ -112,7 +112,7 @@ def write_alignment(
     """Write links, a line per sentence pair, from pair ``begin`` on."""
     num_pairs = len(first) - 1
     while begin < num_pairs:
-        # As many lines as have few enough links, but at least one.
+        # At least one line, and more as long as their links are few enough.
         end = int(np.searchsorted(first, first[begin] + LINKS_AT_ONCE, side="right")) - 1
         end = min(max(end, begin + 1), begin + LINKS_AT_ONCE, num_pairs)
         out = np.empty(int(first[end] - first[begin]) * LINK_BYTES + end - begin, np.uint8)
@@ -123,7 +123,7 @@ def write_alignment(
 
 @leaf
 def scan_position(text, at):
-    """Read a number from ``at`` on: where it stops (at ``at`` if there is none), its value."""
+    """Read a number from ``at`` on: (its end, or ``at`` if there is none; its value)."""
     start, value = at, np.int64(0)
     while text[at] >= ZERO and text[at] <= NINE:
         if at - start == MAX_DIGITS:
@@ -139,11 +139,11 @@ def scan_alignments_kernel(text, marks, out_last, out_link, out_possible):
 
     text          uint8 [B]     whole lines, each ended by LF
     marks         whether a link may be marked as sure or possible
-    out_last      int64 [S]     written; links up to and with each line
+    out_last      int64 [S]     written; number of links up to the end of each line
     out_link      int32 [L, 2]  written; L > B / 4 is always enough
     out_possible  bool [L]      written
 
-    Returns the numbers of links and of lines read, and -1 or where a word starts that is no link. O(B).
+    Returns the numbers of links and of lines read, and -1 or the start of an invalid link. O(B).
     Twin: tests/naive/align.py::scan_links.
     """
     at, links, lines = 0, 0, 0
@@ -182,7 +182,7 @@ def scan_alignments_kernel(text, marks, out_last, out_link, out_possible):
 
 @kernel
 def format_links_kernel(first, link, begin, end, out):
-    """Write the links of sentence pairs begin ... end - 1 as lines; returns how many bytes they are.
+    """Write the links of sentence pairs begin ... end - 1 as lines; returns the number of bytes.
 
     first  int64 [S + 1]  as in Alignment
     link   int32 [L, 2]

@@ -1,9 +1,8 @@
-"""Output that survives being killed: complete blocks in ``OUT.part``, and beside it how far they are good.
+"""Output that can be resumed after a kill: complete blocks in ``OUT.part``, and their state beside it.
 
 ``OUT.part`` holds the blocks in plain text, ``OUT.part.state`` a line of JSON: their number, their length
-in bytes, a digest of the settings they were made with, and one of what they were made of. Whatever follows
-that length was not finished and is cut off when work resumes. At the end the file gets its name, compressed
-if that ends in ``.gz``.
+in bytes, a digest of the settings, and one of the input of the blocks. Anything beyond that length is
+unfinished and is cut off on resuming. At the end the file gets its name, compressed if that ends in ``.gz``.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NoReturn
 
-from hiero.errors import FormatError, HieroError
+from hiero.errors import FormatError, HieroError, os_message
 from hiero.formats.text import open_output
 
 STATE_SECONDS = 1.0
 
 
 def is_begun(path: str | Path, settings: str) -> bool:
-    """Whether there is an output to resume that was made with these settings."""
+    """Whether there is an output made with these settings that can be resumed."""
     part = Path(f"{path}.part")
     try:
         state = json.loads(Path(f"{part}.state").read_bytes())
@@ -39,10 +38,10 @@ def is_begun(path: str | Path, settings: str) -> bool:
 
 
 class ResumableOutput:
-    """Write blocks one after the other; ``done`` says how many there are already."""
+    """Writes blocks one after the other; ``done`` is the number of blocks so far."""
 
     def __init__(self, path: str | Path, settings: str, *, resume: bool = False) -> None:
-        """``settings`` is what a resumed output must have been made with, as any string."""
+        """``settings`` is any string; a resumed output must have been made with the same."""
         self.path, self.settings = Path(path), hashlib.sha256(settings.encode()).hexdigest()
         self.part = self.path.with_name(self.path.name + ".part")
         self.state = self.path.with_name(self.path.name + ".part.state")
@@ -53,7 +52,7 @@ class ResumableOutput:
             self._file.seek(self._length)
             self._file.truncate()
         self._saved = time.monotonic()
-        self.kept = self.done  # blocks that a resumed run would find
+        self.kept = self.done  # blocks that could be resumed
         if not self.done:
             try:
                 self._write_state()
@@ -65,7 +64,9 @@ class ResumableOutput:
         if not self.part.exists():
             if self.path.exists():
                 self.state.unlink(missing_ok=True)  # killed between the last two steps of ``finish``
-                raise HieroError(f"{self.path}: found complete, nothing to resume (remove it to start again)")
+                raise HieroError(
+                    f"{self.path}: the output is complete, nothing to resume (remove it to start again)"
+                )
             return 0, 0, ""
         if not self.state.exists():
             return 0, 0, ""
@@ -75,23 +76,23 @@ class ResumableOutput:
             settings, origin = str(state["settings"]), str(state["origin"])
         except (ValueError, KeyError, TypeError):
             expected, hint = "blocks, bytes, settings and origin", f"remove {self.part} to start again"
-            raise FormatError(self.state, 1, found="no state of ours", expected=expected, hint=hint) from None
+            raise FormatError(self.state, 1, found="an invalid state", expected=expected, hint=hint) from None
         if settings != self.settings:
             self._refuse("other settings or another model")
         if self.part.stat().st_size < length:
-            found = f"fewer bytes than the {length} that {self.state.name} counts"
-            hint = "leave --resume out to start again"
-            raise FormatError(self.part, 0, found=found, expected="them all", hint=hint)
+            found, hint = f"{self.part.stat().st_size} bytes", "leave --resume out to start again"
+            expected = f"at least {length}, as in {self.state.name}"
+            raise FormatError(self.part, 0, found=found, expected=expected, hint=hint)
         return done, length, origin
 
     def _refuse(self, what: str) -> NoReturn:
         raise HieroError(
-            f"{self.part}: found the beginning of an output made with {what}, expected the same"
+            f"{self.part}: the unfinished output was made with {what}"
             " (give the same command as before, or leave --resume out to start again)"
         )
 
     def skip(self, origins: Iterator[bytes]) -> None:
-        """Take what the blocks that are there should have been made of, and check that they were."""
+        """Check that the existing blocks were made of the first ``origins``."""
         for _ in range(self.done):
             origin = next(origins, None)
             if origin is None:
@@ -101,7 +102,7 @@ class ResumableOutput:
             self._refuse("another input")
 
     def write(self, block: bytes, origin: bytes) -> None:
-        """Append one block, and note what it was made of."""
+        """Append a block, and add its origin to the digest."""
         with self._errors():
             self._file.write(block)
             self._length += len(block)
@@ -111,10 +112,10 @@ class ResumableOutput:
                 self.save()
 
     def save(self) -> None:
-        """Note how far the output is good."""
+        """Record the complete blocks in the state."""
         with self._errors():
             self._file.flush()
-            os.fsync(self._file.fileno())  # first the blocks, then the word that they are there
+            os.fsync(self._file.fileno())  # the blocks must be on disk before the state
         self._write_state()
         self._saved = time.monotonic()
 
@@ -132,9 +133,9 @@ class ResumableOutput:
         self.kept = self.done
 
     def close(self) -> None:
-        """Keep what there is, to be resumed: ``kept`` blocks. If that is none, leave nothing behind."""
+        """Keep ``kept`` blocks for resuming; if there are none, remove the files."""
         with contextlib.suppress(HieroError):
-            # Where there is no room, what was noted before stands.
+            # Without room on disk the previous state stays valid.
             if self.done > self.kept:
                 self.save()
         with contextlib.suppress(OSError):
@@ -168,14 +169,14 @@ class ResumableOutput:
 
 
 class StandardOutput:
-    """Blocks to a stream that cannot be continued, each at once."""
+    """Writes blocks immediately to a stream, which cannot be resumed."""
 
     def __init__(self, stream: IO[bytes], name: str = "<stdout>") -> None:
         self._stream, self._name = stream, name
         self.done = self.kept = 0
 
     def skip(self, origins: Iterator[bytes]) -> None:
-        """Nothing is there already."""
+        """Do nothing: there are no existing blocks."""
 
     def write(self, block: bytes, origin: bytes) -> None:
         try:
@@ -188,12 +189,11 @@ class StandardOutput:
         self.done += 1
 
     def close(self) -> None:
-        """Nothing to keep."""
+        """Do nothing: no blocks are kept."""
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: all blocks are written."""
 
 
 def _no_room(path: str | Path, error: OSError) -> FormatError:
-    found = (error.strerror or str(error)).lower()
-    return FormatError(path, 0, found=found, expected="a place and room to write")
+    return FormatError(path, 0, found=os_message(error), expected="room to write")

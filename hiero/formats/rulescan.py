@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """One rule a line, ``[LHS] ||| source ||| target ||| features ||| alignment``: cdec's syntax, and Joshua's.
 
-The kernels read one field each, of all rules of a buffer: a cursor per rule says how far it has been read.
-(A kernel per rule would be more obvious; numba counts references to every array at every call, which took
-four times as long as the reading.) Each returns ``(status, rules, first byte, last byte, ...)``: how many
-rules it has read, and, unless the status is OK, what is wrong with which bytes of the next one. Later
-kernels then read only the rules before that, so that the error which is reported is the first of the file.
+Each kernel reads one field of all rules of a buffer; a cursor per rule is the position reached so far. (A
+kernel per rule would be more obvious, but numba counts references to every array at every call, which took
+four times as long as the reading.) Each returns ``(status, rules, first byte, last byte, ...)``: the number
+of rules read, and, unless the status is OK, the error and the bytes of the next rule that have it. Later
+kernels then read only the rules before that one, so that the error reported is the first of the file.
 Strings are left as tokens, that is, pairs of byte positions, for ``scan.intern_tokens``. Messages are in
 ``formats/table.py``; features and alignments are read in ``formats/tailscan.py``.
 """
@@ -73,7 +73,7 @@ class ScannedRules(NamedTuple):
 
 
 def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
-    """Room for whatever so many lines can hold; memory that is not written costs nothing."""
+    """Arrays large enough for any such lines; memory that is not written costs nothing."""
     most = num_bytes // 2 + 2
 
     def rows() -> npt.NDArray[np.int32]:
@@ -108,10 +108,10 @@ def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
 
 @kernel
 def scan_lines_kernel(data, line_end, out_line, out_at, out_end):
-    """Find the lines that hold a rule: all but those of nothing but blanks.
+    """Find the lines that hold a rule: all except blank ones.
 
     data      uint8 [N]  whole lines
-    line_end  int64 [L]  where the newlines are
+    line_end  int64 [L]  positions of the newlines
     out_line  int32 [L]  written; number of the line that holds a rule
     out_at    int32 [L]  written; its first byte
     out_end   int32 [L]  written; its end
@@ -215,7 +215,7 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
 
 @leaf
 def target_gap(data, first, stop, gap_1, gap_2, label_token):
-    """What a target token starting with a bracket stands for: (status, source gap; 0 for a word).
+    """Resolve a target token that starts with a bracket: (status, source gap; 0 for a word).
 
     gap_1 and gap_2 are the gaps of the source side, 0 where there is none.
     """
@@ -225,7 +225,7 @@ def target_gap(data, first, stop, gap_1, gap_2, label_token):
     labelled = index > 0
     if not labelled:
         index = small_number(data, first + 1, label_end)
-        # cdec, too, takes [foo] on a target side for a word.
+        # As in cdec, [foo] on a target side is a word.
         if index == 0:
             return OK, 0
     symbol = gap_1 if index == 1 else gap_2 if index == 2 else 0

@@ -1,8 +1,8 @@
-"""Rules of single sentences, kept between runs: one file each, arrays end to end, written and read at once.
+"""Rules of single sentences, kept between runs: a file each, of arrays end to end.
 
-A file is named after a digest of all that its rules depend on, so it is never out of date. One that was not
-written whole, or by another version, counts as missing: so files are written in their place, and a killed
-run leaves nothing behind that somebody would have to remove.
+A file is named after a digest of everything that its rules depend on, so it is never out of date. An
+incomplete file, or one of another version, counts as missing, so files are written in place, and a killed
+run leaves nothing behind that has to be removed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 from hiero.grammar import Rules
 
 MAGIC = b"hiero rules 1\n\0\0"
-# Longer items first, so that all are aligned; the last axis of those with two.
+# Name, scalar, last axis of arrays with two. Larger items first, so that all are aligned.
 _ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
     ("first_src", np.int64, 0),
     ("first_tgt", np.int64, 0),
@@ -38,14 +38,14 @@ class RuleStore:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FormatError(
-                self.path, 0, found=(error.strerror or str(error)).lower(), expected="a directory for rules"
+                self.path, 0, found=os_message(error), expected="a directory for rules"
             ) from None
 
     def _file(self, key: str) -> Path:
         return self.path / key[:2] / f"{key[2:]}.rules"
 
     def get(self, key: str) -> Rules | None:
-        """What was put under a key, or None."""
+        """The rules stored under a key, or None."""
         try:
             data = self._file(key).read_bytes()
         except OSError:
@@ -72,18 +72,16 @@ class RuleStore:
         )
 
     def put(self, key: str, rules: Rules) -> None:
-        """Keep rules without labels and named features, as they are extracted."""
+        """Store rules without labels and named features, as they are extracted."""
         arrays = [np.ascontiguousarray(getattr(rules, name), kind) for name, kind, _ in _ARRAYS]
         sizes = np.array([array.size for array in arrays], np.int64)
         file = self._file(key)
         try:
             file.parent.mkdir(exist_ok=True)
-            # Whoever else writes this file at the same time writes the same bytes.
+            # A process that writes this file at the same time writes the same bytes.
             file.write_bytes(b"".join([MAGIC, sizes.tobytes(), *(array.tobytes() for array in arrays)]))
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
                 file.parent.rmdir()  # if it is empty
-            raise FormatError(
-                file, 0, found=(error.strerror or str(error)).lower(), expected="room to write"
-            ) from None
+            raise FormatError(file, 0, found=os_message(error), expected="room to write") from None

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""cdec's text form of extracted rules, made by a kernel: what ``cdec.write_cdec`` writes, much faster.
+"""Extracted rules as cdec's text, written by a kernel: the output of ``cdec.write_cdec``, much faster.
 
-For rules of one label, without named features, in which words are numbered as in two tables of their own.
+For rules of one label, without named features, whose words are numbered by one table for each side.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pieces(NamedTuple):
 
 
 def spellings(table: WordTable) -> tuple[Pieces, int]:
-    """How word w is written, as piece w (there is no word 0), and how many words had to be escaped."""
+    """The written form of word w as piece w (there is no word 0), and the number of words escaped."""
     lead = table.pool[np.minimum(table.first[:-1], max(len(table.pool) - 1, 0))]
     odd = np.flatnonzero((lead == OPEN_BRACKET) | (lead == BAR)).tolist()
     pool, first = table.pool, table.first
@@ -61,7 +61,7 @@ class RuleText:
         self.num_escaped = escaped_src + escaped_tgt
         fixed = [b"[%s] ||| " % label, b" ||| ", b" ||| ", b" ||| "]
         gaps = [b"[%s,1]" % label, b"[%s,2]" % label]
-        # Before each feature a blank and its name, but for the first, which follows the bars.
+        # A blank and the name before each feature; no blank before the first, which follows the bars.
         features = [(b" " if k else b"") + name + b"=" for k, name in enumerate(names)]
         self.fixed = Pieces(*pack([*fixed, *gaps, *features]))
         self.powers = read_only(np.array([float(f"1e{k}") for k in range(-30, 31)]))
@@ -91,7 +91,7 @@ class RuleText:
 def text_room_kernel(
     src_words, tgt_words, fixed, first_src, src, first_tgt, tgt, dense, first_link, out_room
 ):
-    """How many bytes ``format_rules_kernel`` may need for the same; int64 [1] ``out_room`` is written.
+    """An upper bound on the bytes that ``format_rules_kernel`` writes; int64 [1] ``out_room`` is written.
 
     O(symbols).  Twin: tests/naive/extract.py::rule_lines.
     """
@@ -106,7 +106,7 @@ def text_room_kernel(
 
 @leaf
 def put_piece(pool, first, piece, out, at):
-    """Copy a piece; where it ends."""
+    """Copy a piece; returns where it ends."""
     for k in range(first[piece], first[piece + 1]):
         out[at] = pool[k]
         at += 1
@@ -115,7 +115,7 @@ def put_piece(pool, first, piece, out, at):
 
 @leaf
 def put_float(value, powers, out, at):
-    """Write a number as ``%.9g`` does; where it ends."""
+    """Write a number as ``%.9g`` does; returns where it ends."""
     if value < 0.0:
         out[at] = HYPHEN
         at += 1
@@ -170,7 +170,7 @@ def put_float(value, powers, out, at):
 
 @leaf
 def put_side(words, fixed, symbols, first, last, out, at):
-    """Write one side of a rule; where it ends."""
+    """Write one side of a rule; returns where it ends."""
     for k in range(first, last):
         if k > first:
             out[at] = SPACE
@@ -187,13 +187,13 @@ def put_side(words, fixed, symbols, first, last, out, at):
 def format_rules_kernel(
     src_words, tgt_words, fixed, powers, first_src, src, first_tgt, tgt, dense, first_link, link, out
 ):
-    """Write rules as lines; returns how many bytes they are.
+    """Write rules as lines; returns the number of bytes.
 
     src_words, tgt_words      Pieces    of words 1, 2, ...
     fixed                     Pieces    left-hand side and bars, bars three times, gaps 1 and 2, features
     powers                    float64 [61]  10 ** -30 ... 10 ** 30
     first_src ... first_link  as in Rules; gap g is -g
-    out                       uint8 [.]     written; text_room_kernel says how long it must be
+    out                       uint8 [.]     written; its length is given by text_room_kernel
 
     O(bytes).  Twin: tests/naive/extract.py::rule_lines.
     """

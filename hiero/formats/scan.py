@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""The pieces of a scanner over bytes that the rule formats share: tokens, gaps, numbers, a local vocabulary.
+"""Scanning of text shared by file formats: tokens, gaps, numbers, a local vocabulary.
 
-Everything here is a kernel over one buffer of whole lines. A scanner knows nothing of ``Symbols``: it numbers
-the strings it meets in a vocabulary of its own, which the caller maps to shared ids once per file. So files
-are read in several threads at once, and a string costs Python work once per file, not once per rule.
+Kernels work on a buffer of whole lines. A scanner does not use ``Symbols``: it numbers strings by a local
+vocabulary, which the caller maps to shared ids once per file. So several threads can read files at once, and
+a string costs Python work once per file, not once per rule.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MAX_DIGITS = 18  # always fit in int64
 
 
 class LocalVocabulary(NamedTuple):
-    """Byte strings met so far, numbered from 0; a hash table as in ``symbols.WordTable``, but writable.
+    """The byte strings so far, numbered from 0; a hash table as in ``symbols.WordTable``, but writable.
 
     pool   uint8 [bytes]   entries end to end
     first  int64 [W + 1]   entry w is pool[first[w]:first[w + 1]]
     slot   int32 [2 ** k]  open addressing, linear probing, -1 empty
-    after  int32 [W]       the entry that followed this one last time, or 0
+    after  int32 [W]       the entry that last followed this one, or 0
     used   int64 [1]       entries in use
     """
 
@@ -58,7 +58,7 @@ def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalV
 
 
 def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
-    """The same vocabulary with room for more entries, one of them as long as ``num_bytes``."""
+    """The vocabulary with room for more entries, one of them of ``num_bytes``."""
     count = int(old.used[0])
     pool_bytes = len(old.pool)
     while pool_bytes < old.first[count] + num_bytes:
@@ -75,7 +75,7 @@ def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
 def intern_tokens(
     local: LocalVocabulary, data: npt.NDArray[np.uint8], token: npt.NDArray[np.int32]
 ) -> tuple[LocalVocabulary, npt.NDArray[np.int32]]:
-    """Ids of tokens (first and last byte in ``data``), and the vocabulary that now holds them all."""
+    """Ids of tokens (first and last byte in ``data``), and the vocabulary extended by them."""
     ids = np.empty(len(token), np.int32)
     done = 0
     while True:
@@ -99,7 +99,7 @@ def powers_of_ten() -> npt.NDArray[np.float64]:
 
 @kernel
 def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used, out_id):
-    """Number tokens by a local vocabulary until it is full; returns how many are done.
+    """Number tokens by a local vocabulary until it is full; returns the number of tokens done.
 
     data        uint8 [N]
     token       int32 [K, 2]  first and last byte of a token
@@ -107,7 +107,7 @@ def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used
                               piece because a call with many arrays costs more than the look-up itself.
     out_id      int32 [K]     written from ``from_token`` on
 
-    Tokens come in habitual orders (feature names most of all), so the one that followed last time is tried
+    Tokens often recur in the same order, above all feature names, so the one that last followed is tried
     before hashing. O(bytes of tokens).  Twin: tests/naive/grammar.py::intern_tokens.
     """
     mask = np.int64(slot.shape[0] - 1)
@@ -185,7 +185,7 @@ def small_number(data, start, end):
 def gap_shape(data, start, end):
     """(end of the label, index) of a token ``[LABEL]`` (index 0) or ``[LABEL,n]``; (-1, 0) for a word.
 
-    As in cdec's lexer a label holds no bracket and no comma, and n runs from 1 to 99: all else is a word.
+    As in cdec's lexer a label has no brackets and commas, and n is 1 to 99; any other token is a word.
     """
     if data[start] != OPEN or end - start < 3 or data[end - 1] != CLOSE:
         return -1, 0
@@ -205,7 +205,7 @@ def gap_shape(data, start, end):
 
 @leaf
 def scan_digits(data, at, end, mantissa, digits):
-    """Read decimal digits: where they stop, the mantissa so far, its significant digits, digits left out."""
+    """Read decimal digits: (their end, mantissa so far, its significant digits, digits left out)."""
     left_out = 0
     while at < end and data[at] >= ZERO and data[at] <= NINE:
         if digits < MAX_DIGITS:
@@ -220,13 +220,13 @@ def scan_digits(data, at, end, mantissa, digits):
 
 @leaf
 def scan_number(data, start, end, powers):
-    """Read a decimal number: (where it stops, its value, whether the value is exact).
+    """Read a decimal number: (its end, its value, whether the value is exact).
 
     powers  float64 [309]  10 ** k
 
-    Stops at ``start`` if there is no number. Exact means: the float64 nearest to the decimal number, or one
-    that rounds to the same float32 as that does. The few others (a mantissa too long for the exact path, and
-    half-way between two float32s) are for the caller to read again.
+    The end is ``start`` if there is no number. Exact means: the float64 nearest to the decimal number, or one
+    that rounds to the same float32. The caller must read the few others again (with a mantissa too long for
+    the exact path, and half-way between two float32s).
     """
     at = start
     negative = at < end and data[at] == HYPHEN
@@ -250,7 +250,7 @@ def scan_number(data, start, end, powers):
         stop, power, _, left_out = scan_digits(data, sign, end, np.int64(0), 0)
         if stop > sign:
             at = stop
-            # Any power beyond this is zero or infinite, however long the mantissa.
+            # With any larger power the value is zero or infinite, for mantissas of any length.
             power = min(power, 1 << 40) if left_out == 0 else np.int64(1 << 40)
             exponent += -power if minus else power
     value, exact = scale(mantissa, exponent, powers)
@@ -280,7 +280,7 @@ def scale(mantissa, exponent, powers):
 
 @leaf
 def put_whole(value, out, at):
-    """Write a whole number >= 0; where it ends."""
+    """Write a whole number >= 0; returns where it ends."""
     size, power = 1, np.int64(10)
     while value >= power:
         size += 1

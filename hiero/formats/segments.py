@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hiero.errors import FormatError, show
+from hiero.formats.text import BYTE_ORDER_MARK
 
 # As liberal as cdec: quotes and spaces around "=" are optional.
 _ATTRIBUTE = r"""\s+([A-Za-z_][\w.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
@@ -16,14 +17,13 @@ _SEGMENT = re.compile(
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
 _SPACES = re.compile("[ \t]+")
-# Attributes that name grammars. Others are ignored, unless they look like one of these misspelt.
+# Attributes that name grammars. Others are ignored, unless they look like one of these misspelt, an error.
 GRAMMAR = re.compile("grammar([1-9][0-9]*)?")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One input line. Words are what stands between ASCII spaces and tabs, whatever it is."""
+    """One input line. Words are separated by ASCII spaces and tabs."""
 
     words: tuple[str, ...]
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Segment:
 
     @property
     def name(self) -> str | None:
-        """The id that the line gives itself."""
+        """The ``id`` attribute of the line."""
         return self.attributes.get("id")
 
 
@@ -66,7 +66,7 @@ def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
 
 
 def decode_line(line: bytes, number: int) -> tuple[str, bool]:
-    """The text of a line without its end, and whether it is UTF-8; bytes that are not become U+FFFD."""
+    """The text of a line without its end, and whether it is UTF-8; invalid bytes become U+FFFD."""
     if number == 1:
         line = line.removeprefix(BYTE_ORDER_MARK)
     line = line.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,4 +1,4 @@
-"""Settings in YAML."""
+"""Read and write settings in YAML."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import yaml
 
 from hiero.errors import FormatError, show
-from hiero.formats.text import open_output, read_lines
+from hiero.formats.text import decode_utf8, open_output, read_lines
 
 BOOL = "tag:yaml.org,2002:bool"
 MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice: YAML itself would forget the first.
+    """Loads plain values only, and refuses repeated keys, of which YAML would drop the first.
 
-    ``on``, ``off``, ``yes``, ``no`` are words, as in YAML 1.2: ``on`` is a key of ours.
+    ``on``, ``off``, ``yes``, ``no`` are strings, as in YAML 1.2: ``on`` is one of our keys.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -42,14 +42,11 @@ _Loader.add_implicit_resolver(BOOL, re.compile("(?:true|True|TRUE|false|False|FA
 
 
 def read_settings(path: str | Path) -> Any:
-    """What a YAML file holds, None if nothing."""
+    """The content of a YAML file, None if it is empty."""
     data = b"\n".join(read_lines(path, "settings in YAML"))
+    text = decode_utf8(path, data)
     try:
-        text = data.decode("utf-8-sig")
         return yaml.load(text, _Loader)
-    except UnicodeDecodeError as error:
-        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
-        raise FormatError(path, line, found=f"the byte 0x{byte:02x}", expected="text in UTF-8") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         found = (error.problem or error.context or "a mistake").removeprefix("but ").removeprefix("found ")
@@ -59,13 +56,13 @@ def read_settings(path: str | Path) -> Any:
         found = f"the character U+{error.character:04X}"
         raise FormatError(path, line, found=found, expected="YAML") from None
     except RecursionError:
-        raise FormatError(path, 0, found="lists in lists without end", expected="YAML") from None
+        raise FormatError(path, 0, found="lists nested too deeply", expected="YAML") from None
     except ValueError as error:  # a date such as 2020-99-99
         raise FormatError(path, 0, found=f"an impossible value ({error})", expected="YAML") from None
 
 
 def write_settings(path: Path, content: Any, heading: str) -> None:
-    """Write settings in the order they have, under a line of comment."""
+    """Write settings in their order, after a line of comment."""
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
     with open_output(path) as stream:
         stream.write(f"# {heading}\n{text}".encode())

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""From what the scanner kernels find to a RuleTable: shared ids, and messages for the user."""
+"""Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from hiero.formats import rulescan, tailscan
 from hiero.formats.columns import split_features
 from hiero.formats.rulescan import ScannedRules, rule_batch
 from hiero.formats.scan import intern_tokens, local_entries, local_vocabulary, powers_of_ten
-from hiero.formats.text import Chunk
+from hiero.formats.text import Chunk, without_mark
 from hiero.grammar import Rules, RuleTable
 from hiero.symbols import Symbols, Vocabulary, read_only
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 MESSAGES: dict[int, tuple[str, str]] = {
     rulescan.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
@@ -32,7 +30,7 @@ MESSAGES: dict[int, tuple[str, str]] = {
     rulescan.NO_SUCH_GAP: ("a gap of the source side", ""),
     rulescan.GAP_TWICE: ("each gap of the source side once", ""),
     rulescan.LABEL_DIFFERS: ("the label that this gap has on the source side", ""),
-    rulescan.GAP_MISSING: ("each gap of the source side on the target side, too", ""),
+    rulescan.GAP_MISSING: ("each gap of the source side on the target side as well", ""),
     rulescan.BAD_VALUE: ("a number", "features are NAME=NUMBER or NUMBER"),
     rulescan.NOT_FINITE: ("a number of at most 3.4e38", ""),
     rulescan.NO_NAME: ("a name before '='", ""),
@@ -46,8 +44,8 @@ MESSAGES: dict[int, tuple[str, str]] = {
 }
 
 
-class _Ids:
-    """Strings of one kind that a file brings, and their ids in a shared vocabulary."""
+class _SharedIds:
+    """Strings of one kind in a file, and their ids in a shared vocabulary."""
 
     def __init__(self, path: str | Path, shared: Vocabulary) -> None:
         self.path, self.shared = path, shared
@@ -57,10 +55,10 @@ class _Ids:
     def __call__(
         self, chunk: Chunk, data: npt.NDArray[np.uint8], token: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
-        """Shared ids of tokens. Broken UTF-8 is an error at the line that has it first."""
+        """Shared ids of tokens. Invalid UTF-8 is an error at the first line that has it."""
         self.local, ids = intern_tokens(self.local, data, token)
         new = local_entries(self.local, len(self.known))
-        # One decoder call for all: no entry holds a newline, so none can complete its neighbour's bytes.
+        # One decoder call for all: no entry contains a newline, so none can complete its neighbour's bytes.
         if not _is_utf8(b"\n".join(new)):
             raise self._error(chunk, [entry for entry in new if not _is_utf8(entry)])
         self.known = np.concatenate([self.known, self.shared.intern_all(new)])
@@ -106,7 +104,7 @@ class Part(NamedTuple):
 
 
 class Scan:
-    """How far a chunk has been read, by whatever kernels read it."""
+    """State of a chunk while kernels read it field by field."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
@@ -119,7 +117,7 @@ class Scan:
         self.fault: tuple[int, int, int] | None = None
 
     def take(self, status: int, rules: int, first: int, last: int, *rest: int) -> tuple[int, ...]:
-        """What a kernel returned: later ones read only the rules that this one could read."""
+        """Record a kernel's result: later kernels read only the rules that this one could read."""
         self.num_rules = rules
         if status != rulescan.OK:
             self.fault = status, first, last
@@ -140,15 +138,15 @@ class Scan:
 
 
 class RuleReader:
-    """Reads rules, one a line, in cdec's syntax; readers of other formats change parts of it."""
+    """Reads rules, one a line, in cdec's syntax; readers of other formats override parts of it."""
 
-    count_all = True  # the k-th feature of a rule is PhraseModel_k, even after named ones
+    count_all = True  # the k-th feature of a rule is PhraseModel_k, even after labelled ones
 
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path, self.symbols = path, symbols
-        self.words = _Ids(path, symbols.words)
-        self.labels = _Ids(path, symbols.labels)
-        self.names = _Ids(path, symbols.names)
+        self.words = _SharedIds(path, symbols.words)
+        self.labels = _SharedIds(path, symbols.labels)
+        self.names = _SharedIds(path, symbols.names)
         self.powers = powers_of_ten()
 
     def unlabelled(self, k: int) -> bytes:
@@ -230,13 +228,11 @@ class RuleReader:
         )
 
     def read(self, chunks: Iterable[Chunk], progress: Callable[[int], None] | None = None) -> RuleTable:
-        """All rules of some chunks as one table; ``progress`` hears the number of rules read so far."""
+        """All rules of some chunks as one table; ``progress`` gets the number of rules read so far."""
         parts: list[Part] = []
         num_rules = 0
         for chunk in chunks:
-            if chunk.offset == 0 and chunk.data.startswith(BYTE_ORDER_MARK):
-                chunk = chunk._replace(data=chunk.data[len(BYTE_ORDER_MARK) :])
-            parts.append(self.read_chunk(chunk))
+            parts.append(self.read_chunk(without_mark(chunk)))
             num_rules += len(parts[-1].lhs)
             if progress is not None:
                 progress(num_rules)

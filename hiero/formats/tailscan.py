@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""The fields behind the sides of a rule: features and alignment. Conventions are those of ``rulescan``."""
+"""The fields after the sides of a rule: features and alignment. Conventions as in ``rulescan``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scan_features_kernel(
     """Read feature values, up to and including ``|||`` or to the end of the line.
 
     data               uint8 [N]
-    count_all          whether the k of an unlabelled value counts the labelled ones before it, too
+    count_all          whether k of an unlabelled value also counts the labelled values before it
     end, at            int32 [R]      ``at`` is written
     powers             float64 [309]  10 ** k
     out_first_feature  int64 [R + 1]  written
@@ -120,7 +120,7 @@ def scan_features_kernel(
 
 @leaf
 def scan_link(data, start, end):
-    """``i-j``: (whether it is one, i, j). No position has more digits than fit into an int64."""
+    """``i-j``: (whether it is valid, i, j). Positions with too many digits for an int64 are invalid."""
     middle, i, _, more = scan_digits(data, start, end, np.int64(0), 0)
     if more > 0 or middle in (start, end) or data[middle] != HYPHEN:
         return False, np.int64(0), np.int64(0)
@@ -138,7 +138,7 @@ def scan_rule_links_kernel(
     end, at         int32 [R]
     first_src, src, first_tgt, tgt   the sides of the rules
     out_first_link  int64 [R + 1]  written
-    out_link        int16 [., 2]   written; a link from gap to gap says nothing new and is left out
+    out_link        int16 [., 2]   written; links between gaps, which are redundant, are left out
 
     Returns (status, rules, first byte, last byte). O(N).  Twin: tests/naive/grammar.py::read_rules.
     """

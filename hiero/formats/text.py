@@ -1,8 +1,8 @@
-"""Text files as they come: plain or gz, in pieces that end at a line end; output that is whole or absent.
+"""Text files: plain or gz, read in pieces that end at a line end; output that is complete or absent.
 
-Lines end at ``\\n`` only. Whether a file is compressed is read off its first bytes, whatever its name says;
-an output file is compressed if its name ends in ``.gz``, without a time stamp, so equal content is an equal
-file. ``-`` is standard input or output.
+Lines end at ``\\n`` only. A compressed file is recognised by its first bytes, not by its name. An output file
+is compressed if its name ends in ``.gz``, without a time stamp, so equal content gives equal files. ``-`` is
+standard input or output.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Chunk(NamedTuple):
@@ -33,7 +34,7 @@ class Chunk(NamedTuple):
 
 @contextlib.contextmanager
 def open_bytes(path: str | Path, what: str = "a readable file") -> Iterator[IO[bytes]]:
-    """The raw bytes of a file, or a FormatError that says why not. ``what`` is what the caller hoped for."""
+    """The raw bytes of a file, or a FormatError with the reason; ``what`` describes the file expected."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -51,7 +52,7 @@ def _reason(error: OSError) -> str:
         return "no such file"
     if isinstance(error, IsADirectoryError):
         return "a directory"
-    return (error.strerror or str(error)).lower()
+    return os_message(error)
 
 
 def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:
@@ -62,13 +63,13 @@ def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:
 
 
 class _Compressed(Exception):
-    """The compressed data are damaged; the caller knows the line."""
+    """Damaged compressed data; the caller adds the line."""
 
 
 def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
     """Decompress the members of a gz file one after the other, in pieces of at most ``piece_bytes``."""
     member = zlib.decompressobj(31)
-    fresh = False  # a later member has not begun yet, so the file may end here
+    fresh = False  # no data of a later member so far, so the file may end here
     for data in raw:
         while data:
             if fresh and not data.strip(b"\0"):
@@ -134,12 +135,50 @@ def read_lines(path: str | Path, what: str = "a readable file") -> Iterator[byte
         yield from chunk.data[:-1].split(b"\n")
 
 
+def decode_utf8(path: str | Path, data: bytes, first_line: int = 1) -> str:
+    """Decode whole lines of a file, or raise a FormatError for the first byte that is not UTF-8.
+
+    A byte order mark at the start of line 1 is removed.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        start = data.rfind(b"\n", 0, error.start) + 1
+        raise FormatError(
+            path,
+            first_line + data.count(b"\n", 0, error.start),
+            found=f"byte 0x{data[error.start]:02x} at position {error.start - start + 1} of the line",
+            expected="UTF-8",
+            hint="convert the file first, for instance with iconv",
+        ) from None
+    return text.removeprefix("\ufeff") if first_line == 1 else text
+
+
+def without_mark(chunk: Chunk) -> Chunk:
+    """The chunk without the byte order mark that a file may begin with."""
+    if chunk.first_line == 1:
+        return chunk._replace(data=chunk.data.removeprefix(BYTE_ORDER_MARK))
+    return chunk
+
+
+def read_utf8_chunks(
+    path: str | Path, chunk_bytes: int = CHUNK_BYTES, what: str = "a readable file"
+) -> Iterator[Chunk]:
+    """``read_chunks`` of a file that must be UTF-8, without its byte order mark.
+
+    Invalid bytes are refused because other programs would count lines or words of them differently.
+    """
+    for chunk in read_chunks(path, chunk_bytes, what):
+        decode_utf8(path, chunk.data, chunk.first_line)
+        yield without_mark(chunk)
+
+
 @contextlib.contextmanager
 def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]]:
-    """A file that appears, complete, when the block ends without an exception, and otherwise not at all.
+    """A file that appears, complete, when the block ends without an exception, and not otherwise.
 
-    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed``: what is
-    written to a ``.gz`` is compressed already.
+    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed`` means that
+    the data written to a ``.gz`` are compressed already.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
@@ -151,7 +190,7 @@ def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]
     try:
         raw = open(target, "wb")  # noqa: SIM115
     except OSError as error:
-        raise FormatError(path, 0, found=_reason(error), expected="a place to write to") from None
+        raise FormatError(path, 0, found=_reason(error), expected="a writable path") from None
     try:
         with raw:
             if path.suffix == ".gz" and not packed:

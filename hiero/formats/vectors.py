@@ -1,9 +1,8 @@
 # mypy: allow-untyped-calls
-"""Weights and other numbers of features in a file that means the same in every process.
+"""Files that carry weights and other numbers of features between processes.
 
-Ids of words and labels are a process's own, so the file brings its words with it: feature keys are numbered
-by the file's own vocabularies. It is an uncompressed .npz, written whole and renamed; the same content gives
-the same bytes.
+Ids of words and labels differ between processes, so a file contains vocabularies, by which its feature keys
+are numbered. It is an uncompressed .npz, written completely and renamed; equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError
+from hiero.errors import FormatError, os_message
 from hiero.features import NAME, RULE_ID, SHAPE, FeatureIndex, FeatureTable, intern_keys_kernel
 from hiero.formats.text import open_output
 from hiero.symbols import Symbols, Vocabulary, pack, read_only
 
-RESERVED = 3  # the gap index of codes that no gap has, which carry no label
+RESERVED = 3  # a gap index that no gap has, of codes without a label
 NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
 BLOCK = 1 << 20
 Ints = npt.NDArray[np.int32]
@@ -38,13 +37,13 @@ def write_vectors(
     text: Ints | None = None,
     **values: Any,
 ) -> None:
-    """Write the chosen features and, for each, a number of every array in ``values``, in their order.
+    """Write the chosen features and arrays of ``values``, with a number for each feature, in their order.
 
-    Arrays of other lengths may be among them, and are kept as they are. ``text`` holds ids of words.
+    Arrays of other lengths are allowed and written unchanged. ``text`` holds ids of words.
     """
     key, pool = _chosen_keys(index.table, chosen)
     text = np.zeros(0, np.int32) if text is None else text
-    local = _Local(key, pool, text)
+    local = _VectorKeys(key, pool, text)
     content: dict[str, Any] = {}
     for name, vocabulary, used in (
         ("word", symbols.words, local.words),
@@ -66,7 +65,7 @@ def write_vectors(
 def read_vectors(
     path: str | Path, symbols: Symbols, index: FeatureIndex
 ) -> tuple[Ints, Mapping[str, npt.NDArray[Any]]]:
-    """Read a file into an index: the number of each feature in it, and the arrays by name, ``text`` too."""
+    """Read a file into an index: the id of each feature in it, and the arrays by name, with ``text``."""
     try:
         # Opened here: np.load leaves a broken file open.
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -81,13 +80,12 @@ def read_vectors(
             )
         ]
     except OSError as error:
-        found = (error.strerror or str(error)).lower()
-        raise FormatError(str(path), 0, found=found, expected="numbers of features") from None
+        raise FormatError(str(path), 0, found=os_message(error), expected="numbers of features") from None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise FormatError(
             str(path), 0, found="a broken file", expected="numbers of features", hint="delete it"
         ) from None
-    key, pool = _Local(key, pool, text).renumbered(*(read_only(array) for array in to))
+    key, pool = _VectorKeys(key, pool, text).renumbered(*(read_only(array) for array in to))
     ids = np.empty(len(key), np.int32)
     with index.locked():
         intern_keys_kernel(index.reserve(len(key), len(pool)), read_only(key), read_only(pool), ids)
@@ -102,19 +100,19 @@ def _interned(vocabulary: Vocabulary, data: npt.NDArray[np.uint8], first: npt.ND
 
 
 def _places(used: Ints) -> Ints:
-    """From the id of an entry to its place in a file's list."""
+    """A map from ids of entries to their positions in the file's list."""
     to = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.int32)
     to[used] = np.arange(len(used))
     return to
 
 
 def _blocks(size: int) -> Iterator[slice]:
-    """Pieces to copy one by one: all symbols of rule ids at once would be most of a worker's memory."""
+    """Pieces to copy one by one: all symbols of rule ids at once would take most of a worker's memory."""
     return (slice(at, min(at + BLOCK, size)) for at in range(0, size, BLOCK))
 
 
 def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:
-    """The keys of some features, and the sequences of the rule ids among them without those of others."""
+    """The keys of some features, and the symbol sequences of the rule ids among them."""
     key = np.array(table.key[chosen])
     ids = np.flatnonzero(key[:, 0] == RULE_ID)
     length = key[ids, 2].astype(np.int64)
@@ -128,8 +126,8 @@ def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[In
     return key, pool
 
 
-class _Local:
-    """Feature keys, taken apart into what is a word, a label, a name."""
+class _VectorKeys:
+    """Feature keys, with the words, labels and names in them."""
 
     def __init__(self, key: Ints, pool: Ints, text: Ints) -> None:
         self.key, self.pool, self.text = key, pool, text
@@ -137,11 +135,11 @@ class _Local:
         self._named = kind == NAME
         ids = kind == RULE_ID
         self._lhs = np.sort(key[ids, 1])  # the first of a sequence is a label
-        # Of shapes, which are bits; what is 0 where there is no second word is a word, and does no harm.
+        # Not of shapes, which are bits. The 0 of a missing second word counts as a word, which is harmless.
         self._symbols = ~(self._named | ids | (kind == SHAPE))
 
     def _parts(self) -> Iterator[Ints]:
-        """All symbols but the labels that sequences begin with."""
+        """All symbols except the labels that sequences begin with."""
         for block in _blocks(len(self.pool)):
             part = self.pool[block].copy()
             low, high = np.searchsorted(self._lhs, [block.start, block.stop])
@@ -176,7 +174,7 @@ class _Local:
 
 
 def _distinct(parts: Iterable[Ints]) -> Ints:
-    """Which ids there are, ascending; ids are small enough for a table of them."""
+    """The distinct ids, ascending, which are small enough for a table."""
     there = np.zeros(0, np.bool_)
     for part in parts:
         missing = int(part.max(initial=-1)) + 1 - len(there)
@@ -189,7 +187,7 @@ def _distinct(parts: Iterable[Ints]) -> Ints:
 def _symbols(symbols: Ints, word: Ints, label: Ints) -> Ints:
     out = symbols.copy()
     words = symbols >= 0
-    # A label that stands where a word could (of a rule id, replaced by the caller) may be beyond the words.
+    # The label of a rule id, which the caller replaces, may be beyond the words.
     out[words] = word[np.minimum(symbols[words], len(word) - 1)] if len(word) else 0
     code = -symbols[~words] - 1
     plain = code & 3 != RESERVED

@@ -1,11 +1,12 @@
 """Weights as text: ``name value`` a line, as cdec writes them.
 
-Reading: a line that begins with ``#`` is a comment, an empty one nothing. The name ends at the first space or
-tab; without these, at the last ``=``. A name may not be given twice.
+Reading: lines that begin with ``#`` are comments, and empty lines are skipped. The name ends at the first
+space or tab; without these, at the last ``=``. A name may not be given twice.
 
-A file of ours begins with the line ``EXACT``: each name in it is that of one feature (``names.py``) or marked
-``%~``. Any other file may be cdec's or a person's, and makes weights that are not ``exact`` (``weights.py``):
-there a name also stands for all features that cdec spells so and that have no line of their own.
+A file written by hiero begins with the line ``EXACT``: each name in it is that of one feature (``names.py``)
+or marked ``%~``. Any other file may be written by cdec or by hand, and gives weights that are not ``exact``
+(``weights.py``): there a name also stands for all features that cdec spells so and that have no line of their
+own.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from pathlib import Path
 
 from hiero.errors import FormatError, show
 from hiero.features import Key
-from hiero.formats.text import open_output, read_chunks
+from hiero.formats.text import open_output, read_utf8_chunks
 from hiero.names import as_cdec
 from hiero.symbols import Symbols
 from hiero.weights import SHARED, Weights
 
 EXACT = b"# hiero weights: every name is exact"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINE = re.compile(rb"([^ \t]+)[ \t]+(?:= *)?([^ \t]+)[ \t]*")
@@ -31,30 +31,23 @@ _SHARED = SHARED.encode()
 
 def read_weights(path: str | Path, symbols: Symbols) -> Weights:
     """Read a file of weights; words, labels and names in it are added to the symbols."""
-    reader = _Reader(path, symbols)
-    for chunk in read_chunks(path, what="a file of weights"):
-        try:
-            chunk.data.decode()
-        except UnicodeDecodeError as error:
-            line = chunk.first_line + chunk.data.count(b"\n", 0, error.start)
-            found = f"the byte 0x{chunk.data[error.start]:02x}"
-            raise FormatError(path, line, found=found, expected="text in UTF-8") from None
+    reader = _WeightsReader(path, symbols)
+    for chunk in read_utf8_chunks(path, what="a file of weights"):
         for number, text in enumerate(chunk.data[:-1].split(b"\n"), chunk.first_line):
             reader.read_line(text, number)
     return reader.finish()
 
 
-class _Reader:
+class _WeightsReader:
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path = path
         self.weights = Weights(symbols, exact=False)
-        self.names: dict[bytes, int] = {}  # to the line
+        self.names: dict[bytes, int] = {}  # line of each name
         self.keys: list[Key] = []
         self.values: list[float] = []
 
     def read_line(self, line: bytes, number: int) -> None:
         if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
             self.weights.exact = line.rstrip(b"\r") == EXACT
         line = line.removesuffix(b"\r")
         if line[:1] == b"#" or not line.strip(b" \t"):
@@ -95,7 +88,7 @@ class _Reader:
             self.keys.append(key)
             self.values.append(value)
         elif self.weights.exact:
-            raise self._error(number, f"the name {show(name)}", "the exact name of a feature", _SAY_CDEC)
+            raise self._error(number, f"the name {show(name)}", "the exact name of a feature", _CDEC_HINT)
         else:
             shared[as_cdec(name)] = value
 
@@ -107,7 +100,7 @@ class _Reader:
         return self.weights
 
 
-_SAY_CDEC = "without its first line the file may use cdec's names"
+_CDEC_HINT = "without its first line the file may use cdec's names"
 
 
 def write_weights(
@@ -116,8 +109,8 @@ def write_weights(
     """Write weights, sorted by name, the file appearing only when it is complete.
 
     Weights of 0 are left out unless ``zeros``. With ``cdec_names`` names are written as cdec does. Returns
-    those that several features with different weights share; one of these weights had to be chosen, that of
-    the feature whose exact name it is, or else of the one whose exact name comes first.
+    the names that several features with different weights share. Of these weights one is written: that of
+    the feature whose exact name it is, or else of the feature whose exact name comes first.
     """
     lines, clashes = _cdec_lines(weights) if cdec_names else (_exact_lines(weights), [])
     with open_output(path) as stream:
@@ -130,13 +123,13 @@ def write_weights(
     return clashes
 
 
-Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it matters even if 0
+Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it must be written even if 0
 
 
 def _exact_lines(weights: Weights) -> Lines:
     lines: Lines = {_SHARED + name: (value, False) for name, value in weights.shared.items()}
     for key, name, value in weights.items_bytes():
-        # Left out, a zero would be replaced by the shared weight.
+        # If a zero were left out, the shared weight would apply instead.
         lines[name] = value, value == 0 and weights.of_spelling(key) is not None
     return lines
 

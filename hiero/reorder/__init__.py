@@ -1,1 +1,1 @@
-"""Orientation models: which way parts of a sentence turn in translation (Alrajeh and Niranjan 2014)."""
+"""Orientation models for reordering (Alrajeh and Niranjan 2014)."""

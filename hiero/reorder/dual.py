@@ -16,7 +16,7 @@ from hiero.kernels.reorder_learn import (
     entropy_kernel,
 )
 from hiero.reorder.examples import Examples
-from hiero.reorder.learning import Account, Learned, primal_objective, shuffled
+from hiero.reorder.learning import Learned, LearningHistory, primal_objective, shuffled
 from hiero.reorder.settings import LearnConfig
 from hiero.watch import Watch
 
@@ -31,25 +31,25 @@ def learn_dual(
     held_out: Examples | None = None,
     watch: Watch | None = None,
 ) -> Learned:
-    """Weights that minimise D, after so many passes or when every example has been put aside.
+    """Minimise D; stop after ``passes`` or when all examples are fitted.
 
-    A pass visits the examples that are left, each once, in a random order.
+    A pass visits each example that is not fitted yet once, in random order.
     """
-    rows, account = examples.rows, Account(held_out, watch)
-    account.watch.begin(config.passes, "reorder train")
+    rows, history = examples.rows, LearningHistory(held_out, watch)
+    history.watch.begin(config.passes, "reorder train")
     rate = config.rate or FIRST_RATE
     updates = halved = stuck = 0
-    with account.clock:
+    with history.clock:
         alpha = np.empty((rows.size, 3), np.float32)
         weight = np.zeros((examples.num_features, 3))
         dual_start_kernel(*rows, config.start, config.variance, alpha, weight)
         active = np.arange(rows.size, dtype=np.int32)
     objective = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
-    account.add(0, rows.size, weight, objective)
+    history.add(0, rows.size, weight, objective)
     for number in range(1, config.passes + 1):
         report = np.zeros(5)
         before = len(active)
-        with account.clock:
+        with history.clock:
             order = shuffled(active, seed, number)
             dual_kernel(
                 rows.first,
@@ -63,17 +63,17 @@ def learn_dual(
                 weight,
                 report,
             )
-            # Ascending again, so that blocks of neighbours stay such.
+            # Sorted, so that neighbouring examples stay in one block.
             active = np.sort(order[: int(report[KEPT])])
         objective += report[CHANGE]
         updates, halved, stuck = (
             total + int(report[column])
             for total, column in ((updates, UPDATES), (halved, HALVED), (stuck, STUCK))
         )
-        account.add(number, before, weight, objective)
+        history.add(number, before, weight, objective)
         if not len(active):
             break
     dual = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
     facts = {"updates": updates, "halved": halved, "stuck": stuck, "left": len(active)}
     primal = primal_objective(rows, weight, config.variance)
-    return Learned(weight, account.history, primal, dual, facts)
+    return Learned(weight, history.passes, primal, dual, facts)

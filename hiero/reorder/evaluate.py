@@ -1,4 +1,4 @@
-"""How good orientation models are on examples that they have not seen."""
+"""Evaluate orientation models on held-out examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hiero.errors import HieroError
 from hiero.reorder.examples import Examples
 from hiero.reorder.learning import AT_ONCE
-from hiero.reorder.model import Classifier, Lexicalised, Model
+from hiero.reorder.model import Classifier, Lexicalised, OrientationModel
 from hiero.reorder.settings import CLASSES
 from hiero.symbols import WordTable, table_entry
 
@@ -24,13 +24,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model, or the majority class, made of examples.
+    """Results of a model, or of the majority class, on examples.
 
     name
-    confusion  int64 [3, 3]  examples by true class and by the class that was said
-    loss       mean of -log2 of the probability of the true class: bits an example
-    bins       float64 [B, 3] examples by the probability of the class that was said, a tenth each: how many,
-               the sum of these probabilities, how often it was right
+    confusion  int64 [3, 3]  examples by true class and by predicted class
+    loss       mean of -log2 of the probability of the true class: bits per example
+    bins       float64 [B, 3] examples by the probability of the predicted class, a tenth each: their number,
+               the sum of these probabilities, the number of correct predictions
     """
 
     name: str
@@ -44,23 +44,23 @@ class Evaluation:
 
     @property
     def error(self) -> float:
-        """The share of examples that were classified wrongly."""
+        """The error rate."""
         return 1.0 - float(np.trace(self.confusion)) / self.num_examples
 
     @property
     def class_errors(self) -> list[float | None]:
-        """That of the examples of each class; None where there are none."""
+        """The error rate of each class; None without examples of it."""
         totals = self.confusion.sum(axis=1).tolist()
         right = np.diagonal(self.confusion).tolist()
         return [1.0 - r / total if total else None for r, total in zip(right, totals, strict=True)]
 
     @property
     def calibration_error(self) -> float:
-        """How far probabilities are from how often they come true, on average over examples."""
+        """Expected calibration error: mean difference between predicted probability and accuracy."""
         return float(np.abs(self.bins[:, 1] - self.bins[:, 2]).sum()) / self.num_examples
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
+        """All results, for JSON."""
         return {
             "name": self.name,
             "examples": self.num_examples,
@@ -81,7 +81,7 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     """Classify examples by a model."""
     model.check(examples)
     if not examples.rows.size:
-        raise HieroError(f"{examples.path}: found no examples, expected some")
+        raise HieroError(f"{examples.path}: there are no examples to evaluate")
 
     def parts() -> Iterator[tuple[int, Floats]]:
         for begin in range(0, examples.rows.size, AT_ONCE):
@@ -90,8 +90,8 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     return _evaluation(str(model.path), examples, parts())
 
 
-def evaluate_majority(model: Model, examples: Examples) -> Evaluation:
-    """Say of every example what most of those were that a model was trained on."""
+def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:
+    """Predict the majority class of a model's training examples for all examples."""
     logs = np.log(model.prior)[None, :]
 
     def parts() -> Iterator[tuple[int, Floats]]:
@@ -106,12 +106,12 @@ def _evaluation(name: str, examples: Examples, parts: Iterator[tuple[int, Floats
     confusion, bins, loss = np.zeros((3, 3), np.int64), np.zeros((BINS, 3)), 0.0
     for begin, logs in parts:
         label = examples.rows.label[begin : begin + len(logs)].astype(np.int64)
-        said = logs.argmax(axis=1)
-        confusion += np.bincount(3 * label + said, minlength=9).reshape(3, 3)
+        predicted = logs.argmax(axis=1)
+        confusion += np.bincount(3 * label + predicted, minlength=9).reshape(3, 3)
         loss -= float(logs[np.arange(len(logs)), label].sum())
         prob = np.exp(logs.max(axis=1))
         place = np.minimum((prob * BINS).astype(np.int64), BINS - 1)
-        for column, values in enumerate((np.ones(len(prob)), prob, (said == label).astype(float))):
+        for column, values in enumerate((np.ones(len(prob)), prob, (predicted == label).astype(float))):
             bins[:, column] += np.bincount(place, weights=values, minlength=BINS)
     return Evaluation(name, confusion, loss / np.log(2) / max(examples.rows.size, 1), bins)
 
@@ -120,7 +120,7 @@ def _evaluation(name: str, examples: Examples, parts: Iterator[tuple[int, Floats
 
 
 def feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
-    """What a feature looks at: ``words haus & house``, ``before das``, ``after-2 </s>``."""
+    """A readable name: ``words haus & house``, ``before das``, ``after-2 </s>``."""
     kind, first, second = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
 
     def word(table: WordTable, number: int, edge: str) -> str:
@@ -138,7 +138,7 @@ def feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
 
 
 def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, float]]]:
-    """For each class the features that speak most for it."""
+    """The features with the highest weights of each class."""
     found = {}
     for k, name in enumerate(CLASSES):
         order = np.argsort(-model.weight[:, k], kind="stable")[:count]
@@ -148,11 +148,11 @@ def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, flo
     return found
 
 
-# ---- for people
+# ---- as text
 
 
 def report(evaluations: Sequence[Evaluation], top: dict[str, list[tuple[str, float]]] | None = None) -> str:
-    """Tables: all systems, then confusion and calibration of the first, and its features."""
+    """Tables for a terminal: all systems, then confusion, calibration and features of the first."""
     first = evaluations[0]
     width = max(len(one.name) for one in evaluations)
     head = "".join(f"{name:>11}" for name in ("error", *CLASSES, "bits", "calibr."))
@@ -161,11 +161,11 @@ def report(evaluations: Sequence[Evaluation], top: dict[str, list[tuple[str, flo
         errors = [one.error, *one.class_errors]
         cells = "".join("          -" if e is None else f"{100 * e:11.2f}" for e in errors)
         lines.append(f"{one.name:{width}}{cells}{one.loss:11.4f}{100 * one.calibration_error:11.2f}")
-    lines += ["", f"{first.name}: true class by class said"]
+    lines += ["", f"{first.name}: true class by predicted class"]
     lines.append(f"{'':11}" + "".join(f"{name:>12}" for name in CLASSES))
     for name, row in zip(CLASSES, first.confusion.tolist(), strict=True):
         lines.append(f"{name:11}" + "".join(f"{count:12,}" for count in row))
-    lines += ["", f"{first.name}: probability of the class said, and how often it is right"]
+    lines += ["", f"{first.name}: probability of the predicted class, and accuracy"]
     lines.append(f"{'':11}{'examples':>12}{'probability':>12}{'right':>12}")
     for b, (count, prob, right) in enumerate(first.bins.tolist()):
         if count:

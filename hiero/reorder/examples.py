@@ -1,7 +1,7 @@
 # mypy: allow-untyped-calls
 """Make examples of orientations from a word-aligned bitext, and open them.
 
-The bitext is gone through twice, a block of sentence pairs at a time: once to count features, once to write
+There are two passes over the bitext, by blocks of sentence pairs: one to count features, one to write
 examples with the features that are frequent enough. In memory are the bitext, a table of all features, and
 one block.
 """
@@ -43,12 +43,12 @@ from hiero.symbols import WordTable, read_only, table_entry
 from hiero.watch import Nobody, Watch
 
 PAIRS_AT_ONCE = 1000
-NUM_FREQUENT = 40  # words by which a model knows its language
+NUM_FREQUENT = 40  # words stored in a model to recognise its language
 Ints = npt.NDArray[np.int64]
 
 
 class Rows(NamedTuple):
-    """N examples, read-only; what learners work on.
+    """N examples for learners; read-only.
 
     first    int64 [N + 1]
     feature  int32
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Examples. Not ``len``, by which named tuples are made."""
+        """The number of examples (``len`` of a named tuple is that of its fields)."""
         return len(self.label)
 
 
@@ -76,8 +76,8 @@ class Examples:
     features: FeatureKeys
     settings: ExampleConfig
     classes: Ints  # examples of each class
-    digest: str  # of the features: what their numbers mean
-    frequent: dict[str, list[str]]  # words of either side by which its language is known
+    digest: str  # of the features, see ``FeatureKeys.digest``
+    frequent: dict[str, list[str]]  # words of either side to recognise its language
 
     @property
     def num_features(self) -> int:
@@ -91,7 +91,7 @@ def open_examples(path: str | Path) -> Examples:
     try:
         settings = ExampleConfig(**meta["settings"])
     except (TypeError, ConfigError):
-        raise EXAMPLES.broken(path, "settings that make no sense", EXAMPLES.name) from None
+        raise EXAMPLES.broken(path, "invalid settings", EXAMPLES.name) from None
     return Examples(
         path,
         Rows(arrays["first"], arrays["feature"], arrays["label"]),
@@ -107,15 +107,15 @@ def open_examples(path: str | Path) -> Examples:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was made of a bitext."""
+    """Statistics of the examples made from a bitext."""
 
     num_pairs: int
     num_examples: int
     num_held_out: int
     num_features: int
-    num_rare: int  # features that were left out
+    num_rare: int  # features left out
     classes: tuple[int, int, int]
-    num_active: int  # features of all examples to train on
+    num_active: int  # summed over training examples
 
     def __str__(self) -> str:
         share = [f"{100 * count / max(self.num_examples, 1):.1f} %" for count in self.classes]
@@ -124,7 +124,7 @@ class Summary:
         return (
             f"{self.num_pairs:,} sentence pairs; {self.num_examples:,} examples{held}: monotone {share[0]}, "
             f"swap {share[1]}, other {share[2]}; {self.num_features:,} features "
-            f"({self.num_rare:,} rarer ones left out), {active:.1f} of them an example"
+            f"({self.num_rare:,} rarer ones left out), {active:.1f} of them per example"
         )
 
 
@@ -139,14 +139,14 @@ def extract_examples(
     every: int = 20,
     watch: Watch | None = None,
 ) -> Summary:
-    """Make examples of a bitext; with ``held_out``, those of one sentence pair in ``every`` go there."""
+    """Make examples from a bitext; with ``held_out``, one sentence pair in ``every`` is held out."""
     config, watch = config or ExampleConfig(), watch or Nobody()
     if held_out is not None and every < 2:
         raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
     if held_out is not None:
         there, here = Path(held_out).resolve(), Path(output).resolve()
         if there == here or there in here.parents or here in there.parents:
-            raise ConfigError(f"held_out: found {held_out}, expected a place apart from {output}")
+            raise ConfigError(f"held_out: found {held_out}, expected a path outside {output}")
     for path in (output, held_out):
         if path is not None:
             EXAMPLES.check_place(Path(path))
@@ -161,14 +161,14 @@ def extract_examples(
     most = max(bitext.src.num_words, bitext.tgt.num_words)
     if most >= WORD_MASK:
         raise HieroError(f"found {most:,} different words, expected fewer than {WORD_MASK:,}")
-    maker = _Maker(bitext, links, config, every if held_out is not None else 0)
+    maker = _ExampleMaker(bitext, links, config, every if held_out is not None else 0)
     watch.begin(2 * bitext.num_pairs, "reorder extract")
     counted = maker.count(watch)
     features, num_rare = _chosen(counted, config.min_count, bitext)
     if num_rare and not len(features.key):
         most = int(counted.times.max())
-        hint = f"the most frequent one has {most}: with fewer for min_count, there are some"
-        raise HieroError(f"{source}: found no feature of {config.min_count} examples, expected some ({hint})")
+        hint = f"the most frequent one has {most}: lower min_count"
+        raise HieroError(f"{source}: no feature has {config.min_count} examples ({hint})")
     settings = asdict(config)
     meta = {
         "settings": settings,
@@ -185,9 +185,9 @@ def extract_examples(
         maker.write(features, writers, watch)
         num_train = int(writers[0].classes.sum())
         if not num_train:
-            raise HieroError(f"{alignment}: found no phrase pair, expected links between words")
+            raise HieroError(f"{alignment}: the links give no phrase pair")
         if held_out is not None and not writers[1].classes.any():
-            raise HieroError(f"{alignment}: found no phrase pair to hold out, expected links between words")
+            raise HieroError(f"{alignment}: the links give no phrase pair to hold out")
     num_held_out = int(writers[1].classes.sum()) if held_out is not None else 0
     mono, swap, other = writers[0].classes.tolist()
     return Summary(
@@ -201,7 +201,7 @@ def extract_examples(
     )
 
 
-class _Counted(NamedTuple):
+class _FeatureCounts(NamedTuple):
     """A hash table of features: key int64 [2 ** k], -1 for empty; times int64 [2 ** k]; used int64 [1]."""
 
     key: Ints
@@ -209,8 +209,8 @@ class _Counted(NamedTuple):
     used: Ints
 
 
-def _table(size: int) -> _Counted:
-    return _Counted(np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64))
+def _table(size: int) -> _FeatureCounts:
+    return _FeatureCounts(np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64))
 
 
 class _Block(NamedTuple):
@@ -221,8 +221,8 @@ class _Block(NamedTuple):
     phrase: npt.NDArray[np.int32]
 
 
-class _Maker:
-    """A bitext on its way to examples. Every ``every``-th sentence pair is held out; 0: none."""
+class _ExampleMaker:
+    """Makes examples from a bitext. Every ``every``-th sentence pair is held out; 0: none."""
 
     def __init__(self, bitext: Bitext, links: Alignment, config: ExampleConfig, every: int) -> None:
         self.bitext, self.config, self.every = bitext, config, every
@@ -254,8 +254,8 @@ class _Maker:
         )
         return read_only(first), read_only(key)
 
-    def count(self, watch: Watch) -> _Counted:
-        """How many examples to train on have each feature."""
+    def count(self, watch: Watch) -> _FeatureCounts:
+        """Count the training examples that have each feature."""
         table = _table(1 << 16)
         for begin, end, is_held_out in self._ranges():
             if not is_held_out:
@@ -284,23 +284,23 @@ class _Maker:
             watch.advance(end - begin)
 
 
-def _larger(old: _Counted) -> _Counted:
+def _larger(old: _FeatureCounts) -> _FeatureCounts:
     """The same counts in a table twice as large."""
     new = _table(2 * len(old.key))
     full = np.flatnonzero(old.key >= 0)
     key = read_only(old.key[full])
     count_keys_kernel(key, 0, *new)
-    # In the order of the new table, whose counts are all 1 now.
+    # Copy the counts, which are all 1 in the new table, in its order.
     place = np.argsort(key)
     fresh = np.flatnonzero(new.key >= 0)
     new.times[fresh] = old.times[full[place]][np.searchsorted(key[place], new.key[fresh])]
     return new
 
 
-def _chosen(counted: _Counted, min_count: int, bitext: Bitext) -> tuple[FeatureKeys, int]:
-    """The features that are frequent enough, and how many are not."""
+def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[FeatureKeys, int]:
+    """The features that are frequent enough, and the number of others."""
     chosen = np.flatnonzero(counted.times >= min_count)
-    # By falling count: what is asked for most often lies together, at the beginning of the weights.
+    # By descending count, so that the weights used most often are next to each other.
     order = chosen[np.lexsort((counted.key[chosen], -counted.times[chosen]))]
     keys = FeatureKeys(
         read_only(counted.key[order]),
@@ -312,7 +312,7 @@ def _chosen(counted: _Counted, min_count: int, bitext: Bitext) -> tuple[FeatureK
 
 
 def slots_of(key: Ints) -> npt.NDArray[np.int32]:
-    """A table to find features in, see ``find_key``."""
+    """A hash table of features, see ``find_key``."""
     size = 16
     while size < 2 * len(key):
         size *= 2
@@ -328,7 +328,7 @@ def _codes(words: WordTable) -> npt.NDArray[np.uint64]:
 
 
 def frequent_words(text: Text) -> list[str]:
-    """The most frequent words of a text that have letters and nothing else: punctuation is of no language."""
+    """The most frequent words of a text that consist of letters, unlike punctuation."""
     count = np.bincount(text.word, minlength=text.num_words)
     found: list[str] = []
     for word in np.argsort(-count, kind="stable").tolist():
@@ -340,14 +340,18 @@ def frequent_words(text: Text) -> list[str]:
     return found
 
 
-def check_features(mine: str, theirs: str, path: Path, other: Path, settings: Any, wanted: Any) -> None:
-    """Refuse examples whose features are numbered otherwise than those that something was learnt from."""
-    if mine == theirs:
+def check_features(
+    digest: str, expected_digest: str, path: Path, other: Path, settings: Any, expected_settings: Any
+) -> None:
+    """Refuse examples whose features are not numbered as in ``other``, a model or training examples."""
+    if digest == expected_digest:
         return
     differing = [
-        f"{name} {value}" for name, value in asdict(settings).items() if value != asdict(wanted)[name]
+        f"{name} {value}"
+        for name, value in asdict(settings).items()
+        if value != asdict(expected_settings)[name]
     ]
     found = f"examples with {', '.join(differing)}" if differing else "examples of another extraction"
-    expected = f"those that {other} goes with"
-    hint = "make both in one go: hiero reorder extract … --held-out"
+    expected = f"the same as in {other}"
+    hint = "make both at once: hiero reorder extract … --held-out"
     raise HieroError(f"{path}: found {found}, expected {expected} ({hint})")

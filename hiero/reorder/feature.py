@@ -36,8 +36,8 @@ Ints = npt.NDArray[np.int32]
 class Reordering:
     """The ``EdgeFeature`` of an orientation model.
 
-    For each class log10 of its probability, summed over the blocks that have it, and the number of these: so
-    that a liking for swaps need not be said by the weight of what the model knows of them.
+    For each class log10 of its probability, summed over the blocks that have it, and the number of these
+    blocks, so that a preference for a class and the trust in the model have separate weights.
     """
 
     def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
@@ -54,7 +54,7 @@ class Reordering:
 
     @classmethod
     def load(cls, path: str | Path, symbols: Symbols) -> Reordering:
-        """That of a directory which ``hiero reorder train`` has made."""
+        """The feature of a model of ``hiero reorder train``."""
         return cls(open_model(path), symbols)
 
     def names(self) -> Sequence[str]:
@@ -82,7 +82,7 @@ class Reordering:
         return FeatureRows(first, ids[:used], value[:used])
 
     def _classifier(self, model: Classifier) -> ClassifierArrays:
-        """The model with its words by shared ids, whatever words there are by now."""
+        """The model with tables of its words by shared ids, extended to all present words."""
         with self._lock:
             fresh = self.symbols.words.entries(len(self._src))
             if fresh:
@@ -109,24 +109,24 @@ class Reordering:
             return self._code
 
 
-SAMPLE = 100_000  # symbols of a grammar that are looked at
+SAMPLE = 100_000  # symbols of a grammar that are checked
 
 
 def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
-    """Refuse two models of a kind, whose features have the same names; of each whether it is a classifier."""
+    """Refuse two models of a kind, whose features have equal names; models are (path, is_classifier)."""
     for kind, is_classifier in (("classifiers", True), ("lexicalised models", False)):
         alike = [str(path) for path, this in models if this == is_classifier]
         if len(alike) > 1:
             raise ConfigError(
-                f"features: reordering: found {alike[0]} and {alike[1]}, which are both {kind}, "
-                f"expected one of each kind"
+                f"features: reordering: {alike[0]} and {alike[1]} are both {kind}; "
+                "give at most one of each kind"
             )
 
 
 def open_reorderings(
     paths: Sequence[str | Path], symbols: Symbols, sources: Sequence[GrammarSource]
 ) -> list[Reordering]:
-    """The features of models, which must be of the languages of the grammars and of different kinds."""
+    """Features of models, which must fit the languages of the grammars and be of different kinds."""
     features = [_open_reordering(path, symbols, sources) for path in paths]
     check_kinds([(one.model.path, isinstance(one.model, Classifier)) for one in features])
     return features
@@ -148,6 +148,6 @@ def _open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[Gramm
 
 
 def _own_words(table: WordTable, entries: list[bytes]) -> Ints:
-    """Words of a model, which count from 1; UNKNOWN for others."""
+    """Word ids in a model, which count from 1; UNKNOWN for words that it does not have."""
     found = find_all(table, entries)
     return np.where(found >= 0, found + 1, UNKNOWN).astype(np.int32)

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What the learners share: passes over examples, and what became of each."""
+"""Shared parts of the learners: order of examples, objective, history of passes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hiero.kernels.reorder_learn import log_probs_kernel, shuffle_kernel
 from hiero.reorder.examples import Examples, Rows
 from hiero.watch import Nobody, Watch
 
-# Examples that stay neighbours, and examples that are shuffled together: these should fit into a cache, but
-# be of so many sentences that a step does not undo what the one before it learnt.
+# Examples that stay neighbours, and examples that are shuffled together: a pool should fit into the cache,
+# but come from so many sentences that consecutive updates do not undo each other.
 BLOCK, POOL = 1 << 8, 1 << 16
 AT_ONCE = 1 << 18
 Weights = npt.NDArray[np.float64]
@@ -24,11 +24,11 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass over the examples, numbered from 1; 0 is how things are before the first.
+    """A pass over the examples, numbered from 1; 0 is the state before the first.
 
     cpu        seconds of learning up to its end
-    active     examples that were left at its beginning
-    error      share of the held-out examples that are classified wrongly; None without any
+    active     examples left at its beginning
+    error      error rate on the held-out examples; None without any
     objective  P of the primal problem, or D of the dual one, where it is known without further work
     """
 
@@ -44,22 +44,22 @@ class Pass:
 
 @dataclass(frozen=True)
 class Learned:
-    """Weights of a classifier, and how they came about."""
+    """Weights of a classifier, and the history of learning them."""
 
     weight: Weights
     history: list[Pass]
     primal: float  # P of the weights
-    dual: float | None = None  # D of what they are made of
-    facts: Mapping[str, float] | None = None  # worth knowing about this learner alone
+    dual: float | None = None  # D of the dual variables
+    facts: Mapping[str, float] | None = None  # statistics of this learner
 
     @property
     def gap(self) -> float | None:
-        """How far, at most, P is from its least value."""
+        """The duality gap: an upper bound on the distance of P from its minimum."""
         return None if self.dual is None else self.primal + self.dual
 
 
 class Clock:
-    """CPU seconds of a process, while it runs."""
+    """CPU seconds of the process within ``with`` blocks."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -80,7 +80,7 @@ def shuffled(active: npt.NDArray[np.int32], seed: int, number: int) -> npt.NDArr
 
 
 def log_probs(rows: Rows, weight: Weights) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-    """Natural logarithms of the class probabilities: of so many examples at once, from such a one on."""
+    """Natural logarithms of the class probabilities, as (first example, block)."""
     for begin in range(0, rows.size, AT_ONCE):
         end = min(begin + AT_ONCE, rows.size)
         out = np.empty((end - begin, 3))
@@ -98,25 +98,25 @@ def primal_objective(rows: Rows, weight: Weights, variance: float) -> float:
 
 
 def error_rate(rows: Rows, weight: Weights) -> float:
-    """The share of examples that the classifier gets wrong."""
+    """The error rate of the classifier."""
     wrong = 0
     for begin, logs in log_probs(rows, weight):
         wrong += int(np.count_nonzero(logs.argmax(axis=1) != rows.label[begin : begin + len(logs)]))
     return wrong / max(rows.size, 1)
 
 
-class Account:
-    """The passes so far."""
+class LearningHistory:
+    """Records passes and reports progress."""
 
     def __init__(self, held_out: Examples | None, watch: Watch | None) -> None:
         self.held_out = held_out.rows if held_out is not None else None
         self.watch: Watch = watch or Nobody()
         self.clock = Clock()
-        self.history: list[Pass] = []
+        self.passes: list[Pass] = []
 
     def add(self, number: int, active: int, weight: Weights, objective: float | None = None) -> None:
         error = error_rate(self.held_out, weight) if self.held_out is not None else None
-        self.history.append(Pass(number, self.clock.seconds, active, error, objective))
+        self.passes.append(Pass(number, self.clock.seconds, active, error, objective))
         note = f"{active} examples" + ("" if error is None else f", {100 * error:.2f} % wrong")
         if number:
             self.watch.advance(1, note)

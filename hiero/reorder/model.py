@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Orientation models on disk and in memory: classifiers, and relative frequencies of phrase pairs."""
+"""Orientation models: classifiers, and lexicalised models of relative frequencies; on disk and in memory."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ WHAT = "an orientation model of hiero reorder train"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """What all orientation models have.
+class OrientationModel:
+    """Common parts of all orientation models.
 
-    classes   examples of each class it was trained on
-    digest    of the features that these examples had
-    frequent  words of either side by which its language is known
-    learning  how it was learnt, and what came of it
+    classes   training examples of each class
+    digest    of the features of these examples
+    frequent  words of either side to recognise its language
+    learning  settings and results of learning
     """
 
     path: Path
@@ -52,7 +52,7 @@ class Model:
 
     @property
     def prior(self) -> Floats:
-        """The shares of the classes, none of them 0."""
+        """The smoothed shares of the classes."""
         shares = (self.classes + 1.0) / (self.classes.sum() + 3.0)
         return read_only(shares)
 
@@ -61,18 +61,18 @@ class Model:
         return int(self.classes.argmax())
 
     def check(self, examples: Examples) -> None:
-        """Refuse examples that have other features than those it was trained on."""
+        """Refuse examples with other features than the training examples."""
         check_features(
             examples.digest, self.digest, examples.path, self.path, examples.settings, self.settings
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Classifier(Model):
+class Classifier(OrientationModel):
     """Weights of features; those of features that are not listed are 0.
 
     key     int64 [F]       in the order of the examples' features
-    slot    int32 [2 ** k]  to find them
+    slot    int32 [2 ** k]  hash table of the keys
     weight  float32 [F, 3]
     """
 
@@ -83,14 +83,14 @@ class Classifier(Model):
     tgt: WordTable
 
     def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
-        """Natural logarithms of the class probabilities of some examples."""
+        """Natural logarithms of the class probabilities of examples ``begin`` ... ``end`` - 1."""
         out = np.empty((end - begin, 3))
         rows = examples.rows
         log_probs_kernel(rows.first, rows.feature, self.weights_for(examples), begin, end, out)
         return out
 
     def weights_for(self, examples: Examples) -> Floats:
-        """The weights by the numbers that features have in examples."""
+        """The weights by the ids of features in examples."""
         key = examples.features.key
         order = np.argsort(key)
         weight = np.zeros((len(key), 3))
@@ -99,21 +99,21 @@ class Classifier(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Lexicalised(Model):
-    """How often phrase pairs, and source phrases, were seen in each class."""
+class Lexicalised(OrientationModel):
+    """Counts of phrase pairs and of source phrases in each class."""
 
     pair: OrientationCounts
     source: OrientationCounts
     smoothing: float
 
     def arrays(self, code: npt.NDArray[np.uint64]) -> LexicalArrays:
-        """What kernels take; ``code`` has the hashes of words."""
+        """The arrays for kernels; ``code`` has the hashes of words."""
         return LexicalArrays(
             *self.pair, *self.source, code, self.prior, self.smoothing, np.int64(self.settings.max_length)
         )
 
     def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
-        """As of ``Classifier``."""
+        """As in ``Classifier``."""
         out = np.empty((end - begin, 3))
         arrays = self.arrays(read_only(np.zeros(0, np.uint64)))
         lexical_log_probs_kernel(arrays, examples.pair, examples.source, begin, end, out)
@@ -124,7 +124,7 @@ class Lexicalised(Model):
 
 
 def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> OrientationCounts:
-    """How often each thing with a hash was in each class."""
+    """The counts in each class of phrases given by their hashes."""
     order = np.argsort(code, kind="stable")
     key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
     used = int(gather_counts_kernel(code, label, order, key, count))
@@ -146,7 +146,7 @@ def _head(examples: Examples, config: LearnConfig, seed: int, found: Mapping[str
 
 
 def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed: int) -> None:
-    """Count the examples, and write the counts."""
+    """Count phrase pairs and source phrases by class, and write the counts."""
     arrays: Arrays = {}
     for what, code in (("pair", examples.pair), ("source", examples.source)):
         counts = counts_of(code, examples.rows.label)
@@ -157,7 +157,7 @@ def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed:
 def write_classifier(
     path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Learned
 ) -> None:
-    """Write the weights that are not 0."""
+    """Write a classifier with the weights that are not 0."""
     weight = learned.weight.astype(np.float32)
     chosen = np.flatnonzero(weight.any(axis=1))
     key = read_only(examples.features.key[chosen])
@@ -166,7 +166,7 @@ def write_classifier(
         "primal": learned.primal,
         "dual": learned.dual,
         **dict(learned.facts or {}),
-        # Without the time it took: what is learnt again has the same bytes.
+        # Without the time, so that learning again gives the same bytes.
         "passes_made": [{k: v for k, v in one.as_dict().items() if k != "cpu"} for one in learned.history],
     }
     words = word_arrays(examples.features.src, examples.features.tgt)
@@ -177,7 +177,7 @@ def write_classifier(
 
 
 def open_model(path: str | Path) -> Classifier | Lexicalised:
-    """Map a model that ``hiero reorder train`` has made."""
+    """Map a model of ``hiero reorder train``."""
     path = Path(path)
     if not path.is_dir():
         found = "a file" if path.exists() else "no such directory"
@@ -197,7 +197,7 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
         learning = dict(meta["learning"])
         smoothing = float(learning["smoothing"])
     except (TypeError, KeyError, ValueError, ConfigError):
-        raise kind.broken(path / META, "settings that make no sense", f"a {kind.name}") from None
+        raise kind.broken(path / META, "invalid settings", f"a {kind.name}") from None
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
         pair, source = (
@@ -224,15 +224,15 @@ def _fits(counts: OrientationCounts) -> bool:
     )
 
 
-# ---- whether it fits
+# ---- language check
 
-LEAST_SHARE = 0.2  # of frequent words that any grammar of the same language has
-MANY_WORDS = 200  # in fewer, frequent words may well be missing
+LEAST_SHARE = 0.2  # of frequent words in any grammar of the same language
+MANY_WORDS = 200  # in fewer words, frequent ones may be missing
 MANY_FREQUENT = 20
 
 
-def check_language(model: Model, side: str, known: set[bytes]) -> None:
-    """Refuse a model whose frequent words are not among those that grammars know on the same side."""
+def check_language(model: OrientationModel, side: str, known: set[bytes]) -> None:
+    """Refuse a model whose frequent words are not in the grammars on the same side."""
     frequent = [word.encode() for word in model.frequent[side]]
     if len(frequent) < MANY_FREQUENT or len(known) < MANY_WORDS:
         return

@@ -7,11 +7,11 @@ import numpy as np
 
 from hiero.kernels.reorder_learn import sgd_kernel
 from hiero.reorder.examples import Examples, Rows
-from hiero.reorder.learning import Account, Learned, Weights, primal_objective, shuffled
+from hiero.reorder.learning import Learned, LearningHistory, Weights, primal_objective, shuffled
 from hiero.reorder.settings import LearnConfig
 from hiero.watch import Watch
 
-SAMPLE = 10_000  # examples on which rates are tried
+SAMPLE = 10_000  # examples for choosing a rate
 RATES = tuple(4.0 / 2**k for k in range(12))
 
 
@@ -23,39 +23,39 @@ def learn_primal(
     held_out: Examples | None = None,
     watch: Watch | None = None,
 ) -> Learned:
-    """Weights that minimise P, after so many passes."""
-    rows, account = examples.rows, Account(held_out, watch)
+    """Minimise P by ``passes`` passes over the examples."""
+    rows, history = examples.rows, LearningHistory(held_out, watch)
     decay = 1.0 / (config.variance * rows.size)
     weight = np.zeros((examples.num_features, 3))
     memory = np.array([1.0, 0.0])
-    account.watch.begin(config.passes, "reorder train")
-    account.add(0, rows.size, weight)
-    with account.clock:
+    history.watch.begin(config.passes, "reorder train")
+    history.add(0, rows.size, weight)
+    with history.clock:
         rate = config.rate or best_rate(rows, examples.num_features, decay, seed)
         everything = np.arange(rows.size, dtype=np.int32)
     for number in range(1, config.passes + 1):
-        with account.clock:
+        with history.clock:
             order = shuffled(everything, seed, number)
             sgd_kernel(*rows, order, rate, cooling(rate, decay, rows.size), decay, memory, weight)
             weight *= memory[0]
             memory[0] = 1.0
-        account.add(number, rows.size, weight)
+        history.add(number, rows.size, weight)
     return Learned(
-        weight, account.history, primal_objective(rows, weight, config.variance), facts={"rate": rate}
+        weight, history.passes, primal_objective(rows, weight, config.variance), facts={"rate": rate}
     )
 
 
 def cooling(rate: float, decay: float, num_examples: int) -> float:
-    """How fast the rate falls: as Bottou (2010) proposes, but no slower than to a half in the first pass.
+    """The decrease of the rate: as in Bottou (2010), but at least to a half in the first pass.
 
-    With a weak prior his schedule would hold it up for hundreds of passes.
+    With a weak prior Bottou's schedule would keep it high for hundreds of passes.
     """
     return max(rate * decay, 1.0 / num_examples)
 
 
 def best_rate(rows: Rows, num_features: int, decay: float, seed: int) -> float:
-    """The rate that comes furthest on a sample of the examples (as Bottou 2010 proposes)."""
-    # Whole stretches of neighbours: so the sample has as many features in common as the examples have.
+    """The rate with the least loss on a sample of the examples (Bottou 2010)."""
+    # Evenly spaced, so that the sample comes from all of the text.
     chosen = np.linspace(0, rows.size - 1, min(SAMPLE, rows.size)).astype(np.int32)
     order = shuffled(np.unique(chosen), seed, 0)
     sample = _rows(rows, np.sort(order))

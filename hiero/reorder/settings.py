@@ -1,4 +1,4 @@
-"""What examples are made of, and how models learn from them: settings, without anything that computes."""
+"""Settings of orientation examples and of learning models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_LENGTH, MAX_WINDOW = 100, 8
 CLASSES = ("monotone", "swap", "other")
 ORIENTATIONS = ("phrase", "word")
 LEARNERS = ("dual", "primal", "lexicalised")
-# Settings that not all learners have: to the others they are no settings.
+# Settings that only some learners use.
 USED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("passes", "variance", "rate"), ("dual", "primal")),
     **dict.fromkeys(("shrink", "trials", "start"), ("dual",)),
@@ -31,14 +31,14 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleConfig:
-    """Which phrase pairs are examples, what is known of them, and what they are to learn."""
+    """Settings of examples: phrase pairs, features, definition of orientation."""
 
     max_length: int = 7  # words of a phrase, on either side
-    # What counts as the previous target phrase: any phrase pair that ends where this one begins, or a single
-    # link, as in Moses' wbe.
+    # The previous target phrase is any phrase pair that ends where this one begins, or a single link, as in
+    # Moses' wbe.
     orientation: Literal["phrase", "word"] = "phrase"
     window: int = 1  # source words before the phrase that are features, and as many after it
-    edges: bool = False  # so are the first and the last source word in the phrase
+    edges: bool = False  # whether the first and the last source word of the phrase are features
     min_count: int = 10  # features of fewer examples are left out
 
     def __post_init__(self) -> None:
@@ -50,16 +50,16 @@ class ExampleConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnConfig:
-    """How a model is learnt. ``variance`` is the paper's sigma squared: the prior of a weight."""
+    """Settings of learning. ``variance`` is the paper's sigma squared: the prior of a weight."""
 
     learner: Literal["dual", "primal", "lexicalised"] = "dual"
     passes: int = 100  # over the examples, at most
     variance: float = 0.1
-    shrink: float = 0.1  # dual: an example this near to its optimum is put aside for good
+    shrink: float = 0.1  # dual: an example this near to its optimum is skipped from then on (shrinking)
     rate: float = 0.0  # of the first step; 0: 0.5 for dual, for primal the best of a sample
-    trials: int = 20  # dual: how often a step that leads upwards is halved
-    start: float = 1e-8  # dual: what the wrong classes of an example have to begin with
-    smoothing: float = 0.5  # lexicalised: weight of what a source phrase does, and of what all of them do
+    trials: int = 20  # dual: how often a step that increases D is halved
+    start: float = 1e-8  # dual: initial value of the wrong classes of an example
+    smoothing: float = 0.5  # lexicalised: weight of the source phrase's distribution, and of the prior
 
     def __post_init__(self) -> None:
         check_choice("learner", self.learner, LEARNERS)
@@ -73,5 +73,6 @@ class LearnConfig:
         for name, learners in USED_BY.items():
             value = getattr(self, name)
             if self.learner not in learners and value != getattr(LearnConfig, name):
-                expected = f"learner {' or '.join(learners)} with it"
-                raise ConfigError(f"{name}: found {value} with learner {self.learner}, expected {expected}")
+                raise ConfigError(
+                    f"{name} works with learner {' or '.join(learners)}, not with {self.learner}"
+                )

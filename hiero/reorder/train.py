@@ -1,4 +1,4 @@
-"""Orientation models from directory to directory."""
+"""Train orientation models, from examples to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hiero.watch import Nobody, Watch
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of training; ``learned`` is None of a lexicalised model, which only counts."""
+    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts."""
 
     num_examples: int
     cpu: float
@@ -46,7 +46,7 @@ def train_model(
     held_out: str | Path | None = None,
     watch: Watch | None = None,
 ) -> Trained:
-    """Learn a model of examples and write it; held-out examples are classified after each pass."""
+    """Train a model on examples and write it; held-out examples are classified after each pass."""
     config, watch = config or LearnConfig(), watch or Nobody()
     (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
     train = open_examples(examples)

@@ -1,1 +1,1 @@
-"""What was learnt, in pictures and tables."""
+"""Learnt weights as pictures and tables."""

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
-"""The curve that was learnt for a discretised feature: weights of its bins against its values.
+"""Curves of discretised features: the learnt weights of bins against feature values.
 
-Beside it the logarithm that fits it best, which is what a feature engineer would have tried first, and how
-many rules each bin is made of (Clark, Dyer and Lavie 2014, figure 7).
+With the logarithm that fits best, as a hand-made transformation to compare with, and the number of rules in
+each bin (Clark, Dyer and Lavie 2014, figure 7).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ BAR = 20  # characters of the longest bar in a table
 
 @dataclass(frozen=True)
 class LogFit:
-    """weight = offset + slope * log10(value + shift), by least squares; a bin counts by its rules.
+    """weight = offset + slope * log10(value + shift), by least squares; bins are weighted by their rules.
 
-    shift    0, or 1 for counts, of which some are 0
-    left     how much of the variance of the weights it leaves unexplained, from 0 to 1
+    shift    0, or 1 for counts, which may be 0
+    left     unexplained share of the variance of the weights
     """
 
     offset: float
@@ -51,11 +51,11 @@ class LogFit:
 
 @dataclass(frozen=True)
 class Curve:
-    """One feature.
+    """The curve of one feature.
 
-    low, high  [N] between which values of each bin lie; where nothing was seen, where bins begin and end
-    rules      [N] that each bin is made of, all 1 if that is not known
-    weight     [N] of the indicators
+    low, high  [N] least and greatest value in each bin; the limits of the bin if no value is known
+    rules      [N] rules in each bin, all 1 if not known
+    weight     [N] weights of the indicators
     """
 
     bins: FeatureBins
@@ -71,9 +71,9 @@ class Curve:
 
 
 def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = "") -> list[Curve]:
-    """The curves of all features that are in bins.
+    """The curves of all features that have bins.
 
-    If ``path`` says where the weights are from, some of them must be of bins.
+    With ``path``, the file of the weights, some of them must be of bins.
     """
     curves = []
     for one in bins:
@@ -87,8 +87,10 @@ def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = 
     if path and curves and weights is not None and not any(curve.weight.any() for curve in curves):
         first = curves[0].bins.names[0]
         others = [name for name in weights if "_bin" in name]
-        near = did_you_mean(first, others) if others else "there are none of bins at all"
-        raise FormatError(path, 0, found=f"no weight of {first} or its kind", expected="some", hint=near)
+        near = did_you_mean(first, others) if others else "no weight in it is of a bin"
+        raise FormatError(
+            path, 0, found=f"no weight of {first} or another bin", expected="weights of the bins", hint=near
+        )
     return curves
 
 
@@ -103,7 +105,7 @@ def _ranges(bins: FeatureBins) -> tuple[Floats, Floats]:
 
 
 def best_log(curve: Curve) -> LogFit | None:
-    """The logarithm next to the weights; None if there is none, or fewer than three bins to fit it to."""
+    """The best-fitting logarithm; None if values are not positive or there are fewer than three bins."""
     value, weight = curve.middle, curve.weight
     mass = curve.rules if curve.rules.any() else np.ones(len(value))
     shift = 1.0 if curve.bins.of == "count" else 0.0
@@ -113,10 +115,10 @@ def best_log(curve: Curve) -> LogFit | None:
     root = np.sqrt(mass / mass.sum())
     design = np.stack([np.ones(len(value)), np.log10(value + shift)], axis=1)
     (offset, slope), *_ = np.linalg.lstsq(design * root[:, None], weight * root, rcond=None)
-    off = weight - design @ np.array([offset, slope])
-    around = weight - np.average(weight, weights=mass)
-    whole = float(np.average(around**2, weights=mass))
-    left = float(np.average(off**2, weights=mass)) / whole if whole else 0.0
+    residual = weight - design @ np.array([offset, slope])
+    centred = weight - np.average(weight, weights=mass)
+    variance = float(np.average(centred**2, weights=mass))
+    left = float(np.average(residual**2, weights=mass)) / variance if variance else 0.0
     return LogFit(float(offset), float(slope), shift, left)
 
 
@@ -124,7 +126,7 @@ def best_log(curve: Curve) -> LogFit | None:
 
 
 def table(curve: Curve, *, with_weights: bool = True) -> str:
-    """For a terminal: bins, the rules in them, and a bar from 0 to each weight."""
+    """A table for a terminal: bins, the rules in them, and a bar from 0 to each weight."""
     bins = curve.bins
     kind = "" if bins.of == "given" else f" ({bins.of})"
     head = f"{bins.feature}{kind}: {len(bins)} bins"
@@ -156,7 +158,7 @@ def _seen(curve: Curve, j: int) -> str:
 
 
 def _bar(weight: float, weights: Floats) -> str:
-    """From 0 to a weight, on a line as long as all of them need."""
+    """A bar from 0 to a weight, on the scale of all weights."""
     least, most = min(0.0, float(weights.min())), max(0.0, float(weights.max()))
     if most == least:
         return "|"
@@ -173,7 +175,7 @@ def _bar(weight: float, weights: Floats) -> str:
 
 
 def write_pictures(curves: Sequence[Curve], folder: str | Path) -> list[Path]:
-    """An SVG for each feature."""
+    """Write an SVG file for each feature."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -189,10 +191,10 @@ def write_pictures(curves: Sequence[Curve], folder: str | Path) -> list[Path]:
 
 
 def draw(curve: Curve) -> str:
-    """The picture of one feature: weights above, rules below, over the same values."""
+    """The picture of one feature: weights above, numbers of rules below, on a common axis of values."""
     bins, fit = curve.bins, curve.fit
     positive = curve.low > 0
-    # What spans decades is drawn in decades, unless something of it is not positive.
+    # A logarithmic axis for positive values that span more than a decade and a half.
     decades = bool(positive.all()) and curve.high.max() > 30 * curve.low.min()
     line = None
     if fit is not None:

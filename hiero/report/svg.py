@@ -1,4 +1,4 @@
-"""A picture of points, a line through them, and bars below, as SVG and without a library."""
+"""Plots as SVG without a library: points, a line through them, and bars below."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def picture(
     note: str = "",
     decades: bool = False,
 ) -> str:
-    """Points in order, each with the span of values it stands for, and a grey line; bars of ``mass`` below.
+    """Plot points in order, each with its span of values, and a grey line; bars of ``mass`` below.
 
     With ``decades`` the horizontal axis is logarithmic; all x must then be positive.
     """
@@ -77,12 +77,12 @@ def picture(
 
 
 def _bars(spans: tuple[Floats, Floats], mass: Floats | None, across: Place, floor: float) -> list[str]:
-    """How much each point stands for; a bar reaches to half-way between neighbours."""
+    """Bars of the mass of each point, which reach half-way to its neighbours."""
     if mass is None:
         return [_text(LEFT + 8, floor - 8, "rules in each bin: not known", colour="#666666")]
     starts, ends = [across(v) for v in _list(spans[0])], [across(v) for v in _list(spans[1])]
     edges = [starts[0], *((a + b) / 2 for a, b in zip(ends, starts[1:], strict=False)), ends[-1]]
-    # A single value at an end is a bar as well.
+    # Bars of single values at the ends have a width as well.
     edges[0], edges[-1] = min(edges[0], edges[1] - EDGE), max(edges[-1], edges[-2] + EDGE)
     tall = _scale(0.0, float(mass.max()) or 1.0, floor, floor - LOWER + 4)
     parts = []
@@ -120,7 +120,7 @@ def _wider(values: Floats, share: float) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Round numbers between two others, so many at most."""
+    """At most ``most`` round numbers from ``low`` to ``high``."""
     width = high - low
     if width <= 0 or not math.isfinite(width):
         return [low]
@@ -129,12 +129,12 @@ def ticks(low: float, high: float, most: int = 7) -> list[float]:
     step *= factor
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     round_ones = (float(f"{k * step:.12g}") for k in range(first, last + 1))
-    # Between numbers that are next to each other there may be none.
+    # There may be none between neighbouring floats.
     return [tick for tick in round_ones if low <= tick <= high] or [low]
 
 
 def decade_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Powers of ten between two numbers, every other one or fewer if they are many."""
+    """At most ``most`` powers of ten, evenly spaced, from ``low`` to ``high``."""
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     every = max(1, -(-(last - first + 1) // most))
     return [10.0**k for k in range(first, last + 1, every)] or [low, high]
@@ -172,7 +172,7 @@ def _text(
     turned: bool = False,
 ) -> str:
     turn = f" transform='rotate(-90 {x:.1f} {y:.1f})'" if turned else ""
-    kept = "".join(c for c in text if c >= " " and not 0x7F <= ord(c) < 0xA0)  # what XML may hold
+    kept = "".join(c for c in text if c >= " " and not 0x7F <= ord(c) < 0xA0)  # characters allowed in XML
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' text-anchor='{anchor}' font-weight='{weight}' "
         f"fill='{colour}' {FONT}{turn}>{escape(kept)}</text>"
