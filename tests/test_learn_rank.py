@@ -15,7 +15,7 @@ from hiero.kernels.learn_rank import gradient_kernel, rank_kernel, shift_kernel
 from hiero.symbols import read_only
 from hiero.tune.finite import NotFinite
 from hiero.tune.gold import SentenceGold
-from hiero.tune.pairs import AllPairs, Multipartite, Pro
+from hiero.tune.pairs import AllPairs, Multipartite, SampledPairs
 from hiero.tune.perceptron import RankLearner
 from hiero.tune.ranking import KINDS, Loss
 from tests.learn_worlds import (
@@ -198,7 +198,7 @@ def test_sentences_that_teach_nothing_are_counted() -> None:
     report = learner.learn([example(rows, [[9, 8], [8, 9]])], weight)
     assert (report.sentences, report.unpaired, report.equal, report.pairs) == (1, 1, 1, 0)
     # All different, but no lot falls on a pair that differs enough.
-    strict = RankLearner(pairing=Pro(threshold=0.99))
+    strict = RankLearner(pairing=SampledPairs(threshold=0.99))
     report = strict.learn([example(rows)], weight)
     assert (report.sentences, report.unpaired, report.equal) == (1, 1, 0)
     assert not weight.any()
@@ -255,7 +255,7 @@ TOY_ROWS = [{0: 1.0, 1: 0.5}, {0: 0.5, 2: 1.0}, {1: 1.0, 3: 1.0}, {2: 1.0, 3: 0.
 
 @pytest.mark.parametrize("update", ["pair", "sentence"])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("pairing", [Multipartite(), AllPairs(), Pro(threshold=0.0, draws=12)])
+@pytest.mark.parametrize("pairing", [Multipartite(), AllPairs(), SampledPairs(threshold=0.0, draws=12)])
 def test_what_can_be_separated_is_learnt(update: str, loss: Loss, pairing: AllPairs) -> None:
     """Gold falls from the first translation to the last, and some weights rank them so."""
     learner = RankLearner(gold=SentenceGold("liang"), pairing=pairing, loss=loss, update=update, rate=0.1)
@@ -273,7 +273,7 @@ def test_what_can_be_separated_is_learnt(update: str, loss: Loss, pairing: AllPa
 
 def test_a_learner_that_is_restored_goes_on_as_if_nothing_had_happened() -> None:
     def fresh() -> RankLearner:
-        return RankLearner(pairing=Pro(draws=20, keep=3, threshold=0), rate=0.1, decay="sqrt")
+        return RankLearner(pairing=SampledPairs(draws=20, keep=3, threshold=0), rate=0.1, decay="sqrt")
 
     def epoch(learner: RankLearner, weight: np.ndarray) -> None:
         for number in range(4):

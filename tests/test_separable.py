@@ -14,7 +14,7 @@ import pytest
 from hiero.bins import FeatureBins
 from hiero.tune.binsconfig import FeatureConfig
 from hiero.tune.discretize import Histogram, bins_of
-from hiero.tune.pro import PRO
+from hiero.tune.pro import ProLearner
 from hiero.tune.regularize import Neighbours
 from tests.batch_worlds import candidate_lists
 
@@ -84,7 +84,7 @@ def trained(pairs: list[tuple[dict[str, float], dict[str, float]]], **more: obje
             for both in [[(better, GOOD), (worse, BAD)]]
         ]
     )
-    learner = PRO(metric="lin", l2=1e-4, iterations=1000, **more)  # type: ignore[arg-type]
+    learner = ProLearner(metric="lin", l2=1e-4, iterations=1000, **more)  # type: ignore[arg-type]
     _, happened = learner.fit(lists, np.zeros(max(len(names), 1)), 1, 1)
     assert happened["pairs"] > 0
     return happened

@@ -32,11 +32,11 @@ from hiero.kernels.learn_adagrad import (
     settle_rows_kernel,
 )
 from hiero.kernels.learn_rank import ROUNDING, gradient_kernel
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.finite import check_finite, not_finite
 from hiero.tune.gold import Gold, SentenceGold
-from hiero.tune.pairs import Pairing, Pro
-from hiero.tune.ranking import Comparison, Loss, compare
+from hiero.tune.pairs import Pairing, SampledPairs
+from hiero.tune.ranking import Loss, RankedPairs, compare
 from hiero.tune.regularize import Regulariser, pulled
 
 Floats = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Gradient(NamedTuple):
 
     id: Ids
     value: Floats
-    report: Report
+    report: UpdateReport
 
 
 @dataclass(kw_only=True)
@@ -69,7 +69,7 @@ class AdaGradLearner:
     """
 
     gold: Gold = field(default_factory=lambda: SentenceGold("lin"))
-    pairing: Pairing = field(default_factory=lambda: Pro(draws=500, keep=15))
+    pairing: Pairing = field(default_factory=lambda: SampledPairs(draws=500, keep=15))
     loss: Loss = field(default_factory=lambda: Loss(name="logistic"))
     rate: float = 0.02
     l1: float = 0.1
@@ -90,10 +90,10 @@ class AdaGradLearner:
         self._settings = Settings(float(self.rate), float(self.l1), float(self.epsilon), bool(self.adaptive))
         self._coordinates = Coordinates(np.zeros(0), np.zeros(0, np.int32))
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """One step down the gradient of a mini-batch."""
         self.grow(len(weight))
-        report = Report()
+        report = UpdateReport()
         comparisons = self._comparisons(batch, report)
         for _, comparison in comparisons:
             rows, pair = comparison.rows, comparison.pair
@@ -109,7 +109,7 @@ class AdaGradLearner:
 
     def gradient(self, batch: Sequence[Example], weight: Floats) -> Gradient:
         """The gradient of a mini-batch at some weights, which are left as they are."""
-        report = Report()
+        report = UpdateReport()
         return self._gradient(self._comparisons(batch, report), weight, report)
 
     def apply(self, ids: Ids, values: Floats, weight: Floats) -> None:
@@ -163,7 +163,9 @@ class AdaGradLearner:
         self._coordinates = Coordinates(np.array(state["square"], np.float64), last)
         self.gold.restore(state["gold"])
 
-    def _comparisons(self, batch: Sequence[Example], report: Report) -> list[tuple[Example, Comparison]]:
+    def _comparisons(
+        self, batch: Sequence[Example], report: UpdateReport
+    ) -> list[tuple[Example, RankedPairs]]:
         """The sentences that have pairs, and these."""
         found = []
         for example in batch:
@@ -173,7 +175,7 @@ class AdaGradLearner:
         return found
 
     def _gradient(
-        self, comparisons: Sequence[tuple[Example, Comparison]], weight: Floats, report: Report
+        self, comparisons: Sequence[tuple[Example, RankedPairs]], weight: Floats, report: UpdateReport
     ) -> Gradient:
         ids, values, total = [np.zeros(0, np.int32)], [np.zeros(0)], np.zeros(3)
         for example, comparison in comparisons:

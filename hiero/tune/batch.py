@@ -23,9 +23,9 @@ from hiero.tune.listing import list_shard, read_examples
 from hiero.tune.lists import BatchLearner, CandidateLists
 from hiero.tune.loop import Loop
 from hiero.tune.mert import MERT
-from hiero.tune.pairs import Pro
+from hiero.tune.pairs import SampledPairs
 from hiero.tune.presets import make_pairing
-from hiero.tune.pro import PRO
+from hiero.tune.pro import ProLearner
 from hiero.tune.regularize import Regulariser, further_terms
 from hiero.tune.settings import ITERATIONS, TuneConfig
 
@@ -133,9 +133,9 @@ def make_batch_learner(
     """The learner of a batch algorithm; ``config`` is resolved. Further terms are for those that have any."""
     if config.algorithm == "pro":
         pairs = make_pairing(config, 0)
-        if not isinstance(pairs, Pro):
+        if not isinstance(pairs, SampledPairs):
             raise ConfigError(f"pairs: found {config.pairs}, expected pro")
-        return PRO(
+        return ProLearner(
             metric=config.metric or "lin",
             pairs=pairs,
             l2=config.l2 or 0.0,

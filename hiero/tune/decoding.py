@@ -31,7 +31,7 @@ from hiero.formats.vectors import read_vectors
 from hiero.inorder import in_order
 from hiero.language import load_language_models
 from hiero.tune.data import SetFiles, TuningSet
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.jackknife import Specs
 from hiero.tune.settings import TuneConfig
 from hiero.weightvector import WeightVector
@@ -153,7 +153,7 @@ class Decoding:
         if task.language_models is not None:
             specs = [(name, Path(path)) for name, path in task.language_models]
             self.model.language_models = load_language_models(specs)
-        self.report = Report()
+        self.report = UpdateReport()
         self.decoding = 0.0  # seconds
         self.fired = np.zeros(0, np.bool_)  # features that any translation has had
 

@@ -33,7 +33,7 @@ class Example(NamedTuple):
 
 
 @dataclass
-class Report:
+class UpdateReport:
     """What happened while learning; reports add up."""
 
     sentences: int = 0
@@ -48,7 +48,7 @@ class Report:
     oracle: Floats = field(default_factory=lambda: np.zeros(10))  # of those learnt towards ...
     prediction: Floats = field(default_factory=lambda: np.zeros(10))  # ... and of those learnt away from
 
-    def add(self, other: Report) -> None:
+    def add(self, other: UpdateReport) -> None:
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -56,7 +56,7 @@ class Report:
 class Learner(Protocol):
     """Changes weights after looking at examples. One belongs to one shard, and to one thread at a time."""
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """Take one step (a mini-batch; of one example, if the algorithm is strictly online).
 
         ``weight`` is changed in place; it has room for every feature of the batch, and more.

@@ -136,7 +136,7 @@ class PreviousPass:
             self.widen(np.sum(list(self._before.values()), axis=0), len(self._before))
 
     def widen(self, total: Floats, sentences: int) -> None:
-        """Take the sum of statistics of all shards (``Report.model``) for that of the learner's own.
+        """Take the sum of statistics of all shards (``UpdateReport.model``) for that of the learner's own.
 
         To be called after ``end_epoch``, with the number of sentences that are in the sum.
         """

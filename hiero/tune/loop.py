@@ -43,7 +43,7 @@ from hiero.weightvector import WeightVector
 PLAN, ORDER = 1, 2  # what a seed is for
 
 
-class Watch(Protocol):
+class LoopProgress(Protocol):
     """Shows what happens."""
 
     def begin(self, what: str, total: int) -> None: ...
@@ -67,7 +67,7 @@ class Loop:
         run_dir: str,
         executor: Callable[[], Executor],
         workers: int,
-        watch: Watch,
+        watch: LoopProgress,
     ) -> None:
         self.session, self.config = session, session.config
         self.dir, self.executor, self.workers, self.watch = Path(run_dir), executor, workers, watch

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hiero.errors import ConfigError
 from hiero.features import FeatureRows
 from hiero.kernels.learn_mira import mira_kernel, scores_kernel
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, PreviousPass
 from hiero.tune.oracle import OracleName, PredictionName, check_names, choose
@@ -44,14 +44,14 @@ class MiraLearner:
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """One step for each sentence, scored with the weights of the moment."""
-        report = Report()
+        report = UpdateReport()
         for example in batch:
             self._learn(example, weight, report)
         return report
 
-    def _learn(self, example: Example, weight: Floats, report: Report) -> None:
+    def _learn(self, example: Example, weight: Floats, report: UpdateReport) -> None:
         candidates = example.candidates
         rows = FeatureRows(candidates.first, candidates.id, candidates.value)
         score = np.empty(len(candidates.score))

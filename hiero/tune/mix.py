@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Columns:
+class ColumnSums:
     """Sums over the columns of a matrix seen row by row; a feature that a row lacks weighs 0 there."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ def mix(
 
     Returns how many features any of them has a weight for, and how many were kept.
     """
-    symbols, index, columns = Symbols(), FeatureIndex(), Columns()
+    symbols, index, columns = Symbols(), FeatureIndex(), ColumnSums()
     for path, share in zip(paths, shares, strict=True):
         ids, values = read_vectors(path, symbols, index)
         columns.add(ids.astype(np.int64), values[values_of], share)

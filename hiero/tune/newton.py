@@ -55,7 +55,7 @@ class Curvature(NamedTuple):
         return found
 
 
-class Model(Protocol):
+class QuadraticModel(Protocol):
     """An objective next to some point."""
 
     @property
@@ -71,7 +71,7 @@ class Model(Protocol):
 class Objective(Protocol):
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]: ...
 
-    def model(self, x: Floats) -> Model: ...
+    def model(self, x: Floats) -> QuadraticModel: ...
 
 
 class Found(NamedTuple):
@@ -114,7 +114,7 @@ def minimum(objective: Objective, start: Floats, steps: int) -> Found:
 
 
 def _best_within(
-    radius: float, model: Model, measure: Banded, gradient: Floats, goal: float
+    radius: float, model: QuadraticModel, measure: Banded, gradient: Floats, goal: float
 ) -> tuple[Floats, float, float]:
     """A step, its length, and by how much it makes the model smaller."""
     move, rest = np.zeros(len(gradient)), -gradient

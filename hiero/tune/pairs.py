@@ -70,7 +70,7 @@ class AllPairs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pro:
+class SampledPairs:
     """Pairs drawn by lot, those with the largest differences first.
 
     The other systems':         draws  keep  threshold

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from hiero.errors import ConfigError
 from hiero.kernels.learn_rank import gradient_kernel, rank_kernel, shift_kernel
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, SentenceGold
 from hiero.tune.pairs import Multipartite, Pairing
-from hiero.tune.ranking import Comparison, Loss, compare
+from hiero.tune.ranking import Loss, RankedPairs, compare
 from hiero.tune.regularize import Regulariser, pulled
 
 Floats = npt.NDArray[np.float64]
@@ -65,9 +65,9 @@ class RankLearner:
         passed = 1 + self.seen / self.decay_after
         return self.rate / {"none": 1.0, "sqrt": math.sqrt(passed), "linear": passed}[self.decay]
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """Take a step, or one for each pair, for each sentence in turn."""
-        report = Report()
+        report = UpdateReport()
         decoded_with = weight.copy() if self.update == "sentence" and len(batch) > 1 else weight
         for example in batch:
             rate = self.rate_now()
@@ -92,7 +92,7 @@ class RankLearner:
         return report
 
     def _step(
-        self, comparison: Comparison, decoded_with: Floats, rate: float, weight: Floats, total: Floats
+        self, comparison: RankedPairs, decoded_with: Floats, rate: float, weight: Floats, total: Floats
     ) -> bool:
         """One step with the gradients of all pairs together."""
         fine, ids, values = gradient_kernel(*comparison, self.loss.kind, decoded_with, total)
@@ -111,7 +111,7 @@ class RankLearner:
         self.gold.restore(state["gold"])
 
 
-def _check_size(comparison: Comparison) -> None:
+def _check_size(comparison: RankedPairs) -> None:
     """Refuse what would not fit into memory."""
     if len(comparison.rows.first) > MOST_COMPARED:
         compared = len(np.unique(comparison.pair))

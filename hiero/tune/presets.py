@@ -6,7 +6,7 @@ from hiero.tune.adagrad import AdaGradLearner
 from hiero.tune.example import Learner
 from hiero.tune.gold import Gold, gold_metric
 from hiero.tune.mira import MiraLearner
-from hiero.tune.pairs import AllPairs, Multipartite, Pairing, Pro
+from hiero.tune.pairs import AllPairs, Multipartite, Pairing, SampledPairs
 from hiero.tune.perceptron import RankLearner
 from hiero.tune.ranking import Loss
 from hiero.tune.settings import TuneConfig
@@ -56,7 +56,7 @@ def make_pairing(config: TuneConfig, seed: int) -> Pairing:
         return AllPairs()
     if config.pairs == "multipartite":
         return Multipartite(share=config.share)
-    return Pro(
+    return SampledPairs(
         draws=config.draws or 5000,
         keep=config.keep or 50,
         threshold=config.threshold or 0.0,

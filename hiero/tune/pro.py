@@ -37,7 +37,7 @@ from hiero.symbols import read_only
 from hiero.tune import newton
 from hiero.tune.lists import CandidateLists
 from hiero.tune.newton import Curvature
-from hiero.tune.pairs import Pro as PairSampler
+from hiero.tune.pairs import SampledPairs
 from hiero.tune.regularize import Regulariser, Ridge
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ class Differences(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PRO:
+class ProLearner:
     """A batch learner; see the head of the module.
 
     metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
@@ -73,7 +73,7 @@ class PRO:
     """
 
     metric: str = "lin"
-    pairs: PairSampler = field(default_factory=PairSampler)
+    pairs: SampledPairs = field(default_factory=SampledPairs)
     l2: float = 0.25
     pull: float = 0.0
     l1: float = 0.0
@@ -136,7 +136,7 @@ def differences(lists: CandidateLists, pair: Ints) -> Differences:
     return Differences(read_only(first), read_only(ids), read_only(value))
 
 
-class Model(NamedTuple):
+class RankingModel(NamedTuple):
     """The objective's second derivatives: those of the pairs, and of the terms."""
 
     rows: Differences
@@ -182,7 +182,7 @@ class Ranking:
             gradient += slope[self.active]
         return float(value), gradient
 
-    def model(self, active: Floats) -> Model:
+    def model(self, active: Floats) -> RankingModel:
         """The same for Newton's method."""
         pair, diagonal = np.empty(len(self.rows.first) - 1), np.empty(len(active))
         curvature_kernel(*self.rows, read_only(active), pair, diagonal)
@@ -196,7 +196,7 @@ class Ranking:
                 np.concatenate([terms.triple, self._place[one.triple].astype(np.int64)]),
                 np.concatenate([terms.block, one.block]),
             )
-        return Model(self.rows, read_only(pair), diagonal, terms)
+        return RankingModel(self.rows, read_only(pair), diagonal, terms)
 
     def minimum(self, iterations: int, buffers: int) -> tuple[Floats, dict[str, float]]:
         """The weights of all features, and how they were found."""

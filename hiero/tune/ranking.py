@@ -13,7 +13,7 @@ from hiero.errors import ConfigError
 from hiero.features import FeatureRows
 from hiero.kernels.learn_rank import LOGISTIC, MARGIN, PERCEPTRON
 from hiero.symbols import read_only
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.gold import Gold
 from hiero.tune.pairs import Pairing
 
@@ -66,7 +66,7 @@ class Loss:
         return read_only(wanted), read_only(force)
 
 
-class Comparison(NamedTuple):
+class RankedPairs(NamedTuple):
     """The pairs of some sentence, as kernels take them; see ``rank_kernel``."""
 
     rows: FeatureRows
@@ -76,8 +76,8 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    example: Example, gold: Gold, pairing: Pairing, loss: Loss, epoch: int, report: Report
-) -> Comparison | None:
+    example: Example, gold: Gold, pairing: Pairing, loss: Loss, epoch: int, report: UpdateReport
+) -> RankedPairs | None:
     """The pairs of a sentence, counted in ``report``; None if there is none."""
     scores = gold.scores(example)
     pair = pairing(scores, example.statistics[:, 0], epoch, example.number)
@@ -91,4 +91,4 @@ def compare(
         return None
     candidates = example.candidates
     rows = FeatureRows(candidates.first, candidates.id, candidates.value)
-    return Comparison(rows, pair, *loss.weighed(scores, pair))
+    return RankedPairs(rows, pair, *loss.weighed(scores, pair))
