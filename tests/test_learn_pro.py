@@ -329,7 +329,7 @@ def test_keys_reach_what_they_say():
 
 
 def test_wrong_keys():
-    with pytest.raises(ConfigError, match="peer: found cdec with sgd, expected pro"):
+    with pytest.raises(ConfigError, match="peer works with pro, not with sgd"):
         TuneConfig(peer="cdec")
     with pytest.raises(ConfigError, match=r"interpolation: found 1\.5, expected more than 0 and at most 1"):
         TuneConfig(algorithm="pro", interpolation=1.5)
@@ -349,7 +349,7 @@ def test_what_keeps_weights():
     sparse, happened = ProLearner(l2=0.0, l1=3.0, pairs=FEW).fit(lists, before, 1, 1)
     assert sparse[2] == sparse[9] == 0
     assert happened["nonzero"] == np.count_nonzero(sparse) < 3
-    lasting = ProLearner(l2=0.01, pairs=FEW, others=[Tie()]).fit(lists, before, 1, 1)[0]
+    lasting = ProLearner(l2=0.01, pairs=FEW, terms=[Tie()]).fit(lists, before, 1, 1)[0]
     assert lasting[8] == pytest.approx(lasting[0], abs=1e-2)
 
 

@@ -118,8 +118,8 @@ def test_figure_4_is_no_line() -> None:
     rows = [(binned(good, bins), binned(bad, bins)) for good, bad in pairs]
     group = np.arange(3)  # names sort as bins do
     assert sorted(bins["H"].names) == bins["H"].names
-    straight = trained(rows, others=[Neighbours(groups=[group], strength=1e5)])
+    straight = trained(rows, terms=[Neighbours(groups=[group], strength=1e5)])
     assert straight["objective"] == pytest.approx(
         straight["pairs"] * math.log(2), rel=1e-2
     )  # as with no weights
-    assert trained(rows, others=[Neighbours(groups=[group], strength=1e-3)])["objective"] < 0.2
+    assert trained(rows, terms=[Neighbours(groups=[group], strength=1e-3)])["objective"] < 0.2

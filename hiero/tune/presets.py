@@ -1,4 +1,4 @@
-"""Learners put together from their parts, as the settings say."""
+"""Learners made from the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hiero.tune.settings import TuneConfig
 
 
 def make_learner(config: TuneConfig, seed: int) -> Learner:
-    """The learner of an online algorithm; ``config`` is resolved."""
+    """Make the learner of an online algorithm from a resolved ``config``."""
     gold = make_gold(config)
     if config.algorithm == "mira":
         return MiraLearner(
@@ -33,7 +33,7 @@ def make_learner(config: TuneConfig, seed: int) -> Learner:
             rate=config.rate or 0.02,
             l1=config.l1 or 0.0,
             epsilon=config.epsilon,
-            lazy=config.stale,  # the search shall see what it would see if nothing waited
+            lazy=config.stale,  # else the decoder must see settled weights
         )
     return RankLearner(
         gold=gold,
@@ -51,7 +51,7 @@ def make_gold(config: TuneConfig) -> Gold:
 
 
 def make_pairing(config: TuneConfig, seed: int) -> Pairing:
-    """How pairs are chosen; also for batch learners, which replace the seed."""
+    """Make the selection of pairs, also for batch learners, which replace the seed."""
     if config.pairs == "all":
         return AllPairs()
     if config.pairs == "multipartite":
