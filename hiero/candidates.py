@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""The translations of a sentence with their features as numbers: what a learner sees of a forest."""
+"""k-best translations of a forest with numbered features, the input of learners."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
     first       int64 [N + 1]   the features of translation i are first[i]:first[i + 1] of id and value
     id          int32           in the FeatureIndex of the learner, ascending in each row, no zeros
     value       float64
-    score       float64 [N]     of the model, with the weights of then
+    score       float64 [N]     of the model, with the weights used for decoding
     first_word  int64 [N + 1]   the words of translation i are first_word[i]:first_word[i + 1] of word
     word        int32
     """
@@ -42,14 +42,14 @@ class Candidates(NamedTuple):
 
     @property
     def size(self) -> int:
-        """N. (The length of a tuple is that of its fields.)"""
+        """N; len() is the number of fields."""
         return len(self.score)
 
 
 def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True) -> Candidates:
-    """The k best translations of a sentence that a model has decoded, features numbered by ``index``.
+    """Return the k best translations of a decoded sentence, with features numbered by ``index``.
 
-    New features get the next numbers, in an order that depends on the translations alone.
+    New features are added to it, in an order that only depends on the translations.
     """
     source = forest.feature_source
     assert isinstance(source, DerivationFeatures)
@@ -58,15 +58,15 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     edges = step[:, EDGE]
     rules = forest.edge_rule[edges]
 
-    used, row_of_rule = _in_order_of_sight(rules[rules >= 0])
+    used, row_of_rule = _distinct(rules[rules >= 0])
     rows = source.rule_rows(used.astype(np.int64), index)
     part = np.full((len(edges), 1), -1, np.int32)
     part[rules >= 0, 0] = row_of_rule
 
-    met, row_of_edge = _in_order_of_sight(edges)
-    beyond = _edge_rows(forest, source, met, index)
+    used_edges, row_of_edge = _distinct(edges)
+    rows_of_edges = _edge_rows(forest, source, used_edges, index)
     part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
-    rows = concat_rows(rows, beyond)
+    rows = concat_rows(rows, rows_of_edges)
 
     ids, local = np.unique(rows.id, return_inverse=True)
     first, features, value = replay_kernel(
@@ -80,8 +80,8 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     )
 
 
-def _in_order_of_sight(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
-    """The distinct items as they first occur, and the place of each item among them."""
+def _distinct(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
+    """Return the distinct items in the order of first occurrence, and the position of each item in them."""
     distinct, first, place = np.unique(items, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.int64)
@@ -92,7 +92,7 @@ def _in_order_of_sight(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int
 def _edge_rows(
     forest: Forest, source: DerivationFeatures, edges: npt.NDArray[np.int32], index: FeatureIndex
 ) -> FeatureRows:
-    """What each edge adds beyond its rule: language models, and features of rule applications."""
+    """Features of edges beyond those of their rules: language models and features of rule applications."""
     names = source.model.symbols.names
     models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
     scores = forest.edge_lm[edges].astype(np.float64)
@@ -113,16 +113,16 @@ def _edge_rows(
 
 
 def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
-    """The values of some features on every edge of a forest that a model has decoded, float32 [E, D].
+    """Return the values of D features on every edge of a decoded forest, float32 [E, D].
 
-    A derivation has what its edges have together.
+    The value of a derivation is the sum over its edges.
     """
     source = forest.feature_source
     assert isinstance(source, DerivationFeatures)
-    index = FeatureIndex()  # of its own: what the rules have beside these is of no interest
+    index = FeatureIndex()  # a temporary one, since other features are not needed
     columns = index.intern_all(keys)
     ruled = np.flatnonzero(forest.edge_rule >= 0)
-    used, row_of_rule = _in_order_of_sight(forest.edge_rule[ruled])
+    used, row_of_rule = _distinct(forest.edge_rule[ruled])
     rules = _columns(source.rule_rows(used.astype(np.int64), index), columns)
     values = _columns(_edge_rows(forest, source, np.arange(forest.num_edges, dtype=np.int32), index), columns)
     values[ruled] += rules[row_of_rule]
@@ -130,7 +130,7 @@ def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
 
 
 def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
-    """Rows as a matrix of those features alone."""
+    """Return rows as a dense matrix of some features."""
     table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
     place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
     place[columns] = np.arange(len(columns))

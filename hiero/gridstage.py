@@ -1,13 +1,13 @@
-"""The stages of ``hiero run`` that try settings out: each combination is tuned, the held-out set chooses.
+"""Grid search stages of ``hiero run``: tune with each combination of settings, choose on the held-out set.
 
-    RUNDIR/grid/LABEL.bins     bins, where settings of bins are tried out
-    RUNDIR/grid/LABEL/         what tuning with one combination leaves, as RUNDIR/tune does
-    RUNDIR/grid/LABEL.gz       its weights, and LABEL.json what they came to
-    RUNDIR/grid.txt            the table of all
+    RUNDIR/grid/LABEL.bins     bins, if settings of bins are varied
+    RUNDIR/grid/LABEL/         the tuning directory of a combination, like RUNDIR/tune
+    RUNDIR/grid/LABEL.gz       its weights, and LABEL.json their scores
+    RUNDIR/grid.txt            the table of all combinations
     RUNDIR/weights.gz          of the combination that is best on odd lines; features.bins its bins
 
-Each is a stage: whatever ends a run, those that are done are not done again, and one more value of a setting
-only costs its own combinations.
+Each combination is a stage of its own: a run that is resumed, or that has one more value of a setting, only
+does what is missing.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ OF_BINS = ("bits", "overlap")  # keys of bins; all others are keys of tune
 
 @dataclass
 class Trial:
-    """One combination.
-
-    values  of the keys that are tried out
-    """
+    """A combination of values of the varied settings."""
 
     values: Mapping[str, Any]
     label: str = field(init=False)
@@ -83,7 +80,7 @@ def add_grid(plan: Plan) -> None:
         except ConfigError as error:
             raise plan.error(f"grid: {trial.label}", str(error)) from None
         if tuning.held_out is None:
-            raise plan.error("grid", "found no held-out set to choose by, expected tune: held_out")
+            raise plan.error("grid", "needs a held-out set to choose by (tune: held_out)")
         folder = plan.out / FOLDER / trial.label
         outputs.append((folder.with_name(f"{trial.label}.gz"), folder.with_name(f"{trial.label}.json")))
         plan.add(tune_stage(plan, tuning, f"tune:{trial.label}", folder, *outputs[-1]))
@@ -93,12 +90,12 @@ def add_grid(plan: Plan) -> None:
 def _check(plan: Plan, found: Sequence[Trial]) -> None:
     config = plan.config
     if config.tune is None:
-        raise plan.error("grid", "found without tune, expected it: what is tried out are its settings")
+        raise plan.error("grid", "needs the section tune, whose settings it varies")
     if config.weights is not None:
-        raise plan.error("weights", "found with tune, which makes them; expected one of them")
+        raise plan.error("weights", "cannot be combined with tune, which learns them")
     of_bins = [key for key in OF_BINS if key in found[0].values]
     if of_bins and config.bins is None:
-        raise plan.error(f"grid: {of_bins[0]}", "found without bins, expected the section that it is of")
+        raise plan.error(f"grid: {of_bins[0]}", "needs the section bins")
     labels = [trial.label for trial in found]
     twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
     if twice is not None:
@@ -106,7 +103,7 @@ def _check(plan: Plan, found: Sequence[Trial]) -> None:
 
 
 def _with_bins(plan: Plan, trial: Trial, made: dict[str, Path]) -> Config:
-    """The configuration with the bins of a combination, which a stage makes that several may share."""
+    """Return the configuration with the bins of a combination; combinations share the stage of equal bins."""
     config = plan.config
     if config.bins is None:
         return config
@@ -115,7 +112,7 @@ def _with_bins(plan: Plan, trial: Trial, made: dict[str, Path]) -> Config:
     if label not in made:
         try:
             bins = dataclasses.replace(config.bins, **values)
-            # What is tried out is so for all features.
+            # Varied settings override those of single features.
             features = {name: _without(one, values) for name, one in bins.features.items()}
         except ConfigError as error:
             raise plan.error(f"grid: {label}", str(error)) from None
@@ -128,7 +125,7 @@ def _with_bins(plan: Plan, trial: Trial, made: dict[str, Path]) -> Config:
 
 
 def _without(one: FeatureConfig, values: Mapping[str, Any]) -> FeatureConfig:
-    """The settings of a feature without those of its own that are tried out."""
+    """The settings of a feature without those that are varied."""
     bits = None if "bits" in values else one.bits
     return dataclasses.replace(one, bits=bits, overlap=None if "overlap" in values else one.overlap)
 

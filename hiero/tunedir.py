@@ -1,4 +1,4 @@
-"""The directory of a run of tuning: what its answer depends on, so that nothing else is made of it."""
+"""The directory of a run of tuning, and the record of everything its result depends on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE = "tune.json"
 
 
 def check_directory(directory: Path, resume: bool) -> None:
-    """Only a new directory, or an empty one, or, to go on, one in which tuning was begun."""
+    """Refuse a directory with other files, or, unless ``resume``, with a run of tuning."""
     if not directory.is_dir():
         if directory.exists():
             raise FormatError(directory, 0, found="a file", expected="a directory")
@@ -28,9 +28,7 @@ def check_directory(directory: Path, resume: bool) -> None:
     if STATE in names and not resume:
         done = len(read_log(directory))
         found = f"a run of hiero tune, {done} epoch{'' if done == 1 else 's'} done"
-        raise FormatError(
-            directory, 0, found=found, expected="a new directory", hint="--resume goes on with it"
-        )
+        raise FormatError(directory, 0, found=found, expected="a new directory", hint="--resume continues it")
     if names and STATE not in names:
         hint = "-o names another"
         expected = f"a new directory, or one with {STATE}"
@@ -44,43 +42,42 @@ def _read_state(path: Path) -> dict[str, Any]:
             return content
     except (OSError, ValueError, TypeError):
         pass
-    raise FormatError(path, 0, found="damage", expected="what a run of tuning depends on")
+    raise FormatError(path, 0, found="damage", expected="the settings and digests of a run")
 
 
 def write_state(directory: Path, state: Mapping[str, Any]) -> None:
-    """Write down what the answer depends on."""
+    """Write everything the result depends on."""
     content = {**state, "versions": versions()}
     with open_output(directory / STATE) as stream:
         stream.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
-    """Raise an error unless the answer depends on what it did when the run was begun."""
+    """Raise an error if settings or inputs differ from those of the run in the directory."""
     old, hint = _read_state(directory / STATE), "-o names another directory"
     if old["made_by"] != new["made_by"]:
-        begun = f"found a run of hiero {old['made_by']}, expected one of {new['made_by']}"
-        raise HieroError(f"{directory}: {begun} ({hint})")
+        problem = f"found a run of hiero {old['made_by']}, expected one of {new['made_by']}"
+        raise HieroError(f"{directory}: {problem} ({hint})")
     for key in differences(old["settings"], new["settings"]):
-        place, is_now, was = key.replace(".", ": "), _at(new["settings"], key), _at(old["settings"], key)
-        raise HieroError(f"{directory}: {place}: found {is_now}, expected {was}, as it was begun ({hint})")
+        where, found, expected = key.replace(".", ": "), _at(new["settings"], key), _at(old["settings"], key)
+        problem = f"found {found}, expected {expected}, as in the run there"
+        raise HieroError(f"{directory}: {where}: {problem} ({hint})")
     for key in differences(old["digests"], new["digests"]):
-        found = "has changed since the run was begun" if key in new["digests"] else "is no longer read"
-        raise HieroError(f"{directory}: {key}: {found} ({hint})")
+        problem = "has changed since the run began" if key in new["digests"] else "is no longer read"
+        raise HieroError(f"{directory}: {key}: {problem} ({hint})")
     done = len(read_log(directory))
     if epochs < done:
-        raise HieroError(
-            f"{directory}: tune: epochs: found {epochs}, expected at least the {done} that are done"
-        )
+        raise HieroError(f"{directory}: tune: epochs: found {epochs}, expected at least {done}, as are done")
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete what was being written when a run was killed."""
+    """Delete incomplete files of a run that was killed."""
     for path in [*directory.glob(f"epochs/*/{TEMPORARY}*"), *directory.rglob("*.part")]:
         path.unlink(missing_ok=True)
 
 
 def _at(settings: Mapping[str, Any], key: str) -> str:
-    """The value under a dotted key, as the user may have written it."""
+    """The value of a dotted key, formatted for messages."""
     value: Any = settings
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:

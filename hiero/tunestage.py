@@ -1,4 +1,4 @@
-"""The stage that tunes: between the stages that make a model, and those that translate with it."""
+"""The tuning stage of ``hiero run``, between the stages that make a model and those that translate."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def add_tune(plan: Plan) -> None:
     if config.tune is None or any(stage.name == "grid" for stage in plan.stages):
         return
     if config.weights is not None:
-        problem = "found with tune, which makes them; expected one of them"
-        raise plan.error("weights", f"{problem} (tune: {{start: PATH}} begins with weights there are)")
+        problem = "cannot be combined with tune, which learns them"
+        raise plan.error("weights", f"{problem} (tune: {{start: PATH}} starts from given ones)")
     tuning = Tuning(config, plan.where, plan.texts, made=True)
     output = plan.out / ANSWER
     plan.add(tune_stage(plan, tuning, "tune", plan.out / FOLDER, output))
@@ -37,11 +37,11 @@ def add_tune(plan: Plan) -> None:
 def tune_stage(
     plan: Plan, tuning: Tuning, name: str, folder: Path, output: Path, figures: Path | None = None
 ) -> Stage:
-    """Tuning in a folder; the weights go to ``output``, and what they came to may go to a file as well."""
+    """Make the stage that tunes in a folder, writes the weights to ``output``, and figures to a file."""
     on = tuning.settings.on
     if plan.grammars and on not in plan.grammars:
-        problem = "found it with grammars written per_sentence, of which there are none for it"
-        raise plan.error(f"tune: on: {on}", f"{problem}; expected write: nothing")
+        problem = "write: per_sentence makes no grammars for this set; set write: nothing"
+        raise plan.error(f"tune: on: {on}", problem)
     inputs = tuning.inputs()
     for text in (on, tuning.settings.held_out):
         if text in plan.grammars:
@@ -75,15 +75,15 @@ def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Call
 
 
 def _tidy(folder: Path) -> None:
-    """Keep what is worth a look: the weights of all epochs, and the log."""
-    for name in (STATE, CONFIG, LOCK):  # the first of them first: what is left could not be gone on with
+    """Delete all files but the weights of all epochs and the log."""
+    for name in (STATE, CONFIG, LOCK):  # STATE first: without it, the rest is never resumed
         (folder / name).unlink()
     for made in ("epochs", "jackknife"):
         shutil.rmtree(folder / made, ignore_errors=True)
 
 
 class _Rows:
-    """Somebody who watches, and reads a table."""
+    """Progress of tuning, with a table of its epochs as notes."""
 
     def __init__(self, watch: Watch, table: Table) -> None:
         self._watch, self._table, self._rows = watch, table, 0

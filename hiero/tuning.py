@@ -1,8 +1,8 @@
-"""Tuning from a configuration: ``tune`` learns weights, in a directory that a killed run is continued in.
+"""Tuning from a configuration: ``tune`` learns weights, in a directory from which it can be resumed.
 
-RUNDIR/config.yaml  the configuration in full
-RUNDIR/tune.json    what the answer depends on: settings, and digests of all that is read
-RUNDIR/weights.gz   the answer; all else is described in ``tune/loop.py``
+RUNDIR/config.yaml  the complete configuration
+RUNDIR/tune.json    everything the result depends on: settings, and digests of all input files
+RUNDIR/weights.gz   the result; see ``tune/loop.py`` for the other files
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from hiero.tune.settings import STARTS, TuneConfig
 from hiero.tunedir import STATE, check_directory, compare, remove_leftovers, write_state
 
 ANSWER = "weights.gz"
-SOME = 20  # sentences are enough to tell whether they are those of an index
+NUM_COMPARED = 20  # sentences compared with those of an index
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of it.
+    """The result of tuning.
 
     weights  the file with the chosen weights
-    epoch    the epoch they are of, from 1: the best on odd lines of the held-out set, or else the last
+    epoch    their epoch, from 1: the best on odd lines of the held-out set, or else the last
     log      a record of each epoch: ``choose_bleu`` (odd lines), ``report_bleu`` (even lines), ...
     """
 
@@ -78,13 +78,13 @@ def tune(
 ) -> Tuned:
     """Learn weights.
 
-    config    path of a YAML file, or its content; its ``tune`` section says how
-    run_dir   a new directory; with ``resume``, one in which a run of the same configuration was begun
-    executor  threads, processes, or dask://HOST:PORT; the answer is the same on all of them
-    keys      keys of the ``tune`` section, which win over it
+    config    path of a YAML file, or its content, with a ``tune`` section
+    run_dir   a new directory; with ``resume``, that of an earlier run of the same configuration
+    executor  threads, processes, or dask://HOST:PORT; the result is the same on all of them
+    keys      keys of the ``tune`` section, which override it
     """
     if isinstance(config, str | Path):
-        # From the root: workers may stand elsewhere.
+        # Absolute paths: workers may have other working directories.
         settings = config_of(read_settings(config), str(config), Path(config).resolve().parent)
         where = str(config)
     else:
@@ -96,19 +96,19 @@ def tune(
 
 
 def with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
-    """The same, with some keys of its ``tune`` section set."""
+    """Return the configuration with some keys of its ``tune`` section set."""
     known = dataclasses.asdict(config.tune or TuneConfig())
-    wanted = record(TuneConfig, known | dict(keys), "tune")
-    if "start" in keys and wanted.start not in STARTS:
-        wanted = dataclasses.replace(wanted, start=os.path.abspath(wanted.start))
-    return dataclasses.replace(config, tune=wanted)
+    settings = record(TuneConfig, known | dict(keys), "tune")
+    if "start" in keys and settings.start not in STARTS:
+        settings = dataclasses.replace(settings, start=os.path.abspath(settings.start))
+    return dataclasses.replace(config, tune=settings)
 
 
 class Tuning:
-    """A configuration that was found to make sense, as far as that can be told before anything is done.
+    """A validated tuning configuration.
 
-    made   whether others make what is not there yet, before this is run
-    texts  what is decoded in place of the sources of some sets, because it names their grammars
+    texts  replacements of the sources of some sets, which name the grammars of their sentences
+    made   whether earlier stages make the files that do not exist yet
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Tuning:
         self.where, self.texts = where, texts
         if config.is_bundled:
             config = with_bundled(config)
-        # Decoding begins with the weights that ``start`` says.
+        # The initial weights are those of ``start``.
         self.config = dataclasses.replace(config, weights=None)
         self.settings = (config.tune or TuneConfig()).resolved()
         self.seed = config.seed if self.settings.seed is None else self.settings.seed
@@ -131,19 +131,18 @@ class Tuning:
         self.files = self._set("on", self.settings.on)
         self.held_out = self._held_out()
         if self.settings.leave_one_out and not self.config.indexes:
-            raise self._error("leave_one_out", "found true, expected a grammar that is an index with it")
+            raise self._error("leave_one_out", "needs a grammar that is an index")
         if len(self.config.indexes) > 1 and self.settings.leave_one_out:
-            raise self._error("leave_one_out", "found several indexes, expected one that has the sentences")
+            raise self._error("leave_one_out", "found several indexes, expected the one of the sentences")
         if self.settings.start not in STARTS and not Path(self.settings.start).is_file():
             expected = f"expected {', '.join(STARTS)} or a file of weights"
             raise self._error("start", f"found no file {self.settings.start}, {expected}")
         if self.settings.neighbours != "none" and self.config.features.bins is None:
-            found = f"found {self.settings.neighbours} without bins"
-            raise self._error("neighbours", f"{found}, expected features: {{bins: FILE}} with it")
-        try:  # either may find fault with the settings
+            raise self._error("neighbours", "needs bins (features: {bins: FILE})")
+        try:  # learners check their settings
             if self.settings.is_online:
                 make_learner(self.settings, self.seed)
-            elif self.settings.algorithm != "mert":  # which wants to see features first
+            elif self.settings.algorithm != "mert":  # it needs the features
                 make_batch_learner(self.settings, FeatureIndex(), 1)
         except ConfigError as error:
             raise ConfigError(f"{self.where}: tune: {error}") from None
@@ -152,7 +151,7 @@ class Tuning:
         return ConfigError(f"{self.where}: tune: {key}: {problem}")
 
     def _check_made(self) -> None:
-        """All that is read must be there: what is yet to be made, ``hiero run`` makes."""
+        """Refuse sections for files that only ``hiero run`` makes."""
         hint = f"hiero run makes and uses it; {MADE_BY_RUN}"
         for number, section in enumerate(self.config.grammar, 1):
             if section.index == TRAIN:
@@ -162,16 +161,15 @@ class Tuning:
             if model.path is None:
                 raise ConfigError(f"{self.where}: lm: entry {number}: found no path, expected one ({hint})")
         if self.config.bins is not None and self.config.features.bins is None:
-            expected = f"expected the path of a file ({hint})"
-            raise ConfigError(f"{self.where}: bins: found without features: bins, {expected}")
+            needed = f"needs features: bins, the path of a file ({hint})"
+            raise ConfigError(f"{self.where}: bins: {needed}")
         if self.config.reorder is not None and not self.config.features.reordering:
-            expected = f"expected the path of a model ({hint})"
-            raise ConfigError(f"{self.where}: reorder: found without features: reordering, {expected}")
+            needed = f"needs features: reordering, the path of a model ({hint})"
+            raise ConfigError(f"{self.where}: reorder: {needed}")
         if self.config.grid is not None:
-            expected = "expected no settings to try out (hiero run does that)"
-            raise ConfigError(f"{self.where}: grid: found with hiero tune, {expected}")
+            raise ConfigError(f"{self.where}: grid: works with hiero run, not with hiero tune")
         if self.config.prep is not None:
-            raise ConfigError(f"{self.where}: prep: found with hiero tune, which does not prepare ({hint})")
+            raise ConfigError(f"{self.where}: prep: hiero tune does not prepare text ({hint})")
 
     # ---- data
 
@@ -183,10 +181,10 @@ class Tuning:
             raise self._error(key, f"unknown set {name!r}; {near}")
         section = data[name]
         if not section.translations:
-            raise self._error(key, f"found {name}, which has no references, expected a set with them")
+            raise self._error(key, f"found {name}, which has no references, expected a set with references")
         source = str(self.texts.get(name, section.source))
         left_out = key == "on" and self.settings.leave_one_out
-        # Grammars that sentences name are beside the text, unless the configuration says where they are.
+        # Grammars named by sentences are relative to the text, unless the configuration has their directory.
         own = any(entry.per_sentence is not None for entry in self.config.grammar)
         base = "" if own else str(Path(source).resolve().parent)
         return SetFiles(source, tuple(section.translations), left_out, base)
@@ -197,13 +195,13 @@ class Tuning:
         if name is None or (name == default and name not in self.config.data):
             return None
         if name == self.settings.on:
-            raise self._error("held_out", f"found {name}, which is learnt from, expected another set")
+            raise self._error("held_out", f"found {name}, the set to learn from, expected another set")
         return self._set("held_out", name)
 
-    # ---- what the answer depends on
+    # ---- inputs and settings of the result
 
     def inputs(self) -> dict[str, Path]:
-        """The files that are read, by the keys that name them."""
+        """The input files, by the keys that name them."""
         found = model_inputs(self.config)
         for name, files in self._sets():
             found[f"data: {name}: source"] = Path(files.source)
@@ -218,7 +216,7 @@ class Tuning:
         return [(self.settings.on, self.files), *held_out]
 
     def _own_grammars(self, files: SetFiles) -> list[Path]:
-        """Those that the sentences of a set name."""
+        """The grammars named by the sentences of a set."""
         folders = [
             section.per_sentence for section in self.config.grammar if section.per_sentence is not None
         ]
@@ -229,8 +227,8 @@ class Tuning:
         return [base / path for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:
-        # Not the number of epochs: what is learnt in one does not depend on how many follow. Not whether
-        # the start is here or there: its content counts.
+        # Without the number of epochs, which does not change the weights of any epoch, and without the path
+        # of the initial weights, whose content counts.
         chosen = dataclasses.asdict(self.settings) | {"seed": self.seed}
         del chosen["epochs"]
         if chosen["start"] not in STARTS:
@@ -238,12 +236,12 @@ class Tuning:
         return {"tune": chosen, **model_settings(self.config)}
 
     def state(self, directory: Path) -> dict[str, Any]:
-        """All that the answer depends on, as JSON has it."""
+        """Everything the result depends on, as JSON."""
         manifest, digests = Manifest(directory), {}
         for key, path in self.inputs().items():
             digests[key] = manifest.digest(path)
             if not digests[key]:
-                raise FormatError(path, 0, found="no such file", expected=f"it, as {key} says")
+                raise FormatError(path, 0, found="no such file", expected=f"that of {key}")
         for name, files in self._sets():
             if own := self._own_grammars(files):
                 listed = "".join(manifest.digest(path) for path in own)
@@ -263,13 +261,13 @@ class Tuning:
         resume: bool = False,
         watch: TuneWatch | None = None,
     ) -> Tuned:
-        """Learn, from where an earlier run in the directory ended, if there was one."""
+        """Learn weights, continuing an earlier run in the directory, if there is one."""
         watch = watch or Silent()
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
         check_directory(directory, resume)
         with locked(directory, "hiero tune"):
-            check_directory(directory, resume)  # once more: another run may have been faster
+            check_directory(directory, resume)  # again, under the lock
             state = self.state(directory)
             self._keep(directory, state)
             with open_executor(executor, workers, watch.say) as executors:
@@ -295,7 +293,7 @@ class Tuning:
         return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
 
     def fits(self, directory: Path) -> bool:
-        """Whether what was begun in a directory, if anything was, is this."""
+        """Whether a directory is new, or that of a run with the same settings and inputs."""
         if not (directory / STATE).exists():
             return not directory.exists()
         try:
@@ -305,7 +303,7 @@ class Tuning:
         return True
 
     def _keep(self, directory: Path, state: dict[str, Any]) -> None:
-        """Write down what the answer depends on, or compare it with what was written down."""
+        """Write everything the result depends on, or compare it with that of an earlier run."""
         if (directory / STATE).exists():
             compare(directory, state, self.settings.epochs or 1)
             remove_leftovers(directory)
@@ -315,39 +313,38 @@ class Tuning:
         write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 
     def _report(self, loop: Loop, overseer: Overseer, workers: int) -> None:
-        """Say what is remarkable, before hours go by."""
+        """Print warnings about the settings and the data, before the first epoch."""
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
         names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
         bins = loop.model.features.bins
-        silent = {one.feature for one in bins if one.replaces}
-        if settings.neighbours != "none":  # teach bins that no translation has
-            silent.update(*(one.names for one in bins))
-        overseer.health.expect(name for name in names if name not in silent)
+        not_expected = {one.feature for one in bins if one.replaces}
+        if settings.neighbours != "none":  # bins without translations get weights, too
+            not_expected.update(*(one.names for one in bins))
+        overseer.health.expect(name for name in names if name not in not_expected)
         self._check_index(loop, say)
         if self.held_out is None:
-            say("nothing is held out: the last epoch is the answer (held_out names a set of data)")
+            say("nothing is held out: the result is the last epoch (held_out names a set of data)")
         if settings.stale:
-            say("stale: gradients come as late as they do, and another run will learn other weights")
+            say("stale: gradients are applied late, and another run will learn other weights")
         num_shards = settings.shards or -(-len(loop.numbers) // settings.shard_size)
         if workers > num_shards and settings.is_online and settings.batch == 1:
-            which = "there is one shard" if num_shards == 1 else f"there are {num_shards} shards"
-            say(f"{which}, whose sentences are learnt from one by one: not all of {workers} workers are used")
+            which = "one shard" if num_shards == 1 else f"{num_shards} shards"
+            say(f"not all of {workers} workers are used: {which}, each learning sentence by sentence")
 
     def _check_index(self, loop: Loop, say: Callable[[str], None]) -> None:
-        """A sentence that rules are extracted from must be left out when it is learnt from."""
+        """Check that sentences of an index are learnt from with ``leave_one_out``, and no others."""
         segments = loop.set.segments
         for path in self.config.indexes:
             extractor = Extractor(open_index(path), ExtractConfig())
-            some = [number for number in range(min(SOME, len(segments))) if segments[number].words]
-            same = [extractor.is_sentence(number, segments[number].words) for number in some]
+            numbers = [n for n in range(min(NUM_COMPARED, len(segments))) if segments[n].words]
+            same = [extractor.is_sentence(number, segments[number].words) for number in numbers]
             if not self.settings.leave_one_out:
-                if some and all(same):
-                    hint = "with leave_one_out: true, none is translated by rules of its own"
-                    say(f"{path} is made of the sentences of {self.settings.on}: {hint}")
+                if numbers and all(same):
+                    hint = "leave_one_out: true translates each without the rules extracted from it"
+                    say(f"{path} is an index of the sentences of {self.settings.on}: {hint}")
             elif not all(same) or len(segments) > extractor.index.num_sentences:
-                number = some[same.index(False)] if not all(same) else extractor.index.num_sentences
-                expected = (
-                    f"that of pair {number + 1} of {path} (leave_one_out is for what the index is made of)"
-                )
+                number = numbers[same.index(False)] if not all(same) else extractor.index.num_sentences
+                hint = "leave_one_out is for the sentences of the index"
+                expected = f"that of pair {number + 1} of {path} ({hint})"
                 raise FormatError(self.files.source, number + 1, found="another sentence", expected=expected)

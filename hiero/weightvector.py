@@ -1,4 +1,4 @@
-"""The weights of a learner: a vector that grows with the features, and that decoding reads as it is."""
+"""The weights of a learner: a vector that grows with the features and is shared with the decoder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class WeightVector:
-    """Weights by the numbers of a ``FeatureIndex``, to be changed between sentences.
+    """Weights by the numbers of a ``FeatureIndex``, which may change between sentences.
 
-    Nothing is copied for a decoder: a ``RuleScorer`` made after a change sees it, and must be made after
-    ``grow``. ``value`` has room for more features than there are; of those it is 0.
+    A ``RuleScorer`` reads them without a copy; make a new one after each change, and after ``grow``.
+    ``value`` may be longer than the number of features, with 0 in unused entries.
     """
 
     def __init__(self, symbols: Symbols, index: FeatureIndex | None = None) -> None:
@@ -46,7 +46,7 @@ class WeightVector:
     def __len__(self) -> int:
         return len(self.index)
 
-    # ---- as scoring reads them
+    # ---- interface for scoring
 
     has_shared_names = False
 
@@ -61,10 +61,10 @@ class WeightVector:
     def shared_weights(self) -> tuple[WordTable, Floats]:
         return word_table([]), read_only(np.empty(0))
 
-    # ---- as people do
+    # ---- conversion
 
     def as_weights(self) -> Weights:
-        """A copy to look at or to write; zeros are left out."""
+        """Return a copy without zeros."""
         weights = Weights(self.symbols, index=self.index)
         weights.assign(self.value[: len(self.index)])
         return weights

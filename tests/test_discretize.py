@@ -195,17 +195,17 @@ def test_two_values_make_two_bins() -> None:
     notes: list[str] = []
     (found,) = learn({"features": {"Two": {}}, "bits": 4}, "a", say=notes.append)
     assert found.begin.tolist() == [-math.inf, 1]
-    assert notes == ["Two: 2 bins, one for each of its values, and not 16"]
+    assert notes == ["Two: 2 bins instead of 16, one for each of its values"]
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"features": {}}, "bins: features: found none, expected names, such as EgivenFCoherent"),
+        ({"features": {}}, "bins: features: found no names, expected some, such as EgivenFCoherent"),
         (
             {"features": {"One": {}}},
             "bins: features: One: found the value 1 in all of 10 rules, expected different ones"
-            " (a constant tells nothing: leave it out)",
+            " (a constant is of no use: leave it out)",
         ),
         ({"features": {"Too": {}}}, "bins: features: 'Too': no rule has it; did you mean 'Two'?"),
         (
@@ -281,6 +281,6 @@ def test_invalid_settings(keys: dict[str, Any], message: str) -> None:
 
 def test_the_number_of_words_is_not_converted() -> None:
     with pytest.raises(
-        ConfigError, match=r"^features: WordPenalty: of: found count, expected given: it is a"
+        ConfigError, match=r"^features: WordPenalty: of: found count, expected given \(it is a"
     ):
         BinsConfig(features={WORDS: FeatureConfig(of="count")})

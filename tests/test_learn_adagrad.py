@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hiero.errors import ConfigError
 from hiero.tune.adagrad import AdaGradLearner, summed
 from hiero.tune.finite import NotFinite
-from hiero.tune.pairs import AllPairs, Pro
+from hiero.tune.pairs import AllPairs, SampledPairs
 from hiero.tune.ranking import Loss
 from tests.learn_worlds import (
     FEATURES,
@@ -105,7 +105,7 @@ def test_learning_equals_the_twin(
 def test_gradients_equal_finite_differences(
     batch: list[tuple[list[naive.Sparse], list[float]]], start: list[float]
 ) -> None:
-    learner = AdaGradLearner(pairing=Pro(threshold=0.0, draws=50, keep=15))
+    learner = AdaGradLearner(pairing=SampledPairs(threshold=0.0, draws=50, keep=15))
     examples = [example(rows, number=number) for number, (rows, _) in enumerate(batch)]
     weight = np.array(start)
     ids, values, report = learner.gradient(examples, weight)

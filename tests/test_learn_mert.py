@@ -210,7 +210,7 @@ def test_weights_keep_their_norm():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"features": []}, "found no feature to move"),
+        ({"features": []}, "found no features to learn weights for"),
         ({"features": [1, 1]}, "found a feature twice"),
         ({"features": [1], "bounds": [(0, 1)] * 2}, "bounds: found 2, expected 1"),
         ({"features": [1], "bounds": [(1, 0)]}, "bounds: found 1 and 0, expected a lower"),

@@ -13,7 +13,7 @@ from hiero.errors import ConfigError
 from hiero.features import FeatureRows
 from hiero.kernels.learn_lists import scores_kernel
 from hiero.kernels.learn_mira import mira_kernel
-from hiero.tune.example import Report
+from hiero.tune.example import UpdateReport
 from hiero.tune.finite import NotFinite
 from hiero.tune.gold import PreviousPass, SentenceGold
 from hiero.tune.mira import MiraLearner
@@ -124,7 +124,7 @@ def test_separable_data_is_learnt(strategies: tuple[str, str], gold: SentenceGol
     weight = np.zeros(FEATURES)
     weight[3] = 0.2  # the model begins with another
     for _ in range(100):
-        report = Report()
+        report = UpdateReport()
         order = np.argsort([-naive.dot(as_dict(weight), row) for row in TOY_ROWS], kind="stable")
         texts = [[*range(1, 8 - place), *[0] * place] for place in order.tolist()]
         report.add(learner.learn([example([TOY_ROWS[place] for place in order], texts)], weight))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.errors import ConfigError
-from hiero.tune.pairs import AllPairs, Multipartite, Pairing, Pro
+from hiero.tune.pairs import AllPairs, Multipartite, Pairing, SampledPairs
 from tests.naive import learn as naive
 
 GOLD = st.lists(st.integers(0, 12).map(lambda twelfths: twelfths / 16), min_size=1, max_size=30)
@@ -51,7 +51,7 @@ def test_small_lists() -> None:
     assert pairs(Multipartite(), [0.25, 0.5]) == [(1, 0)]
     assert pairs(Multipartite(), [0.5, 0.5]) == []
     assert pairs(AllPairs(), [0.5]) == []
-    assert pairs(Pro(), [0.5]) == []
+    assert pairs(SampledPairs(), [0.5]) == []
 
 
 @given(GOLD)
@@ -85,9 +85,11 @@ def test_sampled_pairs_equal_their_twin(
     apart = deviations * max(2.0, float(np.std(length))) if deviations else np.inf
     twin = naive.drawn_pairs(gold, length, key, draws, threshold, apart, soft)
     settings = {"draws": draws, "threshold": threshold, "soft": soft, "length_deviations": deviations}
-    found = pairs(Pro(**settings, keep=5, seed=seed), gold, length, epoch, number)
+    found = pairs(SampledPairs(**settings, keep=5, seed=seed), gold, length, epoch, number)
     assert found == [(a, b) for _, a, b in sorted(twin, key=lambda pair: -pair[0])[:5]]
-    drawn_first = pairs(Pro(**settings, keep=5, seed=seed, largest=False), gold, length, epoch, number)
+    drawn_first = pairs(
+        SampledPairs(**settings, keep=5, seed=seed, largest=False), gold, length, epoch, number
+    )
     assert drawn_first == [(a, b) for _, a, b in twin[:5]]
 
 
@@ -95,15 +97,15 @@ def test_samples_depend_on_seed_epoch_and_sentence() -> None:
     gold = (np.arange(50) / 50).tolist()
     found = {}
     for seed, epoch, number in np.ndindex(3, 3, 3):
-        found[seed, epoch, number] = pairs(Pro(seed=seed, draws=9), gold, None, epoch, number)
+        found[seed, epoch, number] = pairs(SampledPairs(seed=seed, draws=9), gold, None, epoch, number)
     assert len(set(map(tuple, found.values()))) == 27
-    assert found[1, 2, 0] == pairs(Pro(seed=1, draws=9), gold, None, 2, 0)
+    assert found[1, 2, 0] == pairs(SampledPairs(seed=1, draws=9), gold, None, 2, 0)
 
 
 def test_samples_are_uniform() -> None:
     """Each of the ten pairs is drawn about as often as any other."""
     gold = [0.0, 0.25, 0.5, 0.75, 1.0]
-    found = pairs(Pro(draws=20_000, keep=20_000, threshold=0.0), gold)
+    found = pairs(SampledPairs(draws=20_000, keep=20_000, threshold=0.0), gold)
     counts = np.unique(np.array(found), axis=0, return_counts=True)[1]
     assert len(counts) == 10
     # 1,600 each, and a standard deviation of 38.
@@ -122,10 +124,10 @@ def test_more_pairs_than_memory_can_hold(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         lambda: Multipartite(share=0.0),
         lambda: Multipartite(share=0.6),
-        lambda: Pro(draws=0),
-        lambda: Pro(keep=0),
-        lambda: Pro(threshold=-0.1),
-        lambda: Pro(seed=-1),
+        lambda: SampledPairs(draws=0),
+        lambda: SampledPairs(keep=0),
+        lambda: SampledPairs(threshold=-0.1),
+        lambda: SampledPairs(seed=-1),
     ],
 )
 def test_invalid_settings(wrong: object) -> None:

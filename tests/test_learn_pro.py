@@ -12,15 +12,15 @@ from hiero.metrics import sentence_bleu
 from hiero.tune.batch import make_batch_learner
 from hiero.tune.lists import CandidateLists
 from hiero.tune.newton import Curvature
-from hiero.tune.pairs import Pro as PairSampler
-from hiero.tune.pro import PRO, Differences, Ranking, differences
+from hiero.tune.pairs import SampledPairs
+from hiero.tune.pro import Differences, ProLearner, Ranking, differences
 from hiero.tune.regularize import Neighbours, Ridge
 from hiero.tune.settings import PEERS, TuneConfig
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 
 weights = st.lists(quarters, min_size=NUM_FEATURES, max_size=NUM_FEATURES).map(np.array)
-FEW = PairSampler(draws=60, keep=10, threshold=0.0)
+FEW = SampledPairs(draws=60, keep=10, threshold=0.0)
 
 
 @st.composite
@@ -257,7 +257,7 @@ def test_l1_does_not_stop_early():
 @given(lists_of(), st.integers(1, 3), st.integers(0, 5))
 def test_pairs_are_of_one_sentence_and_ranked_by_the_metric(found, iteration, seed):
     lists = candidate_lists(found)
-    learner = PRO(metric="lin", pairs=FEW)
+    learner = ProLearner(metric="lin", pairs=FEW)
     pairs = learner.draw(lists, iteration, seed)
     view = lists.view()
     gold = sentence_bleu("lin")(view.statistics)
@@ -311,14 +311,14 @@ def test_peers_learn_good_and_bad_features(peer):
 
 def test_keys_set_the_attributes():
     cdec = configured(peer="cdec", buffers=7)
-    sampler = PairSampler(threshold=0.0, soft=True, length_deviations=2.0, seed=0)
-    assert cdec == PRO(metric="cdec-ibm", pairs=sampler, l2=250.0, pull=2500.0, buffers=7)
+    sampler = SampledPairs(threshold=0.0, soft=True, length_deviations=2.0, seed=0)
+    assert cdec == ProLearner(metric="cdec-ibm", pairs=sampler, l2=250.0, pull=2500.0, buffers=7)
     moses = configured(peer="moses", soft=True, keep=3)
-    sampler = PairSampler(soft=True, keep=3, seed=0)
-    assert moses == PRO(metric="moses", pairs=sampler, l2=0.25, iterations=30)
+    sampler = SampledPairs(soft=True, keep=3, seed=0)
+    assert moses == ProLearner(metric="moses", pairs=sampler, l2=0.25, iterations=30)
     paper = configured(peer="hopkins-may", l2=0.5)
-    assert paper == PRO(metric="lin", pairs=PairSampler(seed=0), l2=0.5, interpolation=0.1)
-    assert configured() == PRO(metric="lin", pairs=PairSampler(seed=0), l2=0.1)
+    assert paper == ProLearner(metric="lin", pairs=SampledPairs(seed=0), l2=0.5, interpolation=0.1)
+    assert configured() == ProLearner(metric="lin", pairs=SampledPairs(seed=0), l2=0.1)
     lists, before = separable(), np.ones(10)
     few, happened = configured(iterations=1).fit(lists, before, 1, 1)
     many, _ = configured().fit(lists, before, 1, 1)
@@ -329,7 +329,7 @@ def test_keys_set_the_attributes():
 
 
 def test_wrong_keys():
-    with pytest.raises(ConfigError, match="peer: found cdec with sgd, expected pro"):
+    with pytest.raises(ConfigError, match="peer works with pro, not with sgd"):
         TuneConfig(peer="cdec")
     with pytest.raises(ConfigError, match=r"interpolation: found 1\.5, expected more than 0 and at most 1"):
         TuneConfig(algorithm="pro", interpolation=1.5)
@@ -339,17 +339,17 @@ def test_wrong_keys():
 
 def test_regularization_and_interpolation():
     lists, before = separable(), np.array([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, 2.0])
-    free = PRO(l2=0.01, pairs=FEW).fit(lists, before, 1, 1)[0]
-    held = PRO(l2=0.01, pull=1e6, pairs=FEW).fit(lists, before, 1, 1)[0]
+    free = ProLearner(l2=0.01, pairs=FEW).fit(lists, before, 1, 1)[0]
+    held = ProLearner(l2=0.01, pull=1e6, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert held == pytest.approx(before, abs=1e-2)
     assert free[0] > 0
     assert free[9] == pytest.approx(0, abs=1e-3)  # does not occur: only the ridge applies
-    tenth = PRO(l2=0.01, interpolation=0.1, pairs=FEW).fit(lists, before, 1, 1)[0]
+    tenth = ProLearner(l2=0.01, interpolation=0.1, pairs=FEW).fit(lists, before, 1, 1)[0]
     assert tenth == pytest.approx(0.1 * free + 0.9 * before)
-    sparse, happened = PRO(l2=0.0, l1=3.0, pairs=FEW).fit(lists, before, 1, 1)
+    sparse, happened = ProLearner(l2=0.0, l1=3.0, pairs=FEW).fit(lists, before, 1, 1)
     assert sparse[2] == sparse[9] == 0
     assert happened["nonzero"] == np.count_nonzero(sparse) < 3
-    lasting = PRO(l2=0.01, pairs=FEW, others=[Tie()]).fit(lists, before, 1, 1)[0]
+    lasting = ProLearner(l2=0.01, pairs=FEW, terms=[Tie()]).fit(lists, before, 1, 1)[0]
     assert lasting[8] == pytest.approx(lasting[0], abs=1e-2)
 
 
@@ -376,7 +376,7 @@ def test_no_pairs():
     before = np.array([1.0, -1.0])
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     for lists in (CandidateLists(), candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])):
-        learnt, happened = PRO().fit(lists, before, 1, 1)
+        learnt, happened = ProLearner().fit(lists, before, 1, 1)
         assert learnt.tolist() == before.tolist()
         assert happened["pairs"] == 0
 
@@ -392,4 +392,4 @@ def test_no_pairs():
 )
 def test_wrong_settings(wrong, message):
     with pytest.raises(ConfigError, match=message):
-        PRO(**wrong)
+        ProLearner(**wrong)

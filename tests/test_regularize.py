@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from hiero.errors import ConfigError
-from hiero.tune.regularize import OFF_AND_RADIUS, Neighbours, Ridge, _without_downward_bends
+from hiero.tune.regularize import OFF_AND_RADIUS, Neighbours, Ridge, _nearest_semidefinite
 from tests.batch_worlds import dense
 from tests.naive import bins as naive
 
@@ -142,9 +142,9 @@ def test_curvature_of_monotone_without_negative_eigenvalues(values: list[float],
 
 
 @given(weights, weights, weights)
-def test_curvature_where_monotone_is_convex(a: float, b: float, c: float) -> None:
+def test_nearest_semidefinite(a: float, b: float, c: float) -> None:
     value, vector = np.linalg.eigh([[a, b], [b, c]])
-    found = _without_downward_bends(np.array([a]), np.array([b]), np.array([c]))
+    found = _nearest_semidefinite(np.array([a]), np.array([b]), np.array([c]))
     expected = vector * np.maximum(value, 0) @ vector.T
     assert np.concatenate(found) == pytest.approx(expected[[0, 0, 1], [0, 1, 1]], abs=1e-9)
 

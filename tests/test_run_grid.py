@@ -106,14 +106,14 @@ def test_labels_and_tables() -> None:
     ("sections", "message"),
     [
         ({"grid": {}}, "grid: found nothing to try out, expected values of bits, overlap, neighbours, beta,"),
-        ({"tune": None}, "grid: found without tune, expected it: what is tried out are its settings"),
+        ({"tune": None}, "grid: needs the section tune, whose settings it varies"),
         (
             {"bins": None, "tune": TUNE | {"neighbours": "none"}},
-            "grid: bits: found without bins, expected the section",
+            "grid: bits: needs the section bins",
         ),
         (
             {"tune": TUNE | {"held_out": None}},
-            "grid: found no held-out set to choose by, expected tune: held_out",
+            "grid: needs a held-out set to choose by (tune: held_out)",
         ),
         ({"grid": {"bits": [0]}}, "grid: bits=0: bits: found 0, expected 1 to 16"),
         ({"grid": {"beta": [1, -1]}}, "grid: beta=-1: beta: found -1, expected 0 to 1e+15"),
@@ -125,7 +125,7 @@ def test_labels_and_tables() -> None:
         ({"grid": {"beat": [1]}}, "grid: unknown key 'beat'; did you mean 'beta'?"),
         (
             {"weights": {"path": "weights"}},
-            "weights: found with tune, which makes them; expected one of them",
+            "weights: cannot be combined with tune, which learns them",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from hiero.bins import FeatureBins
 from hiero.tune.binsconfig import FeatureConfig
 from hiero.tune.discretize import Histogram, bins_of
-from hiero.tune.pro import PRO
+from hiero.tune.pro import ProLearner
 from hiero.tune.regularize import Neighbours
 from tests.batch_worlds import candidate_lists
 
@@ -84,7 +84,7 @@ def trained(pairs: list[tuple[dict[str, float], dict[str, float]]], **more: obje
             for both in [[(better, GOOD), (worse, BAD)]]
         ]
     )
-    learner = PRO(metric="lin", l2=1e-4, iterations=1000, **more)  # type: ignore[arg-type]
+    learner = ProLearner(metric="lin", l2=1e-4, iterations=1000, **more)  # type: ignore[arg-type]
     _, happened = learner.fit(lists, np.zeros(max(len(names), 1)), 1, 1)
     assert happened["pairs"] > 0
     return happened
@@ -118,8 +118,8 @@ def test_figure_4_is_not_learnt_with_a_linear_regulariser() -> None:
     rows = [(binned(good, bins), binned(bad, bins)) for good, bad in pairs]
     group = np.arange(3)  # names sort as bins do
     assert sorted(bins["H"].names) == bins["H"].names
-    straight = trained(rows, others=[Neighbours(groups=[group], strength=1e5)])
+    straight = trained(rows, terms=[Neighbours(groups=[group], strength=1e5)])
     assert straight["objective"] == pytest.approx(
         straight["pairs"] * math.log(2), rel=1e-2
     )  # as with no weights
-    assert trained(rows, others=[Neighbours(groups=[group], strength=1e-3)])["objective"] < 0.2
+    assert trained(rows, terms=[Neighbours(groups=[group], strength=1e-3)])["objective"] < 0.2

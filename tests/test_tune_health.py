@@ -69,7 +69,7 @@ def test_weights_explode() -> None:
     notes = seen(record(1), record(2), record(3), norms=[1.0, 29.0, 1000.0])
     assert notes[1] == []
     assert notes[2] == [
-        "the weights explode: their norm grew from 29 to 1e+03 in an epoch, most of it Big; try a lower rate"
+        "the weights diverge: their norm grew from 29 to 1e+03 in an epoch, most of it Big; try a lower rate"
     ]
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_learnt() -> None:
 def test_a_minimum_is_not_reached() -> None:
     early = {"fit_converged": 0.0, "fit_iterations": 200.0}
     notes = seen(record(1, fit_converged=1.0), record(2, **early), record(3, **early), algorithm="pro")
-    said = "the weights had not settled after 200 steps within the epoch: try more iterations"
+    said = "the weights had not converged after 200 steps within the epoch: try more iterations"
     assert notes == [[], [said], []]
     one = {"fit_converged": 0.0, "fit_iterations": 1.0}
     assert seen(record(1, **one), algorithm="pro", iterations=1) == [[said.replace("200 steps", "1 step")]]
@@ -95,7 +95,7 @@ def test_features_that_never_fire() -> None:
     health.expect(["Right", "Never", "LanguageModel_OOV", "PassThrough", "Glue"])
     notes = health.look(record(1, fired=["Right"]), np.ones(1), "Right")
     assert len(notes) == 1
-    assert notes[0].startswith("a feature that no translation has: Never; nothing is learnt for it (is a")
+    assert notes[0].startswith("no translation has the feature Never; no weight is learnt (is a")
     assert health.look(record(2, fired=["Right"]), np.ones(1), "Right") == []
 
 
@@ -106,7 +106,7 @@ def test_long_lists_of_names_are_shortened() -> None:
 
 
 def test_no_derivations() -> None:
-    with pytest.raises(HieroError, match=r"^found 10 sentences and not one derivation"):
+    with pytest.raises(HieroError, match=r"^found no derivation of any of 10 sentences"):
         seen(record(1, sentences=0, failed=10))
 
 

@@ -82,8 +82,8 @@ def test_every_shard_is_in_one_fold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("specs", "parts", "message"),
     [
-        ((), [[0], [1]], "found jackknife and no language model"),
-        ((("LM", "x"),), [[0, 1]], r"found jackknife with one shard, expected several \(set shards\)"),
+        ((), [[0], [1]], "lm: jackknife needs a language model to replace"),
+        ((("LM", "x"),), [[0, 1]], r"lm: jackknife needs several shards \(set shards\)"),
     ],
 )
 def test_errors(tmp_path: Path, specs: Any, parts: list[list[int]], message: str) -> None:

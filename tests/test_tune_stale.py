@@ -27,7 +27,7 @@ def world(tmp_path: Path) -> Tuning:
 def test_learns_and_reports_staleness(world: Tuning, capfd: pytest.CaptureFixture[str], threads: int) -> None:
     assert world.run("-j", str(threads)) == 0
     captured = capfd.readouterr()
-    assert captured.err.count("stale: gradients come as late as they do, and another run will learn") == 1
+    assert captured.err.count("stale: gradients are applied late, and another run will learn") == 1
     weights = dict(read_weights(world.out / "weights.gz", Symbols()).items())
     assert weights["Right"] > weights.get("Wrong", 0.0)
     assert all(math.isfinite(weight) for weight in weights.values())

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from hiero.tune.table import Table
 
 DESCRIPTION = """\
-Learn the weights of a model from the sets of a configuration: data names them, tune says how (or the flags
-below, which win over it). With no grammar, language model or weights in CONFIG, the German-English model in
-the package is tuned.
+Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
+flags below override. Without grammar, language model and weights in CONFIG, the German-English model of the
+package is tuned.
 
-RUNDIR gets weights.gz, chosen on the odd lines of the held-out set; weights.NN.gz of each epoch; log.jsonl, a
-line an epoch; config.yaml; and what --resume needs to go on, with the same result, wherever a run was ended.
-Standard output gets the choice and its BLEU on the even lines."""
+RUNDIR will contain weights.gz, chosen on the odd lines of the held-out set; weights.NN.gz of each epoch;
+log.jsonl, with a line for each epoch; config.yaml; and files from which --resume continues an interrupted
+run, with the same result. The chosen epoch and its BLEU on the even lines go to standard output."""
 EPILOG = """\
 examples:
   hiero tune -c experiment.yaml -o runs/mira --algorithm mira --epochs 15 -j 4
@@ -35,15 +35,15 @@ examples:
   hiero tune -c experiment.yaml -o runs/mira --resume -j 8 --executor processes
   hiero tune -c experiment.yaml -o runs/big --executor dask://head:8786"""
 
-# What the keys of ``tune`` are for, by groups. Those that are missing here have flags, too.
+# Help texts of the keys of ``tune``, by groups. Keys missing here have flags, too.
 FLAGS: dict[str, dict[str, str]] = {
     "data": {
         "algorithm": "default sgd",
         "on": "set of data to learn from (default dev)",
-        "sentences": "learn from N of them, chosen by seed (default 0: all)",
-        "lm": "given (default), or jackknife: a shard is decoded with one that has not seen its references",
-        "folds": "language models that --lm jackknife estimates (default 10)",
-        "leave_one_out": "line N is pair N of the index: leave out rules that only it yields",
+        "sentences": "learn from a random sample of N of them (default 0: all)",
+        "lm": "given (default), or jackknife: decode each shard with one estimated without its references",
+        "folds": "language models estimated by --lm jackknife (default 10)",
+        "leave_one_out": "line N is pair N of the index: leave out rules extracted only from it",
         "held_out": "set of data whose odd lines choose the epoch (default devtest, if there is one)",
     },
     "course": {
@@ -51,31 +51,31 @@ FLAGS: dict[str, dict[str, str]] = {
         "kbest": "translations of each sentence (default: 100; mira 500, adagrad 200)",
         "unique": "list every string once (default)",
         "order": "of the sentences of a shard in an epoch (default: file; adagrad: shuffle)",
-        "batch": "sentences learnt from together (default: 1; adagrad: 20)",
-        "stale": "adagrad: gradients may be late, and results depend on chance",
-        "start": "weights to begin with: zero (default), uniform, or a file",
-        "freeze": "dense or sparse: weights that stay as they were at the start (needs --update sentence)",
-        "seed": "of all that is random (default: that of CONFIG)",
+        "batch": "sentences of a mini-batch (default: 1; adagrad: 20)",
+        "stale": "adagrad: threads do not wait for each other; the result is not reproducible",
+        "start": "initial weights: zero (default), uniform, or a file",
+        "freeze": "keep the initial weights of dense or sparse features (needs --update sentence)",
+        "seed": "of the random numbers (default: that of CONFIG)",
     },
     "shards": {
-        "shards": "parts of the data that are learnt from side by side; 0: as many as --shard-size says",
+        "shards": "parts of the data to learn from in parallel; 0: number that gives --shard-size",
         "shard_size": "sentences of a shard, about (default 1000)",
-        "shuffle_shards": "share sentences out to shards by chance: never, once (default), in each epoch",
+        "shuffle_shards": "assign sentences to shards at random: never, once (default), in each epoch",
         "mix": "average the weights of shards: never, in the end, or after each epoch",
-        "by_sentences": "a shard counts by its sentences when mixed (default for mira)",
+        "by_sentences": "weight shards by their numbers of sentences when mixing (default for mira)",
         "select": "features kept when mixing; 0: all (default; iterselsgd: 100000)",
         "norm": "of a feature's weights over shards, by which it is selected (default l2)",
-        "average": "the answer: the last weights, or their average (default epochs for sgd and mixsgd)",
+        "average": "result: the last weights, or an average (default epochs for sgd and mixsgd)",
     },
     "learning": {
         "metric": "sentence-level BLEU: liang, lin, ..., or previous: BLEU with the other sentences",
         "pairs": "translations compared: multipartite, all, pro (sampled)",
-        "share": "of the list that is good, and that is bad (multipartite; default 0.1)",
+        "share": "fraction of the list that is good, and that is bad (multipartite; default 0.1)",
         "draws": "pairs drawn for a sentence (pro)",
         "keep": "pairs kept of them (pro)",
         "threshold": "smallest difference in the metric of a pair (pro)",
-        "soft": "accept drawn pairs by lot, larger differences more often (pro)",
-        "length_deviations": "refuse pairs whose lengths differ by more than X deviations (pro; 0: none)",
+        "soft": "accept drawn pairs at random, larger differences more often (pro)",
+        "length_deviations": "reject pairs whose lengths differ by more than X deviations (pro; 0: none)",
         "largest": "keep pairs with the largest differences (default), or those drawn first (pro)",
         "loss": "of a pair",
         "margin": "between the scores of a pair (default 1)",
@@ -88,32 +88,32 @@ FLAGS: dict[str, dict[str, str]] = {
         "l1": "adagrad, pro: strength of regularisation (default: adagrad 0.1)",
     },
     "bins": {
-        "neighbours": "pull weights of neighbouring bins towards a line, or towards monotone order",
-        "beta": "how much (default 1)",
-        "gamma": "monotone: how sudden the pull is where order is lost (default 2)",
-        "variant": "paper (default), or released: as the program of the paper's authors has it",
+        "neighbours": "penalise weights of neighbouring bins that are not linear, or not monotone",
+        "beta": "strength of the penalty (default 1)",
+        "gamma": "monotone: how sharply the penalty sets in where the order is violated (default 2)",
+        "variant": "paper (default), or released: as in the program of the paper's authors",
     },
     "MIRA": {
         "c": "largest step (default 0.01)",
-        "oracle": "what to learn towards: local update, or hope (default)",
-        "prediction": "what to learn away from (default fear)",
-        "scale": "of the metric beside the score of the model (default 1)",
+        "oracle": "translation to learn towards: local update, or hope (default)",
+        "prediction": "translation to learn away from (default fear)",
+        "scale": "factor of the metric beside the score of the model (default 1)",
     },
     "batch learners": {
-        "history": "learn from the lists of so many last iterations (default 0: of all)",
-        "peer": "pro: keys that are not given are as in cdec, in Moses, or in the paper of Hopkins and May",
+        "history": "learn from the lists of the last N iterations (default 0: of all)",
+        "peer": "pro: defaults as in cdec, in Moses, or in the paper of Hopkins and May",
         "l2": "pro: strength of regularisation (default 0.1)",
-        "l2_previous": "pro: pull to the weights of the last iteration (default 0)",
-        "interpolation": "pro: how much of an iteration's weights is new (default 1: all)",
+        "l2_previous": "pro: strength of regularisation towards the previous weights (default 0)",
+        "interpolation": "pro: share of the new weights; the rest are the previous ones (default 1)",
         "iterations": "pro: steps of L-BFGS, or of Newton's method, at most (default 200)",
-        "buffers": "pro: steps that L-BFGS remembers (default 20)",
+        "buffers": "pro: steps stored by L-BFGS (default 20)",
         "restarts": "mert: random points to start from (default 20; over hypergraphs 0)",
         "directions": "mert: random directions (default 15)",
         "passes": "kbmira: passes over the lists in an iteration (default 60)",
-        "memory": "kbmira: what earlier sentences are worth in BLEU after one more (default 0.999)",
-        "remembered": "kbmira: of a sentence, the hope (oracle; default) or the model's best",
-        "forest": "mert: over hypergraphs in place of lists",
-        "beam": "mert --forest: derivations so much below the best one (default 3)",
+        "memory": "kbmira: decay of the BLEU statistics of earlier sentences (default 0.999)",
+        "remembered": "kbmira: add the statistics of the hope (oracle; default), or of the model's best",
+        "forest": "mert: over hypergraphs instead of lists",
+        "beam": "mert --forest: keep derivations at most X below the best score (default 3)",
     },
 }
 
@@ -129,7 +129,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = command.add_argument
     add("-c", "--config", metavar="CONFIG", required=True, help="YAML; see the README for its sections")
-    add("-o", "--output", metavar="RUNDIR", type=Path, required=True, help="where everything goes")
+    add("-o", "--output", metavar="RUNDIR", type=Path, required=True, help="directory to write to")
     add("-j", "--threads", metavar="N", type=int, default=1, help="workers: threads or processes (default 1)")
     add(
         "--executor",
@@ -137,10 +137,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="threads",
         help="threads (default), processes, or dask://HOST:PORT; the weights are the same",
     )
-    add("--resume", action="store_true", help="go on with what is in RUNDIR")
+    add("--resume", action="store_true", help="continue the run in RUNDIR")
     add("--features", metavar="A,B,...", help="templates of features, as in hiero decode")
     add("--bins", metavar="FILE", help="bins in place of dense features, as in hiero decode")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add("-q", "--quiet", action="store_true", help="write only errors to standard error")
     hints = typing.get_type_hints(TuneConfig)
     further = {key: "see the section tune" for key in hints if key not in _named()}
     for title, keys in (FLAGS | ({"further": further} if further else {})).items():
@@ -156,7 +156,7 @@ def _named() -> set[str]:
 
 
 def _kind(hint: Any) -> dict[str, Any]:
-    """How argparse reads a value of a type."""
+    """Arguments of argparse for a value of a type."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (hint,) = (member for member in typing.get_args(hint) if member is not type(None))
     if hint is bool:
@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     from hiero.tuning import Tuned, Tuning, with_keys
 
     content = read_settings(args.config)
-    # From the root: workers may stand elsewhere.
+    # Absolute paths: workers may have other working directories.
     config = config_of({} if content is None else content, args.config, Path(args.config).resolve().parent)
     given = {field.name: getattr(args, f"tune_{field.name}") for field in dataclasses.fields(TuneConfig)}
     config = with_keys(config, {key: value for key, value in given.items() if value is not None})
@@ -208,14 +208,15 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
-        print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted; --resume goes on", file=sys.stderr)
+        start = "\n" if sys.stderr.isatty() else ""
+        print(f"{start}hiero: interrupted; --resume continues the run", file=sys.stderr)
         return 130
     print(_summary(tuned, tuning.settings))
     return 0
 
 
 def _summary(tuned: Any, settings: TuneConfig) -> str:
-    """What was chosen, and how good it is on lines that had no say in it."""
+    """The chosen epoch, and its BLEU on odd and even lines."""
     record = tuned.chosen
     which = f"epoch {tuned.epoch} of {len(tuned.log)}: {tuned.weights}"
     if "report_bleu" not in record:
@@ -226,9 +227,9 @@ def _summary(tuned: Any, settings: TuneConfig) -> str:
 
 
 class _TuneDisplay(CommandWatch):
-    """A bar on a terminal, elsewhere a line now and then; and a table of the epochs."""
+    """Progress bar on a terminal, or lines at intervals; and a table of the epochs."""
 
-    EVERY = 30.0  # seconds between lines where there is no bar
+    EVERY = 30.0  # seconds between lines if there is no bar
 
     def __init__(self, table: Table, *, quiet: bool) -> None:
         super().__init__("tune", quiet=quiet)

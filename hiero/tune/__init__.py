@@ -1,1 +1,1 @@
-"""Tuning: weights learnt from translations and their references. One file per idea in the papers."""
+"""Tuning: weights learnt from translations and their references. One module per method of a paper."""

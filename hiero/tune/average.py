@@ -1,4 +1,4 @@
-"""The average of the weights after every sentence (Collins 2002), at the price of those that changed."""
+"""The average of the weights after every sentence (Collins 2002), updated for changed weights only."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ Floats = npt.NDArray[np.float64]
 
 
 class Average:
-    """With w_t the weights after sentence t of T, their mean is w_T less the sum over t of
-    (t - 1) / T * (w_t - w_{t-1}): of each change it is enough to know when it came.
+    """Running average of weights.
+
+    With w_t the weights after sentence t of T, their mean is w_T less the sum over t of
+    (t - 1) / T * (w_t - w_{t-1}), so that an update only touches the weights that change.
     """
 
     def __init__(self) -> None:
         self.seen = 0
-        self._missed = np.zeros(0)  # sum of (t - 1) times the change of each feature
+        self._correction = np.zeros(0)  # sum of (t - 1) times the change of each feature
 
     def changed(self, ids: npt.NDArray[np.int32], change: Floats, sentences: int = 1) -> None:
-        """So many sentences were learnt from together; only these features, each once, have changed."""
-        missing = int(ids.max(initial=-1)) + 1 - len(self._missed)
+        """Add the update after some sentences: distinct features and the change of their weights."""
+        missing = int(ids.max(initial=-1)) + 1 - len(self._correction)
         if missing > 0:
-            self._missed = np.concatenate([self._missed, np.zeros(missing + len(self._missed) // 2)])
-        self._missed[ids] += self.seen * change
+            more = np.zeros(missing + len(self._correction) // 2)
+            self._correction = np.concatenate([self._correction, more])
+        self._correction[ids] += self.seen * change
         self.seen += sentences
 
     def of(self, weight: Floats) -> Floats:
-        """The average, given the last weights."""
+        """Return the average, given the last weights."""
         average = weight.copy()
-        size = min(len(self._missed), len(weight))
-        average[:size] -= self._missed[:size] / max(self.seen, 1)
+        size = min(len(self._correction), len(weight))
+        average[:size] -= self._correction[:size] / max(self.seen, 1)
         return average

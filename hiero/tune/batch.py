@@ -1,4 +1,4 @@
-"""Iteration by iteration: decode all, add to the lists what is new, learn from all lists at once."""
+"""Batch tuning: in each iteration decode all sentences, extend the k-best lists, and learn from all lists."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from hiero.tune.listing import list_shard, read_examples
 from hiero.tune.lists import BatchLearner, CandidateLists
 from hiero.tune.loop import Loop
 from hiero.tune.mert import MERT
-from hiero.tune.pairs import Pro
+from hiero.tune.pairs import SampledPairs
 from hiero.tune.presets import make_pairing
-from hiero.tune.pro import PRO
+from hiero.tune.pro import ProLearner
 from hiero.tune.regularize import Regulariser, further_terms
 from hiero.tune.settings import ITERATIONS, TuneConfig
 
 RESTARTS = 20  # of MERT over lists
 Floats = npt.NDArray[np.float64]
 
-SMALLEST_CHANGE = 1e-5  # of any weight; less, and tuning has come to its end
+SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less
 
 
 class BatchLoop(Loop):
-    """A batch algorithm; an epoch is an iteration. Its lists are in the shards' files, for ``--resume``."""
+    """Loop of a batch algorithm; an epoch is an iteration. Shard files keep the lists, for ``--resume``."""
 
     verb = "decode"
 
@@ -46,30 +46,30 @@ class BatchLoop(Loop):
 
     def resume(self, done: int) -> None:
         self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
-        # Before all others, so that their numbers do not depend on where an earlier run was killed.
+        # Features of bins come first, so that their numbers do not depend on where an earlier run was killed.
         self.terms = further_terms(self.config, self.model.features.bins, self.symbols, self.index)
         for epoch in range(done):
-            self._take_in(epoch)
+            self._add_lists(epoch)
 
-    def _take_in(self, epoch: int) -> int:
-        """Add an iteration's lists; how many candidates are new."""
+    def _add_lists(self, epoch: int) -> int:
+        """Add the lists of an iteration; return the number of new candidates."""
         found = 0
         for path in sorted(self._dir(epoch).glob("shard.*.npz")):
             found += sum(map(self.lists.add, read_examples(str(path), self.symbols, self.index)))
         return found
 
-    def _take_in_again(self, first: int, end: int) -> None:
-        """Begin the lists anew with those of some iterations; features keep their numbers."""
+    def _reload_lists(self, first: int, end: int) -> None:
+        """Replace the lists by those of some iterations; features keep their numbers."""
         self.lists = CandidateLists()
         for epoch in range(first, end):
-            self._take_in(epoch)
+            self._add_lists(epoch)
 
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
         if 0 < self.config.history <= epoch:
-            self._take_in_again(epoch + 1 - self.config.history, epoch)
-        new = self._take_in(epoch)
+            self._reload_lists(epoch + 1 - self.config.history, epoch)
+        new = self._add_lists(epoch)
         if not len(self.lists):
-            raise ConfigError("tune: found no sentence with a translation and a reference, expected some")
+            raise ConfigError("tune: no sentence has both a translation and a reference")
         here = self._dir(epoch)
         ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
         weight = np.zeros(len(self.index))
@@ -78,9 +78,9 @@ class BatchLoop(Loop):
         if self.config.forest:
             assert isinstance(learner, MERT)
             surface = self._forests(str(here / "start.npz"), learner.features, weight)
-            learnt, happened = learner.fit(surface, weight, epoch + 1, self.session.seed)
+            learnt, figures = learner.fit(surface, weight, epoch + 1, self.session.seed)
         else:
-            learnt, happened = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
+            learnt, figures = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
         change = float(np.abs(learnt - weight).max(initial=0.0))
         chosen = np.flatnonzero(learnt)
         answer = str(here / "answer.npz")
@@ -92,12 +92,12 @@ class BatchLoop(Loop):
             "new_candidates": new,
             "candidates": len(self.lists),
             "change": change,
-            **{f"fit_{name}": value for name, value in happened.items()},
+            **{f"fit_{name}": value for name, value in figures.items()},
             "converged": bool(new == 0 or change < SMALLEST_CHANGE),
         }
 
     def _forests(self, start: str, features: Sequence[int], weight: Floats) -> ForestSurface:
-        """The forests of this iteration, pruned, in place of its lists."""
+        """The pruned forests of this iteration, used instead of its lists."""
         decoder = self.model.with_weights(read_vector(start, self.model.symbols))
         names, ours = self.model.symbols.names, self.symbols.names
         keys = [(NAME, names.intern(ours.entry(self.index.key(feature)[1])), 0) for feature in features]
@@ -124,18 +124,18 @@ class BatchLoop(Loop):
         return False
 
     def forget(self, epoch: int) -> None:
-        """Nothing: the lists of all iterations are needed."""
+        """Keep all files: the lists of all iterations are needed."""
 
 
 def make_batch_learner(
     config: TuneConfig, index: FeatureIndex, threads: int, terms: Sequence[Regulariser] = ()
 ) -> BatchLearner:
-    """The learner of a batch algorithm; ``config`` is resolved. Further terms are for those that have any."""
+    """Make the learner of a batch algorithm from a resolved ``config``; only PRO takes further terms."""
     if config.algorithm == "pro":
         pairs = make_pairing(config, 0)
-        if not isinstance(pairs, Pro):
-            raise ConfigError(f"pairs: found {config.pairs}, expected pro")
-        return PRO(
+        if not isinstance(pairs, SampledPairs):
+            raise ConfigError(f"pro works with pairs: pro, not with pairs: {config.pairs}")
+        return ProLearner(
             metric=config.metric or "lin",
             pairs=pairs,
             l2=config.l2 or 0.0,
@@ -144,7 +144,7 @@ def make_batch_learner(
             interpolation=config.interpolation or 1.0,
             iterations=config.iterations or ITERATIONS,
             buffers=config.buffers or 20,
-            others=terms,
+            terms=terms,
         )
     if config.algorithm == "kbmira":
         return KBMIRA(

@@ -13,7 +13,7 @@ MOST_OVERLAP = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureConfig:
-    """One feature; what is left out is as for all."""
+    """Settings of one feature; missing ones are those of the section."""
 
     of: Of = "given"  # what is put into bins: its value, or the probability or count whose logarithm it is
     bits: int | None = None
@@ -26,11 +26,11 @@ class FeatureConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BinsConfig:
-    """Bins to be learnt, with as many rules in each as can be had."""
+    """Bins to learn, populated as evenly as possible."""
 
     features: dict[str, FeatureConfig] = field(default_factory=dict)
-    on: str = "dev"  # the set of data whose rules have votes, one vote for each rule of each sentence
-    leave_one_out: bool = False  # line N of it is pair N of the index: rules only it yields are left out
+    on: str = "dev"  # the set of data whose rules are counted, once for each sentence they apply to
+    leave_one_out: bool = False  # line N is pair N of the index: leave out rules extracted only from it
     bits: int = 4  # 2 ** bits bins for each feature, or as many as it has values
     overlap: int = 0  # neighbours on either side that a value counts for as well
     keep: bool = False  # whether the real numbers stay features beside the bins
@@ -38,13 +38,13 @@ class BinsConfig:
     def __post_init__(self) -> None:
         _check(self.bits, self.overlap)
         if "" in self.features:
-            raise ConfigError("features: found no name, expected one of a column of a grammar")
+            raise ConfigError("features: found an empty name, expected that of a feature of a grammar")
         if WORDS in self.features and self.features[WORDS].of != "given":
             found = f"found {self.features[WORDS].of}"
-            raise ConfigError(f"features: {WORDS}: of: {found}, expected given: it is a number of words")
+            raise ConfigError(f"features: {WORDS}: of: {found}, expected given (it is a number of words)")
 
     def settings_of(self, feature: str) -> FeatureConfig:
-        """Those of one feature, with nothing left out."""
+        """The complete settings of one feature."""
         own = self.features[feature]
         return FeatureConfig(
             of=own.of,

@@ -1,4 +1,4 @@
-"""The sentences to learn from, with their references, as this process numbers words."""
+"""Sentences to learn from and their references, with words numbered by this process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hiero.symbols import Symbols
 
 @dataclass(frozen=True)
 class SetFiles:
-    """Where a set is.
+    """The files of a set.
 
-    leave_one_out  line N of it, from 0, is pair N of the bitext index
-    base           what the paths of grammars in it are relative to; empty: what the model says
+    leave_one_out  line N, from 0, is pair N of the bitext index, whose own rules are left out
+    base           directory for relative paths of grammars in the source; empty: the directory of the model
     """
 
     source: str
@@ -33,7 +33,7 @@ class SetFiles:
 
 
 def read_segments(files: SetFiles) -> list[Segment]:
-    """The sentences of a set; the paths of their grammars hold from anywhere."""
+    """Read the sentences of a set; paths of their grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
         segment = parse_segment(decode_line(line, number)[0], files.source, number)
@@ -48,7 +48,7 @@ def read_segments(files: SetFiles) -> list[Segment]:
 
 
 class TuningSet:
-    """A set that was read: ``segments``, and ``references`` in the same order."""
+    """A set in memory: ``segments``, and ``references`` in the same order."""
 
     def __init__(self, files: SetFiles, symbols: Symbols) -> None:
         self.files = files
@@ -58,7 +58,7 @@ class TuningSet:
             if len(side) != len(self.segments):
                 expected = f"{len(self.segments)}, as in {files.source}"
                 raise FormatError(path, 0, found=f"{len(side)} lines", expected=expected)
-        # A blank line is a reference that is not there.
+        # A blank line is a missing reference.
         rows = [[ref for ref in refs if len(ref)] for refs in zip(*sides, strict=True)]
         self.has_reference = np.array([len(row) > 0 for row in rows], np.bool_)
         blank = [np.empty(0, np.int32)]
@@ -76,12 +76,12 @@ def _words(path: str, symbols: Symbols) -> list[npt.NDArray[np.int32]]:
 
 
 def shuffled(numbers: Sequence[int], *seed: int) -> list[int]:
-    """In an order that depends on the seed alone."""
+    """Return the numbers in an order that depends on the seed alone."""
     generator = np.random.Generator(np.random.PCG64([abs(part) for part in seed]))
     return [numbers[i] for i in generator.permutation(len(numbers)).tolist()]
 
 
 def shards(numbers: Sequence[int], count: int) -> list[list[int]]:
-    """Cut into parts of almost equal size, in order."""
+    """Split into ``count`` consecutive parts of almost equal size."""
     ends = [len(numbers) * part // count for part in range(count + 1)]
     return [list(numbers[a:b]) for a, b in itertools.pairwise(ends)]

@@ -1,7 +1,7 @@
-"""Sentences made into examples, on any executor: what all tasks of tuning have in common.
+"""Decoding of sentences into examples, shared by all tasks of tuning, on any executor.
 
-A task names files; what it reads of them is kept for the next task in the same process. Weights come from a
-file and go to a file, wherever the task runs, so the answer is the same to the bit on every executor.
+A task names files; what it reads is cached for the next task in the same process. Weights are read from a
+file and written to a file, wherever the task runs, so the result is bit-identical on every executor.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ from hiero.formats.vectors import read_vectors
 from hiero.inorder import in_order
 from hiero.language import load_language_models
 from hiero.tune.data import SetFiles, TuningSet
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.jackknife import Specs
 from hiero.tune.settings import TuneConfig
 from hiero.weightvector import WeightVector
 
-BEAT = 0.5  # seconds between notes of progress
-MANY = 100  # features with a name of their own, more than a grammar has columns
-TEMPORARY = "tmp."  # what names of files begin with that are not done
+PROGRESS_INTERVAL = 0.5  # seconds between writes of the progress file
+MAX_NAMED = 100  # features with a name of their own, more than a grammar has columns
+TEMPORARY = "tmp."  # prefix of files that are not complete
 
 
 class Stopped(HieroError):
-    """The run was interrupted, and the shard was left where it was."""
+    """The run was interrupted; the shard is not complete."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What all tasks of a run share. ``load`` and all else must survive pickling."""
+    """Data shared by all tasks of a run. All of it, ``load`` too, must be picklable."""
 
     load: Callable[[], Model]
     files: SetFiles
     config: TuneConfig  # resolved
     seed: int
-    key: str  # the same for equal sessions, and for no others
-    language_models: Specs = ()  # names and paths of those that the model has
+    key: str  # equal for equal sessions only
+    language_models: Specs = ()  # names and paths of those of the model
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Sentences ``numbers`` of the tuning set in their order, from the weights in ``start``.
+    """Sentences ``numbers`` of the tuning set in their order, and the weights in ``start``.
 
-    state    what the shard wrote in the last epoch, for the learner to go on from; None in the first
-    out      where to write: OUT.npz, then OUT.json; the second says that the task is done
-    threads  that may decode a mini-batch
-    language_models  to decode with in place of the model's, or None
-    others   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
+    state    file that the shard wrote in the last epoch, with the learner's state; None in the first
+    out      where to write: OUT.npz, then OUT.json; the task is done when the second exists
+    threads  number that may decode a mini-batch
+    language_models  replace those of the model, unless None
+    totals   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
     """
 
     session: Session
@@ -77,22 +77,22 @@ class ShardTask:
     out: str
     threads: int = 1
     language_models: Specs | None = None
-    others: tuple[tuple[float, ...], int] | None = None
+    totals: tuple[tuple[float, ...], int] | None = None
 
 
 _opened: dict[str, tuple[Model, TuningSet]] = {}
-_others: dict[SetFiles, TuningSet] = {}  # of the same session
+_opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
 _opening = threading.Lock()
 stop = threading.Event()  # set: tasks in threads of this process end at their next sentence
 
 
 def opened(session: Session) -> tuple[Model, TuningSet]:
-    """The model and the sentences of a session, loaded once a process."""
+    """Return the model and the sentences of a session, loaded once per process."""
     with _opening:
         if session.key not in _opened:
-            # Those of an earlier run in the same process go; models are large.
+            # Release those of an earlier run in the same process: models are large.
             _opened.clear()
-            _others.clear()
+            _opened_sets.clear()
             model = session.load()
             model.warm_up()
             _opened[session.key] = model, TuningSet(session.files, model.symbols)
@@ -100,62 +100,63 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
 
 
 def opened_set(session: Session, files: SetFiles) -> TuningSet:
-    """Another set of sentences for the model of a session, read once a process."""
+    """Return another set of sentences for the model of a session, read once per process."""
     model, _ = opened(session)
     with _opening:
-        if files not in _others:
-            _others[files] = TuningSet(files, model.symbols)
-        return _others[files]
+        if files not in _opened_sets:
+            _opened_sets[files] = TuningSet(files, model.symbols)
+        return _opened_sets[files]
 
 
 def is_done(out: str) -> bool:
     return os.path.exists(f"{out}.json") and os.path.exists(f"{out}.npz")
 
 
-class Place:
-    """Where a task writes: OUT.npz, then OUT.json, both of them whole, or not at all.
+class TaskOutput:
+    """The output files of a task: OUT.npz, then OUT.json, each written atomically.
 
-    Two may be at one task, the first of them given up for dead: each writes under a name of its own.
+    Two workers may run the same task, if the first was taken for dead: each writes to a ``temporary`` name.
     """
 
     def __init__(self, out: str) -> None:
         self.out = Path(out)
-        self.own = str(self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}"))
-        self._last_beat = 0.0
+        self.temporary = str(self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}"))
+        self._last_write = 0.0
 
-    def beat(self, done: int) -> None:
-        """Tell whoever waits how far this is; a file, because that works from everywhere."""
+    def write_progress(self, done: int) -> None:
+        """Write the number of sentences done to a file, which works on any executor."""
         now = time.perf_counter()
-        if now - self._last_beat >= BEAT:
-            self._last_beat = now
-            # Nobody needs it: where it cannot be written, it is not.
+        if now - self._last_write >= PROGRESS_INTERVAL:
+            self._last_write = now
+            # Progress is optional: failures to write it are ignored.
             with contextlib.suppress(OSError), open(f"{self.out}.progress", "w", encoding="ascii") as stream:
                 stream.write(f"{done}\n")
 
     def finish(self, report: Mapping[str, Any]) -> None:
-        """Say what happened, after OWN.npz was written; the task is done when this is there."""
-        with open_output(f"{self.own}.json") as stream:
+        """Write the report, and rename both files; call it after the temporary .npz was written."""
+        with open_output(f"{self.temporary}.json") as stream:
             stream.write((json.dumps(report) + "\n").encode())
         for ending in (".npz", ".json"):
-            os.replace(f"{self.own}{ending}", f"{self.out}{ending}")
+            os.replace(f"{self.temporary}{ending}", f"{self.out}{ending}")
         Path(f"{self.out}.progress").unlink(missing_ok=True)
 
 
 class Decoding:
-    """A model with the weights of a task, and sentences made into examples."""
+    """A model with the weights of a task, which decodes sentences into examples."""
 
     def __init__(self, task: ShardTask) -> None:
-        self.place = Place(task.out)
-        self.task, self.config = dataclasses.replace(task, out=self.place.own), task.session.config
+        self.output = TaskOutput(task.out)
+        self.task = dataclasses.replace(task, out=self.output.temporary)
+        self.config = task.session.config
         model, self.set = opened(task.session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
         if task.language_models is not None:
             specs = [(name, Path(path)) for name, path in task.language_models]
             self.model.language_models = load_language_models(specs)
-        self.report = Report()
+        self.report = UpdateReport()
         self.decoding = 0.0  # seconds
-        self.fired = np.zeros(0, np.bool_)  # features that any translation has had
+        self.fired = np.zeros(0, np.bool_)  # features that any translation had
 
     def read_start(self) -> None:
         ids, values = read_vectors(self.task.start, self.model.symbols, self.vector.index)
@@ -164,7 +165,7 @@ class Decoding:
         self.model.weights_changed()
 
     def examples(self, numbers: Sequence[int]) -> list[Example]:
-        """Decode with the weights of now. Features are numbered in the order of sentences."""
+        """Decode with the current weights. Features are numbered in the order of the sentences."""
         if stop.is_set():
             raise Stopped("interrupted")
         started = time.thread_time()
@@ -172,7 +173,7 @@ class Decoding:
         if threads == 1:
             forests = [self._parse(number) for number in numbers]
         else:
-            # All of them before any is looked at: new features must not be numbered while others decode.
+            # Decode all before any is made an example: features must not be numbered while others decode.
             forests = list(in_order(self._parse, numbers, threads))
         examples = []
         for number, forest in zip(numbers, forests, strict=True):
@@ -187,7 +188,7 @@ class Decoding:
     def _parse(self, number: int) -> Forest:
         forest = self.model.parse(self.set.segments[number])
         if forest:
-            forest.list_kbest(self.config.kbest or 1, self.config.unique)  # here, where threads help
+            forest.list_kbest(self.config.kbest or 1, self.config.unique)  # here it runs in parallel
         return forest
 
     def _example(self, number: int, forest: Forest) -> Example | None:
@@ -209,21 +210,21 @@ class Decoding:
         self.fired[features] = True
 
     def _fired_names(self) -> list[str] | None:
-        """Features that go by a name and were met; None if they are more than anybody looks at."""
+        """Names of named features that fired; None if there are none, or more than ``MAX_NAMED``."""
         key, fired = self.vector.index.table.key, np.flatnonzero(self.fired)
         ids = key[fired[key[fired, 0] == NAME], 1]
-        if not 0 < len(ids) <= MANY:
+        if not 0 < len(ids) <= MAX_NAMED:
             return None
         return sorted(self.vector.symbols.names.text(i) for i in ids.tolist())
 
-    def beat(self, done: int) -> None:
-        self.place.beat(done)
+    def write_progress(self, done: int) -> None:
+        self.output.write_progress(done)
 
     def write_report(self, more: Mapping[str, float]) -> None:
-        """Say what happened; the task is done when this is there."""
+        """Write the report, which marks the task as done."""
         numbers: dict[str, Any] = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in dataclasses.asdict(self.report).items()
         }
         numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
-        self.place.finish(numbers | dict(more))
+        self.output.finish(numbers | dict(more))

@@ -1,11 +1,10 @@
-"""Bins with as many rules in each as can be had (Clark, Dyer and Lavie 2014, section 3.2).
+"""Bins populated as evenly as possible (Clark, Dyer and Lavie 2014, section 3.2).
 
-The rules of every sentence of a set have votes, one for each rule and feature, by which bins are populated
-evenly: a bin is a run of neighbouring values. Only the order of values counts, so that no increasing
-transform of a feature changes its bins.
+The values of a feature are counted over the rules of every sentence of a set; a bin is a range of adjacent
+values. Only the order of values matters, so that no increasing transform of a feature changes its bins.
 
-Two corrections to the paper. Its equations 5 and 6, taken literally, bring all frequencies down to the
-smallest one: the ideal population u of a bin must be their sum by the number of bins, not by that of values.
+Two corrections to the paper. Its equations 5 and 6, taken literally, reduce all frequencies to the smallest
+one: the ideal population u of a bin must be their sum divided by the number of bins, not by that of values.
 And its R(j) must leave N - j values to the bins after bin j, not one more, so that no bin is empty and every
 value is in one.
 """
@@ -31,32 +30,32 @@ from hiero.tune.binsconfig import BinsConfig, FeatureConfig
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-AT_ONCE = 1 << 20  # values that wait to be counted
+MAX_PENDING = 1 << 20  # values added before they are merged
 
 
 class Histogram:
-    """How often each value occurs."""
+    """Distinct values in ascending order and their counts, complete after ``settle``."""
 
     def __init__(self) -> None:
         self.value, self.count = np.zeros(0, np.float32), np.zeros(0, np.int64)
-        self._waiting: list[tuple[Floats, Ints]] = []
-        self._num_waiting = 0
+        self._pending: list[tuple[Floats, Ints]] = []
+        self._num_pending = 0
 
     def add(self, value: Floats, count: Ints) -> None:
-        """Take in different values and how often each occurs."""
-        self._waiting.append((value, count))
-        self._num_waiting += len(value)
-        if self._num_waiting > AT_ONCE:
+        """Add distinct values and their counts."""
+        self._pending.append((value, count))
+        self._num_pending += len(value)
+        if self._num_pending > MAX_PENDING:
             self.settle()
 
     def settle(self) -> None:
-        """Count what waits to be counted."""
-        value = np.concatenate([self.value, *(value for value, _ in self._waiting)])
-        count = np.concatenate([self.count, *(count for _, count in self._waiting)])
+        """Merge all values added so far."""
+        value = np.concatenate([self.value, *(value for value, _ in self._pending)])
+        count = np.concatenate([self.count, *(count for _, count in self._pending)])
         self.value, place = np.unique(value, return_inverse=True)
         total = np.zeros(len(self.value), np.int64)
         np.add.at(total, place, count)
-        self.count, self._waiting, self._num_waiting = total, [], 0
+        self.count, self._pending, self._num_pending = total, [], 0
 
 
 class Ideal(NamedTuple):
@@ -67,10 +66,10 @@ class Ideal(NamedTuple):
 
 
 def ideal_population(counts: Sequence[int], number: int) -> Ideal:
-    """What the largest frequencies are cut down to: u = (sum of min(f, u)) / number, the largest such u.
+    """The largest u with u = (sum of min(f, u)) / number, at which frequencies f are capped.
 
-    It is the limit of the paper's iteration (equations 5 and 6), found at once: if the m largest frequencies
-    are cut down to u, then u = (sum of the others) / (number - m).
+    It is the limit of the paper's iteration (equations 5 and 6) in closed form: if the m largest frequencies
+    are capped at u, then u = (sum of the others) / (number - m).
     """
     ascending = sorted(counts)
     below = [0, *accumulate(ascending)]
@@ -83,23 +82,23 @@ def ideal_population(counts: Sequence[int], number: int) -> Ideal:
 
 
 def populate(counts: Sequence[int], number: int) -> list[int]:
-    """Where bins begin among ascending values that occur so often: the paper's algorithm 1.
+    """First value of each bin, for ascending values with given counts: the paper's algorithm 1.
 
     Greedy: from left to right, each bin takes values while its cumulative ideal is not exceeded, and the
-    value that straddles it if less than half of that is beyond. Where there are fewer values than ``number``,
+    value that straddles it if less than half of that is beyond. If there are fewer values than ``number``,
     each has its own bin.
 
-    For 85 % of random inputs of up to ten values this is the best of all partitions; in the mean, equation 7
+    For 85 % of random inputs of up to ten values this is the best of all partitions; on average, equation 7
     is 1.07 times that of the best one (tests/test_discretize.py).
     """
     number = min(number, len(counts))
     ideal = ideal_population(counts, number)
-    # All in units of 1 / parts, so that nothing is rounded.
+    # Integers in units of 1 / parts, so that nothing is rounded.
     mass = [min(count * ideal.parts, ideal.total) for count in counts]
     begins, i, room = [], 0, 0
     for j in range(1, number + 1):
         begins.append(i)
-        room += ideal.total  # C(j): what is missing to the ideal of all bins so far
+        room += ideal.total  # C(j): what the bins so far lack of their cumulative ideal
         end = len(counts) - (number - j)  # R(j)
         while i < end and mass[i] <= room:
             room -= mass[i]
@@ -111,7 +110,7 @@ def populate(counts: Sequence[int], number: int) -> list[int]:
 
 
 def bins_of(feature: str, settings: FeatureConfig, histogram: Histogram) -> FeatureBins:
-    """The bins of a feature; ``settings`` leave nothing out."""
+    """The bins of a feature; ``settings`` are complete."""
     value, count = histogram.value, histogram.count
     begins = populate(count.tolist(), 2 ** (settings.bits or 1))
     ends = [*begins[1:], len(value)]
@@ -141,9 +140,9 @@ def learn_bins(
     advance: Callable[[int], None] = lambda steps: None,
     say: Callable[[str], None] = lambda note: None,
 ) -> list[FeatureBins]:
-    """Bins for the features that ``config`` names, from the rules of some sentences."""
+    """Learn bins for the features in ``config``, from the rules of some sentences."""
     if not config.features:
-        raise ConfigError("bins: features: found none, expected names, such as EgivenFCoherent")
+        raise ConfigError("bins: features: found no names, expected some, such as EgivenFCoherent")
     counter = _Counter(config, sources, symbols)
     histograms = {feature: Histogram() for feature in config.features}
     num_rules = 0
@@ -162,22 +161,22 @@ def learn_bins(
         _check_values(feature, histogram, counter)
         learnt.append(bins_of(feature, settings, histogram))
         if len(learnt[-1]) < 2 ** (settings.bits or 1):
-            wanted = 2 ** (settings.bits or 1)
-            say(f"{feature}: {len(learnt[-1])} bins, one for each of its values, and not {wanted}")
+            asked = 2 ** (settings.bits or 1)
+            say(f"{feature}: {len(learnt[-1])} bins instead of {asked}, one for each of its values")
     return learnt
 
 
 class _Counter:
-    """Counts the values of features among the rules of a sentence."""
+    """Counts of feature values over the rules of a sentence."""
 
     def __init__(self, config: BinsConfig, sources: Sequence[GrammarSource], symbols: Symbols) -> None:
         self.config, self.symbols = config, symbols
         self.id = {name: symbols.names.intern(name.encode()) for name in config.features}
         self.sources = [(source, features_of(source)) for source in sources]
-        self.seen: set[int] = set()  # all features that are met
+        self.seen: set[int] = set()  # all features of the rules
 
     def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats, Ints]]]:
-        """The number of rules of a sentence; the values of each feature, and how often each occurs."""
+        """Return the number of rules of a sentence; for each feature its distinct values and their counts."""
         words = (word.encode(errors="replace") for word in segment.words)
         src = self.symbols.words.intern_all(words)
         num_rules, parts = 0, {feature: [np.zeros(0, np.float32)] for feature in self.config.features}
@@ -200,22 +199,22 @@ class _Counter:
         if len(wrong):
             raise not_a_number(feature, float(values[wrong[0]]), table, int(wrong[0]), self.symbols)
         if of == "count" and len(values) and values.min() < 0:
-            # All that is below 0 would come to be the same.
+            # All values below 0 would become equal.
             r, expected = int(values.argmin()), "log10(1 + c) of a count c (of: given takes all numbers)"
             raise not_a_number(feature, float(column[r]), table, r, self.symbols, expected)
-        return values + np.float32(0)  # -0 is 0
+        return values + np.float32(0)  # turns -0 into 0
 
     def names(self) -> Iterable[str]:
-        """All features that the rules had."""
+        """All features of the rules."""
         return [*(self.symbols.names.text(name) for name in self.seen), WORDS]
 
 
 def _check_values(feature: str, histogram: Histogram, counter: _Counter) -> None:
-    """A feature must be there, and must not be the same everywhere."""
+    """Refuse a feature that no rule has, or that is constant."""
     if feature != WORDS and counter.id[feature] not in counter.seen:
         near = did_you_mean(feature, [name for name in counter.names() if name != feature])
         raise ConfigError(f"bins: features: {feature!r}: no rule has it; {near}")
     if len(histogram.value) == 1:
         found = f"the value {histogram.value[0]:g} in all of {int(histogram.count[0]):,} rules"
-        hint = "a constant tells nothing: leave it out"
+        hint = "a constant is of no use: leave it out"
         raise HieroError(f"bins: features: {feature}: found {found}, expected different ones ({hint})")

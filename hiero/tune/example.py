@@ -1,4 +1,4 @@
-"""What a learner is given, and what it is: the contract between decoding and learning."""
+"""Examples and the protocol of online learners: the interface between decoding and learning."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Ints = npt.NDArray[np.int64]
 
 
 class Example(NamedTuple):
-    """A sentence, decoded with the weights of the moment. There is at least one candidate.
+    """A sentence decoded with the current weights, and at least one candidate.
 
     number         its line in the tuning set, from 0
-    source_length  words
+    source_length  in words
     candidates     N translations, best first
     statistics     int64 [N, 2 + 2 * order], of BLEU (``hiero.metrics``)
-    shortest       words of its shortest reference
+    shortest       length of its shortest reference in words
     """
 
     number: int
@@ -33,44 +33,45 @@ class Example(NamedTuple):
 
 
 @dataclass
-class Report:
-    """What happened while learning; reports add up."""
+class UpdateReport:
+    """Counts of what a learner did; reports can be added."""
 
-    sentences: int = 0
-    failed: int = 0  # not learnt from: there is no derivation, or no reference
-    unpaired: int = 0  # of these, those that taught nothing: no two translations to tell apart ...
-    equal: int = 0  # ... and of those, the ones whose translations are all equally good (or there is but one)
+    sentences: int = 0  # learnt from
+    failed: int = 0  # not learnt from: without a derivation or a reference
+    unpaired: int = 0  # of ``sentences``, those without a pair of translations to compare
+    equal: int = 0  # of ``unpaired``, those whose translations all have the same score by the metric
     pairs: int = 0  # compared; for MIRA, sentences
-    errors: int = 0  # of these, how many were ranked wrongly, or violated their margin
+    errors: int = 0  # of ``pairs``, those ranked wrongly, or that violate their margin
     updates: int = 0  # changes of the weights
     loss: float = 0.0
-    model: Floats = field(default_factory=lambda: np.zeros(10))  # statistics of the best by the model
-    oracle: Floats = field(default_factory=lambda: np.zeros(10))  # of those learnt towards ...
-    prediction: Floats = field(default_factory=lambda: np.zeros(10))  # ... and of those learnt away from
+    # Summed BLEU statistics of translations: best by the model, learnt towards, and learnt away from.
+    model: Floats = field(default_factory=lambda: np.zeros(10))
+    oracle: Floats = field(default_factory=lambda: np.zeros(10))
+    prediction: Floats = field(default_factory=lambda: np.zeros(10))
 
-    def add(self, other: Report) -> None:
+    def add(self, other: UpdateReport) -> None:
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Learner(Protocol):
-    """Changes weights after looking at examples. One belongs to one shard, and to one thread at a time."""
+    """An online learner. Each shard has its own, used by one thread at a time."""
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
-        """Take one step (a mini-batch; of one example, if the algorithm is strictly online).
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
+        """Learn from a mini-batch, or from one example if the algorithm is strictly online.
 
-        ``weight`` is changed in place; it has room for every feature of the batch, and more.
+        ``weight`` is changed in place; it has room for at least every feature of the batch.
         """
         ...
 
     def end_epoch(self, weight: Floats) -> None:
-        """Called after the last example of an epoch, before weights are kept or mixed."""
+        """Finish an epoch; called after its last example, before weights are written or mixed."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered from one epoch to the next, as arrays and numbers, for ``restore``.
+        """Return the memory kept from one epoch to the next, as arrays and numbers, for ``restore``.
 
-        Arrays over features are as long as the weights were at last, by the same numbers.
+        Arrays over features are as long as the last weights and numbered like them.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Where tasks run: threads, processes, or a Dask cluster. All of them are ``concurrent.futures.Executor``."""
+"""Executors of tasks: threads, processes, or a Dask cluster, each a ``concurrent.futures.Executor``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from hiero.tune.decoding import is_done, stop
 Task = TypeVar("Task")
 
 DASK = "dask://"
-ATTEMPTS = 3  # at a task whose process died
-PATIENCE = 0.3  # seconds between looks at the progress
-SLOW_FILES = 60.0  # seconds that a shared file system may take to show here what was written elsewhere
+ATTEMPTS = 3  # to run a task whose process died
+POLL_INTERVAL = 0.3  # seconds between updates of the progress
+SLOW_FILES = 60.0  # seconds until a file written on another machine is visible here, at most
 
 
 def check_executor(name: str) -> None:
@@ -36,9 +36,9 @@ def check_executor(name: str) -> None:
 def open_executor(
     name: str, workers: int, say: Callable[[str], None] = lambda note: None
 ) -> Iterator[Callable[[], Executor]]:
-    """A function that gives an executor: the one there is, or a new one where the last one broke.
+    """Yield a function that returns the executor, or a new one if the last one broke.
 
-    Who leaves the block before all tasks are done waits for no more than a sentence of each.
+    Leaving the block before all tasks are done interrupts each after its current sentence.
     """
     check_executor(name)
     if name == "threads":
@@ -66,65 +66,68 @@ def _threads(workers: int) -> Iterator[Callable[[], Executor]]:
 
 @contextlib.contextmanager
 def _processes(workers: int) -> Iterator[Callable[[], Executor]]:
-    """Processes that end with this one, however it ends."""
+    """Processes that end when this one ends, for whatever reason."""
     spawning = multiprocessing.get_context("spawn")  # not fork: the parent has threads
-    there, here = spawning.Pipe(duplex=False)
-    made: list[Processes] = []
+    child_end, parent_end = spawning.Pipe(duplex=False)
+    created: list[Processes] = []
 
     def current() -> Executor:
-        if not made or getattr(made[-1], "_broken", False):
-            made.append(Processes(workers, spawning, initializer=_begin, initargs=(there,)))
-        return made[-1]
+        if not created or getattr(created[-1], "_broken", False):
+            created.append(Processes(workers, spawning, initializer=_initialize, initargs=(child_end,)))
+        return created[-1]
 
-    with there, here:
+    with child_end, parent_end:
         try:
             yield current
         finally:
-            here.close()
-            for executor in made:
+            parent_end.close()
+            for executor in created:
                 executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(parent: multiprocessing.connection.Connection) -> None:
-    """The first thing that a process does."""
-    # Ctrl-C goes to all processes of a terminal; the parent is the one who decides.
+def _initialize(pipe: multiprocessing.connection.Connection) -> None:
+    """Initialize a process."""
+    # Ctrl-C interrupts all processes of a terminal; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
 
 
-def _end_with(parent: multiprocessing.connection.Connection) -> None:
-    """The other end of the pipe is the parent's: when it closes, nobody wants our work any more."""
-    multiprocessing.connection.wait([parent])
+def _end_with_parent(pipe: multiprocessing.connection.Connection) -> None:
+    """Stop when the parent closes its end of the pipe, or dies."""
+    multiprocessing.connection.wait([pipe])
     stop.set()
     process = multiprocessing.parent_process()
     if process is None or not process.is_alive():
-        os._exit(1)  # else we would wait for tasks for ever
+        os._exit(1)  # otherwise this process waits for tasks forever
 
 
 def run_all(
     current: Callable[[], Executor],
     function: Callable[[Task], Any],
     tasks: Sequence[Task],
-    look: Callable[[], None],
+    show_progress: Callable[[], None],
 ) -> None:
-    """Run all tasks; the first error ends it. ``look`` is called all the time, to show progress.
+    """Run all tasks, until the first error. ``show_progress`` is called at short intervals.
 
-    A task whose process died is tried again; what it had finished, it finds on disk. A function that returns
-    where it has put its result must have put it there, for us to see.
+    A task whose process died is tried again; results it had finished are on disk. If ``function`` returns
+    the name of its output, the output must become visible on this machine.
     """
     todo = list(tasks)
     for _ in range(ATTEMPTS):
-        todo = _attempt(current(), function, todo, look)
+        todo = _attempt(current(), function, todo, show_progress)
         if not todo:
             return
-    what = "task" if len(todo) == 1 else "tasks"
-    raise HieroError(f"{len(todo)} {what}: found a process that died {ATTEMPTS} times, expected more memory")
+    failed = "1 task" if len(todo) == 1 else f"{len(todo)} tasks"
+    raise HieroError(f"{failed} failed: the process died {ATTEMPTS} times (out of memory?)")
 
 
 def _attempt(
-    executor: Executor, function: Callable[[Task], Any], tasks: Sequence[Task], look: Callable[[], None]
+    executor: Executor,
+    function: Callable[[Task], Any],
+    tasks: Sequence[Task],
+    show_progress: Callable[[], None],
 ) -> list[Task]:
-    """Run all tasks; those whose process died."""
+    """Run all tasks; return those whose process died."""
     waiting: dict[Future[Any], Task] = {}
     died: list[Task] = []
     try:
@@ -134,30 +137,28 @@ def _attempt(
             except BrokenProcessPool:
                 died.append(task)
         while waiting:
-            done, _ = wait(waiting, timeout=PATIENCE, return_when=FIRST_COMPLETED)
-            look()
+            done, _ = wait(waiting, timeout=POLL_INTERVAL, return_when=FIRST_COMPLETED)
+            show_progress()
             for future in done:
                 task = waiting.pop(future)
                 try:
-                    _see(future.result(), look)
+                    _wait_for_output(future.result(), show_progress)
                 except BrokenProcessPool:
                     died.append(task)
                 except CancelledError:
-                    raise HieroError(
-                        "executor: found a task that was cancelled, expected its result"
-                    ) from None
+                    raise HieroError("executor: a task was cancelled") from None
     finally:
         for future in waiting:
             future.cancel()
     return died
 
 
-def _see(out: Any, look: Callable[[], None]) -> None:
-    """Wait until the result of a task is where it says."""
+def _wait_for_output(out: Any, show_progress: Callable[[], None]) -> None:
+    """Wait until the output of a task is visible on this machine."""
     until = time.monotonic() + SLOW_FILES
     while isinstance(out, str) and not is_done(out):
         if time.monotonic() > until:
-            hint = "do all see the same file system?"
-            raise HieroError(f"{out}.npz: found no such file, expected what a worker has written ({hint})")
-        time.sleep(PATIENCE)
-        look()
+            hint = "do all workers share a file system?"
+            raise HieroError(f"{out}.npz: found no such file, expected the output of a worker ({hint})")
+        time.sleep(POLL_INTERVAL)
+        show_progress()

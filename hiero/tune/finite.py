@@ -1,4 +1,4 @@
-"""What to say when a weight is no number any more: which feature, and why it may have come to that."""
+"""Errors for weights and feature values that are not finite."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Ids = npt.NDArray[np.int32]
 
 
 class NotFinite(HieroError):
-    """A weight, or the value of a feature, is infinite or not a number.
+    """A weight or the value of a feature is infinite or not a number.
 
-    feature  its number
-    found    what it is
+    feature  number of the feature
+    found    the weight or value
     where    "its weight" or "its value in sentence N"
     """
 
@@ -26,33 +26,33 @@ class NotFinite(HieroError):
         super().__init__(f"feature {shown}: found {found} as {where}, expected a finite number ({hint})")
 
     def named(self, name: str) -> NotFinite:
-        """The same, with the name of the feature for its number."""
+        """The same error with the name of the feature instead of its number."""
         return NotFinite(self.feature, self.found, self.where, self.hint, name)
 
 
 def not_finite(weight: Floats, candidates: Candidates, number: int) -> NotFinite:
-    """Find the feature of a sentence's translations that is to blame when a score is not finite."""
-    for feature, value in _strange(candidates.id, candidates.value):
+    """Return the error for a sentence with a score that is not finite, naming the feature that caused it."""
+    for feature, value in _first_not_finite(candidates.id, candidates.value):
         where = f"its value in sentence {number}"
-        return NotFinite(feature, value, where, "look at the grammar, or at the code of the feature")
-    hint = "the weights explode: try a lower rate"
-    for feature, value in _strange(candidates.id, weight[candidates.id]):
+        return NotFinite(feature, value, where, "check the grammar, or the code of the feature")
+    hint = "the weights diverge: try a lower rate"
+    for feature, value in _first_not_finite(candidates.id, weight[candidates.id]):
         return NotFinite(feature, value, "its weight", hint)
-    # All are finite, but their sum is not.
+    # All are finite, but a score is not.
     feature = int(candidates.id[np.argmax(np.abs(weight[candidates.id]))])
     return NotFinite(feature, float(weight[feature]), "the largest of the weights", hint)
 
 
 def check_finite(ids: Ids, weight: Floats) -> None:
     """Raise ``NotFinite`` unless the weights of these features are all finite."""
-    for feature, value in _strange(ids, weight[ids]):
-        raise NotFinite(feature, value, "its weight", "the weights explode: try a lower rate")
+    for feature, value in _first_not_finite(ids, weight[ids]):
+        raise NotFinite(feature, value, "its weight", "the weights diverge: try a lower rate")
 
 
-def _strange(ids: Ids, values: Floats) -> list[tuple[int, float]]:
+def _first_not_finite(ids: Ids, values: Floats) -> list[tuple[int, float]]:
     """The first feature whose value is not finite, if there is one."""
-    fine = np.isfinite(values)
-    if fine.all():
+    is_finite = np.isfinite(values)
+    if is_finite.all():
         return []
-    at = int(np.argmin(fine))
+    at = int(np.argmin(is_finite))
     return [(int(ids[at]), float(values[at]))]

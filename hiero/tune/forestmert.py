@@ -1,8 +1,7 @@
 # mypy: allow-untyped-calls
-"""What MERT searches if it looks at all derivations of forests (Kumar, Macherey, Dyer and Och 2009).
+"""MERT over all derivations of forests (Kumar, Macherey, Dyer and Och 2009).
 
-A forest says more than a list of its best translations: no translation is missed because it was no candidate
-where the search began.
+Unlike a k-best list, a forest also has the translations that score low with the weights it was decoded with.
 
 >>> surface = ForestSurface(references, num_features)      # doctest: +SKIP
 >>> surface.add(number, forest, edge_values(forest, keys)) # doctest: +SKIP
@@ -34,10 +33,10 @@ NOISE = 1e-6  # relative: values are float32
 
 
 class EdgeLines(NamedTuple):
-    """A forest and what its edges are worth.
+    """A forest with the scores of its edges as linear functions of D weights.
 
-    value  float32 [E, D]  of the features that move
-    fixed  float64 [E]     the score of all others; -inf for an edge that takes part in no derivation
+    value  float32 [E, D]  values of the features whose weights move
+    fixed  float64 [E]     the score of all others; -inf for an edge that is in no derivation
     """
 
     forest: Forest
@@ -46,9 +45,9 @@ class EdgeLines(NamedTuple):
 
 
 class ForestSurface:
-    """A ``Surface`` of forests: one of a sentence, or several, whose derivations are then searched together.
+    """A ``Surface`` of forests: one or several for each sentence, searched together.
 
-    The words of forests and references must be numbered by the same vocabulary.
+    Forests and references must use the same word ids.
     """
 
     def __init__(self, references: References, num_features: int) -> None:
@@ -56,7 +55,7 @@ class ForestSurface:
         self._forests: dict[int, list[EdgeLines]] = {}
 
     def __len__(self) -> int:
-        """Sentences."""
+        """The number of sentences."""
         return len(self._forests)
 
     def add(
@@ -66,11 +65,11 @@ class ForestSurface:
         value: npt.NDArray[np.float32],
         point: Floats | None = None,
     ) -> bool:
-        """Take in a forest of sentence ``number``; returns whether it has a derivation at all.
+        """Add a forest of sentence ``number``; return whether it has a derivation.
 
-        value  [E, D], the features that move
-        point  float64 [D], their weights in the scores of the edges: what is left of these stays as it is.
-               Without, there is nothing else.
+        value  [E, D], values of the features whose weights move
+        point  float64 [D], their weights in the scores of the edges; the rest of an edge's score is fixed.
+               None: there are no other features.
         """
         if value.shape != (forest.num_edges, self.num_features):
             raise ValueError(
@@ -84,16 +83,15 @@ class ForestSurface:
         alive = forest.edge_score > -np.inf
         fixed = np.zeros(forest.num_edges)
         if point is not None:
-            own = forest.edge_score[alive]
             moved = value[alive].astype(np.float64) * point
-            rest = own - moved.sum(axis=1)
+            rest = forest.edge_score[alive] - moved.sum(axis=1)
             fixed[alive] = np.where(np.abs(rest) > NOISE * (1 + np.abs(moved).sum(axis=1)), rest, 0.0)
         fixed[~alive] = -np.inf
         self._forests.setdefault(number, []).append(EdgeLines(forest, value, read_only(fixed)))
         return True
 
     def clear(self) -> None:
-        """Forget all forests, those of the last iteration for instance."""
+        """Remove all forests."""
         self._forests.clear()
 
     def is_scale_free(self) -> bool:
@@ -118,7 +116,7 @@ class ForestSurface:
     def _envelope(
         self, number: int, forests: list[EdgeLines], point: Floats, direction: Floats
     ) -> tuple[Floats, Ints]:
-        """Of one sentence: from where on which statistics are those of the best derivation."""
+        """For one sentence, the starts of the segments and the statistics of the best derivation in each."""
         found = [
             Lines._make(forest_lines_kernel(forest.graph, value, fixed, point, direction))
             for forest, value, fixed in forests

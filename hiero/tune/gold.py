@@ -1,8 +1,8 @@
-"""How good each translation of a sentence is: what learners call gold.
+"""Metrics that score each translation of a sentence for learning ("gold").
 
 SentenceGold    BLEU of the sentence by itself, in one of the variants of ``hiero.metrics``
-BackgroundGold  among what was translated before it, which fades (Chiang et al. 2008)
-PreviousPass    among what the previous pass made of all other sentences (Eidelman 2012)
+BackgroundGold  BLEU with a decaying sum of statistics of the sentences before it (Chiang et al. 2008)
+PreviousPass    BLEU with the previous pass's translations of all other sentences (Eidelman 2012)
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ PREVIOUS = "previous"
 
 
 class Gold(Protocol):
-    """Scores translations, and may remember those that were chosen."""
+    """A metric for translations, with an optional memory of those chosen before."""
 
     def scores(self, example: Example) -> Floats:
         """A score for each translation; higher is better."""
         ...
 
     def remember(self, example: Example, oracle: int) -> None:
-        """Called once for each sentence after it was learnt from.
+        """Update the memory; called once for each sentence, after its translations were scored.
 
-        The translation at place 0 is the model's; ``oracle`` is the place of the one learnt towards.
+        The model's best translation is at position 0; ``oracle`` is the position of the one learnt towards.
         """
         ...
 
     def end_epoch(self) -> None: ...
 
     def state(self) -> dict[str, Any]:
-        """For ``restore``. Arrays begin with an axis of length 1, lest one be taken for one over features."""
+        """The memory, for ``restore``. Arrays have a first axis of length 1, unlike arrays over features."""
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None: ...
@@ -68,9 +68,9 @@ class SentenceGold:
 
 
 class BackgroundGold:
-    """BLEU among a fading memory of what was chosen for the sentences before.
+    """BLEU with a decaying sum of the statistics of the translations chosen before.
 
-    chosen  what is remembered of a sentence: the model's best, or the oracle
+    chosen  the translation of a sentence that is added: the model's best, or the oracle
     """
 
     def __init__(self, kind: str, chosen: Literal["model", "oracle"] = "model") -> None:
@@ -98,20 +98,20 @@ class BackgroundGold:
 
 
 class PreviousPass:
-    """BLEU of the model's translations of the previous pass with this sentence's one replaced.
+    """BLEU of the model's translations of the previous pass with that of this sentence replaced.
 
-    In the first pass it is that of the sentence by itself. Later, a translation changes BLEU of the whole by
-    little, so what counts is the gain times the number of sentences: a gain of 0.1 then means as much as 0.1
-    of sentence BLEU, long sentences mean more than short ones, and nothing that is weighed against scores (C,
-    the model's score beside hope and fear) needs another setting in the second pass than in the first. (cdec
-    halves the others' counts, and leaves the magnitude to ``mt_metric_scale``.)
+    In the first pass it is BLEU of the sentence by itself. Later, one translation changes corpus BLEU only by
+    a little, so the score is the gain times the number of sentences: a gain of 0.1 is then as large as 0.1
+    of sentence BLEU, long sentences weigh more than short ones, and settings on the scale of scores (C, the
+    scale of the metric in hope and fear) suit all passes. (cdec halves the counts of the other sentences, and
+    leaves the magnitude to ``mt_metric_scale``.)
 
-    A learner that has but one shard of the sentences knows but their translations; see ``widen``.
+    A learner of one shard only has the translations of its own sentences; see ``widen``.
     """
 
     def __init__(self, first: str = "lin") -> None:
         self.first = sentence_bleu(first)
-        # Counts are in the thousands, where one more does nothing; but it keeps a small set from scoring 0.
+        # Smoothing does not matter for counts in the thousands, but keeps a small set from scoring 0.
         self.later = sentence_bleu("lin")
         self._now: dict[int, Floats] = {}
         self._before: dict[int, Floats] = {}
@@ -136,9 +136,9 @@ class PreviousPass:
             self.widen(np.sum(list(self._before.values()), axis=0), len(self._before))
 
     def widen(self, total: Floats, sentences: int) -> None:
-        """Take the sum of statistics of all shards (``Report.model``) for that of the learner's own.
+        """Replace the learner's own sum of statistics by that of all shards (``UpdateReport.model``).
 
-        To be called after ``end_epoch``, with the number of sentences that are in the sum.
+        Call it after ``end_epoch``, with the number of sentences in the sum.
         """
         self._total, self._sentences = np.asarray(total, np.float64).copy(), int(sentences)
 
@@ -158,11 +158,11 @@ class PreviousPass:
 
 
 def gold_metric(name: str, *, first: str = "lin", chosen: Literal["model", "oracle"] = "model") -> Gold:
-    """A way to score translations by its name.
+    """Return a metric by its name.
 
     name    a variant of sentence BLEU, a kind of background, or "previous"
     first   for "previous": the variant of sentence BLEU in the first pass
-    chosen  for a background: which translation of a sentence is remembered
+    chosen  for a background: the translation of a sentence that is added to it
     """
     if name == PREVIOUS:
         return PreviousPass(first)

@@ -1,4 +1,4 @@
-"""What to tell whoever tunes when training goes wrong, or learns nothing: what is seen, and what to do."""
+"""Warnings when training degenerates or learns nothing: the symptom, and settings to try."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy.typing as npt
 
 from hiero.errors import HieroError
 from hiero.tune.data import TuningSet
-from hiero.tune.decoding import MANY
+from hiero.tune.decoding import MAX_NAMED
 from hiero.tune.settings import ITERATIONS, TuneConfig
 
-SHORT, LONG = 0.85, 1.15  # translations by the length of the references
+SHORT, LONG = 0.85, 1.15  # length of the translations divided by that of the references
 FALLING = 3  # epochs in a row
 BELOW_BEST = 2.0  # points of BLEU
 EXPLODES = 30.0  # times, from one epoch to the next
 
-MAY_BE_SILENT = {"PassThrough", "Glue"}  # where every word has a rule, and every sentence one for all of it
+MAY_BE_UNUSED = {"PassThrough", "Glue"}  # if every word has a rule, and every sentence one that covers it
 
 Record = Mapping[str, Any]
 
 
 class Health:
-    """Looks at one epoch after the other; says each thing once, until it has been well again."""
+    """Checks after each epoch. A warning is not repeated in consecutive epochs."""
 
     def __init__(self, config: TuneConfig) -> None:
         self.config = config
@@ -33,19 +33,19 @@ class Health:
         self.norms: list[float] = []
         self.largest = ""
         self._expected: set[str] = set()
-        self._ill: set[str] = set()
+        self._warned: set[str] = set()  # checks that failed after the last epoch
         self._skipped = {"no words": 0, "no reference": 0}
 
     def expect(self, names: Iterable[str]) -> None:
-        """The features of the model, of which some translation should have each."""
-        some = list(itertools.islice(names, MANY + 1))
-        if len(some) <= MANY:
+        """Set the features of the model, each of which should occur in some translation."""
+        expected = list(itertools.islice(names, MAX_NAMED + 1))
+        if len(expected) <= MAX_NAMED:
             self._expected = {
-                name for name in some if name not in MAY_BE_SILENT and not name.endswith("_OOV")
+                name for name in expected if name not in MAY_BE_UNUSED and not name.endswith("_OOV")
             }
 
     def count(self, texts: TuningSet, numbers: Sequence[int]) -> None:
-        """Look at the sentences to learn from, before they are decoded."""
+        """Count sentences without words or references, before decoding."""
         chosen = np.array(numbers, np.int64)
         blank = np.array([not segment.words for segment in texts.segments], np.bool_)[chosen]
         bare = ~texts.has_reference[chosen] & ~blank
@@ -55,7 +55,7 @@ class Health:
             raise HieroError(f"{texts.files.source}: found {found}, expected some to learn from")
 
     def look(self, record: Record, weight: npt.NDArray[np.float64], largest: str) -> list[str]:
-        """An epoch is done; what is wrong. ``largest`` is the name of the largest of the weights."""
+        """Check an epoch that is done; return warnings. ``largest`` names the feature of largest weight."""
         self.largest = largest
         self.log.append(record)
         self.norms.append(float(np.sqrt(weight @ weight)))
@@ -70,9 +70,9 @@ class Health:
             "unfinished": self._stopped_early(),
         }
         for name, note in checks.items():
-            if note and name not in self._ill:
+            if note and name not in self._warned:
                 notes.append(note)
-        self._ill = {name for name, note in checks.items() if note}
+        self._warned = {name for name, note in checks.items() if note}
         return notes
 
     # ---- sentences
@@ -81,31 +81,30 @@ class Health:
         total = record["sentences"] + record["failed"]
         if record["failed"] >= total:
             hint = "are grammar and text of the same language, and prepared alike?"
-            raise HieroError(f"found {total} sentences and not one derivation, expected some ({hint})")
+            raise HieroError(f"found no derivation of any of {total} sentences, expected some ({hint})")
 
     def _first(self) -> list[str]:
-        """What is counted, and said once."""
+        """Notes after the first epoch only."""
         record = self.log[0]
         counts = dict(self._skipped)
         counts["no derivation"] = record["failed"] - sum(counts.values())
-        said = [f"{number} {_have(number)} {what}" for what, number in counts.items() if number > 0]
+        parts = [f"{number} {_have(number)} {what}" for what, number in counts.items() if number > 0]
         notes = []
-        if said:
+        if parts:
             notes.append(
-                f"of {record['sentences'] + record['failed']} sentences, {', '.join(said)}: not learnt from"
+                f"of {record['sentences'] + record['failed']} sentences, {', '.join(parts)}: not learnt from"
             )
         if record.get("equal"):
             equal, total = record["equal"], record["sentences"]
-            what = "all translations are equally good by the metric, which teaches nothing"
+            what = "all translations have the same score by the metric, so nothing is learnt from them"
             notes.append(f"in {equal} of {total} sentences {what}")
         fired = record.get("fired")
         if fired is not None:
-            silent = sorted(self._expected - set(fired))
-            if silent:
-                one = len(silent) == 1
-                what = f"{'a feature' if one else 'features'} that no translation has: {', '.join(silent)}"
+            unused = sorted(self._expected - set(fired))
+            if unused:
+                features = f"feature{'' if len(unused) == 1 else 's'} {', '.join(unused)}"
                 hint = "is a column of the grammar 0?"
-                notes.append(f"{what}; nothing is learnt for {'it' if one else 'them'} ({hint})")
+                notes.append(f"no translation has the {features}; no weight is learnt ({hint})")
         return notes
 
     # ---- from epoch to epoch
@@ -131,7 +130,7 @@ class Health:
         record = self.log[-1]
         key = "held_out_brevity" if "held_out_brevity" in record else "model_brevity"
         ratio = record.get(key)
-        # With the first weights of all, anything may happen.
+        # The first epoch does not count: its weights are those to start from.
         if len(self.log) < 2 or ratio is None or SHORT <= ratio <= LONG:
             return ""
         where = "held-out" if key == "held_out_brevity" else "tuning"
@@ -140,7 +139,7 @@ class Health:
         if self.config.algorithm == "mert":
             cures.append("more restarts")
         elif self.config.algorithm == "pro":
-            # BLEU + 1 prefers short translations, nakov makes up for more than that.
+            # BLEU + 1 prefers short translations, and nakov more than compensates for it.
             cures += ["metric: liang", "largest: false"] if ratio < 1 else ["metric: lin"]
         elif self.config.is_online and self.config.metric != "previous":
             cures.append("metric: previous (BLEU with the other sentences)")
@@ -155,7 +154,7 @@ class Health:
             return ""
         cure = "a lower rate" if self.config.rate else "a smaller c" if self.config.c else "a larger l2"
         grown = f"from {self.norms[-2]:.3g} to {self.norms[-1]:.3g} in an epoch"
-        return f"the weights explode: their norm grew {grown}, most of it {self.largest}; try {cure}"
+        return f"the weights diverge: their norm grew {grown}, most of it {self.largest}; try {cure}"
 
     def _learns_nothing(self) -> str:
         if self.norms[-1] > 0:
@@ -171,11 +170,11 @@ class Health:
         if self.config.algorithm != "pro" or record.get("fit_converged", 1.0):
             return ""
         steps = int(record["fit_iterations"])
-        # L-BFGS also gives up where no step leads further down, and that more of them would not change.
+        # L-BFGS also stops where no step decreases the objective; more iterations would not help.
         if steps < (self.config.iterations or ITERATIONS):
             return ""
         many = "1 step" if steps == 1 else f"{steps} steps"
-        return f"the weights had not settled after {many} within the epoch: try more iterations"
+        return f"the weights had not converged after {many} within the epoch: try more iterations"
 
 
 def _have(number: int) -> str:

@@ -1,7 +1,7 @@
-"""How good weights are on text that was not learnt from: odd lines choose, even lines report.
+"""BLEU on a held-out set: its odd lines choose the epoch, its even lines report.
 
-The set is shared out to the same workers as the shards. Each sentence is translated by itself, so the answer
-does not depend on how.
+The set is distributed over the same workers as the shards. Each sentence is translated by itself, so the
+result does not depend on how.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from hiero.formats.vectors import read_vectors
 from hiero.metrics import corpus_bleu
 from hiero.symbols import Symbols
 from hiero.tune.data import SetFiles, shards
-from hiero.tune.decoding import Place, Session, Stopped, is_done, opened, opened_set, stop
+from hiero.tune.decoding import Session, Stopped, TaskOutput, is_done, opened, opened_set, stop
 from hiero.weightvector import WeightVector
 
-PART = 250  # sentences of a task, at most: enough that reading weights does not count
+PART = 250  # sentences of a task, at most: enough to make the time to read weights negligible
 
 
 class Score(NamedTuple):
-    """BLEU in per cent, and the length of the translations by that of the references."""
+    """BLEU in per cent, and the length of the translations divided by that of the references."""
 
     bleu: float
     brevity: float
 
 
 def score(statistics: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Score:
-    """Of summed statistics of BLEU."""
+    """Score of summed BLEU statistics."""
     total = np.asarray(statistics, np.float64)
     brevity = float(total[0] / total[1]) if total[1] else 0.0
     return Score(100 * float(corpus_bleu(total)[0]), brevity)
 
 
 def read_vector(path: str, symbols: Symbols) -> WeightVector:
-    """The weights in a file, ready to decode with."""
+    """Read weights from a file, for decoding."""
     vector = WeightVector(symbols)
     ids, values = read_vectors(path, symbols, vector.index)
     vector.grow()
@@ -53,7 +53,7 @@ def read_vector(path: str, symbols: Symbols) -> WeightVector:
 
 @dataclass(frozen=True)
 class PartTask:
-    """Sentences ``numbers`` of a set, to be translated with the weights in a file."""
+    """Sentences ``numbers`` of a set, and the file of weights to translate them with."""
 
     session: Session
     files: SetFiles
@@ -62,9 +62,8 @@ class PartTask:
     out: str
 
 
-_decoder: dict[
-    tuple[str, str, int, int], Model
-] = {}  # the last one; weights are many, and tasks have the same
+# The last decoder only: consecutive tasks have the same weights.
+_decoder: dict[tuple[str, str, int, int], Model] = {}
 _reading = threading.Lock()
 
 
@@ -80,10 +79,10 @@ def _decoder_with(task: PartTask) -> Model:
 
 
 def translate_part(task: PartTask) -> str:
-    """Translate a part of a set, unless that was done; where BLEU's statistics of each line are."""
+    """Translate a part of a set, unless that was done; return the path of the BLEU statistics."""
     if is_done(task.out):
         return task.out
-    place, decoder = Place(task.out), _decoder_with(task)
+    output, decoder = TaskOutput(task.out), _decoder_with(task)
     texts = opened_set(task.session, task.files)
     started, rows = time.thread_time(), []
     for number in task.numbers:
@@ -92,19 +91,19 @@ def translate_part(task: PartTask) -> str:
         forest = decoder.parse(texts.segments[number])
         words = forest.viterbi().words if forest else np.empty(0, np.int32)
         rows.append(texts.references.statistics(number, [words])[0])
-        place.beat(len(rows))
-    with open_output(f"{place.own}.npz") as stream:
+        output.write_progress(len(rows))
+    with open_output(f"{output.temporary}.npz") as stream:
         np.savez(stream, statistics=np.array(rows, np.int64).reshape(-1, 10))
-    place.finish({"decode_s": time.thread_time() - started})
+    output.finish({"decode_s": time.thread_time() - started})
     return task.out
 
 
 def part_tasks(
     session: Session, files: SetFiles, size: int, weights: str, out: str, workers: int
 ) -> list[PartTask]:
-    """A set of so many sentences, shared out; results go to OUT.FIRST-LAST.
+    """Split a set of ``size`` sentences into tasks, which write to OUT.FIRST-LAST.
 
-    Their names say whose they are, since a run may be gone on with by another number of workers.
+    The names contain the lines, since a run may be resumed with another number of workers.
     """
     count = min(max(workers, -(-size // PART)), size)
     parts = shards(range(size), count) if size else []
@@ -115,7 +114,7 @@ def part_tasks(
 
 
 def statistics_in(tasks: Sequence[PartTask]) -> npt.NDArray[np.int64]:
-    """What the tasks found, a row for each line."""
+    """The statistics written by the tasks, a row for each line."""
     rows = [np.zeros((0, 10), np.int64)]
     for task in tasks:
         with np.load(f"{task.out}.npz", allow_pickle=False) as file:

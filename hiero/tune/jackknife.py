@@ -1,8 +1,8 @@
-"""Language models that have not seen the references they score.
+"""Jackknifed language models, which have not seen the references they score.
 
-A model estimated from the training text has seen the references of sentences that are learnt from: it knows
-them by heart, and learning comes to trust it more than it deserves elsewhere. So the shards are dealt out to
-folds, and a shard is decoded with a model estimated without the references of its fold.
+A model estimated from the training text overfits the references of the sentences to learn from, so that its
+weight becomes too large for other text. Therefore shards are assigned to folds, and each shard is decoded
+with a model estimated without the references of its fold.
 
     RUNDIR/jackknife/fold.FF   the model without fold FF, compiled
 """
@@ -31,30 +31,30 @@ def jackknifed(
     parts: Sequence[Sequence[int]],
     folds: int,
     order: int,
-    place: Path,
-    tell: Callable[[int], None],
+    directory: Path,
+    show_progress: Callable[[int], None],
 ) -> list[Specs]:
-    """The language models for each fold: the first one replaced by one that does not know the fold.
+    """Return the language models for each fold, with the first one estimated without the fold.
 
-    references  file of the text that the first model was estimated from, as far as it is learnt from
-    parts       its lines that each shard learns from; others, of no fold, are in all models
+    references  file of the references, from which the first model was estimated
+    parts       lines of each shard; lines of no shard are in all models
     order       of the models
     """
     if not specs:
-        raise ConfigError("lm: found jackknife and no language model, expected one to replace")
+        raise ConfigError("lm: jackknife needs a language model to replace")
     if len(parts) < 2:
-        raise ConfigError("lm: found jackknife with one shard, expected several (set shards)")
+        raise ConfigError("lm: jackknife needs several shards (set shards)")
     folds = min(folds, len(parts))
     found: list[Specs] = []
     for fold in range(folds):
         left_out = {
             line for shard, part in enumerate(parts) if fold_of(shard, folds) == fold for line in part
         }
-        path = place / f"fold.{fold:02d}"
+        path = directory / f"fold.{fold:02d}"
         if not path.exists():
             _estimate_without(references, left_out, order, path)
         found.append(((specs[0][0], str(path)), *specs[1:]))
-        tell(fold + 1)
+        show_progress(fold + 1)
     return found
 
 

@@ -1,14 +1,14 @@
 # mypy: allow-untyped-calls
-"""Batch MIRA: hope and fear, epoch after epoch, over k-best lists that stay as they are.
+"""Batch MIRA: hope and fear, for several epochs over fixed k-best lists.
 
 Cherry and Foster 2012, Algorithm 2, as in Moses (kbmira), whose settings are the defaults: BLEU of a
-translation is that of a fading memory of what was chosen for the sentences before, with it, times the length
-of their references. The answer is the average of the weights after every sentence so far, of that epoch
-after which it ranks the lists best.
+translation is computed with a decaying sum of the statistics of those chosen for the sentences before, and
+multiplied by the length of their references. The result is the average of the weights after every sentence
+so far, of the epoch after which the average has the best BLEU on the lists.
 
-Moses does differently, against the paper: there the average is over changes and not over sentences, so
-that a sentence that is right already does not count; and memory fades and grows only where hope is better
-than fear. Here neither is so.
+Moses differs from the paper in two points, which are as in the paper here: its average is over updates and
+not over sentences, so that a sentence without an update does not count; and its sum only decays and grows
+where hope is better than fear.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class KBMIRA:
-    """A batch learner.
+    """Batch learner.
 
-    C        the longest step
-    decay    what the memory is worth after one more sentence; every count in it starts as 1
+    C        largest step
+    decay    factor of the sum of statistics after each sentence; every count in it starts as 1
     epochs   over the lists
-    chosen   what is remembered of a sentence: the hope ("oracle"), or the model's best
-    shuffle  visit the sentences in another order in every epoch
+    chosen   the translation of a sentence that is added: the hope ("oracle"), or the model's best
+    shuffle  visit the sentences in a new order in every epoch
     """
 
     C: float = 0.01
@@ -59,7 +59,7 @@ class KBMIRA:
         self, lists: CandidateLists, weight: Floats, iteration: int, seed: int
     ) -> tuple[Floats, dict[str, float]]:
         view = lists.view()
-        best, best_bleu, happened = np.array(lists.checked(weight)), -1.0, {"epoch": 0.0}
+        best, best_bleu, figures = np.array(lists.checked(weight)), -1.0, {"epoch": 0.0}
         if not len(view.number):
             return best, {"epoch": 0.0, "predicted_bleu": 0.0}
         state = MiraState(
@@ -82,7 +82,7 @@ class KBMIRA:
             bleu = lists.bleu(average)
             if bleu > best_bleu:
                 best, best_bleu = average, bleu
-                happened = {"epoch": float(epoch), "loss": float(loss) / len(visit)}
-                happened |= {"errors": float(errors), "updates": float(updates)}
-        happened |= {"nonzero": float(np.count_nonzero(best)), "predicted_bleu": best_bleu}
-        return best, happened
+                figures = {"epoch": float(epoch), "loss": float(loss) / len(visit)}
+                figures |= {"errors": float(errors), "updates": float(updates)}
+        figures |= {"nonzero": float(np.count_nonzero(best)), "predicted_bleu": best_bleu}
+        return best, figures

@@ -1,4 +1,4 @@
-"""One shard of a batch algorithm: decode, and leave the candidates in a file."""
+"""One shard of a batch algorithm: decode it, and write its candidates to a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hiero.tune.example import Example
 
 
 def list_shard(task: ShardTask) -> str:
-    """Decode a shard, unless that was done; where the result is."""
+    """Decode a shard, unless that was done; return the path of the output."""
     if not is_done(task.out):
         _Listing(task).run()
     return task.out
@@ -32,7 +32,7 @@ class _Listing(Decoding):
         examples = []
         for done, number in enumerate(self.task.numbers, 1):
             examples += self.examples([number])
-            self.beat(done)
+            self.write_progress(done)
         write_examples(f"{self.task.out}.npz", self.model.symbols, self.vector.index, examples)
         self.report.sentences = len(examples)
         for example in examples:
@@ -42,7 +42,7 @@ class _Listing(Decoding):
 
 @dataclass
 class _Flat:
-    """Arrays of many sentences end to end."""
+    """Concatenated arrays of many sentences."""
 
     examples: Sequence[Example]
 
@@ -59,7 +59,7 @@ class _Flat:
 
 
 def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: Sequence[Example]) -> None:
-    """Write the candidates of some sentences, so that any process can read them."""
+    """Write the candidates of some sentences, for any process to read."""
     flat = _Flat(examples)
     write_vectors(
         path,
@@ -81,12 +81,12 @@ def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: S
 
 
 def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
-    """The candidates of each sentence in a file, features numbered by ``index``."""
+    """Read the candidates of each sentence from a file, with features numbered by ``index``."""
     to, content = read_vectors(path, symbols, index)
     first, first_word = _ends(content["num_features"]), _ends(content["num_words"])
     row = np.repeat(np.arange(len(first) - 1), content["num_features"])
     ids = to[content["id"]]
-    order = np.lexsort((ids, row))  # ascending in each row by the numbers of this index, too
+    order = np.lexsort((ids, row))  # rows are sorted by the numbers of this index
     ids, values = ids[order], content["value"][order]
     ends = _ends(content["size"]).tolist()
     for i, number in enumerate(content["number"].tolist()):

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
-"""k-best lists that grow from iteration to iteration: what batch algorithms learn from.
+"""k-best lists that grow over iterations, and the protocol of batch learners.
 
-Decode, add what was found, learn from everything found so far, decode with what was learnt; until decoding
-finds nothing new. A ``BatchLearner`` is the step in the middle.
+An iteration decodes, adds the new candidates, and learns weights from all candidates so far, until decoding
+finds no new ones. A ``BatchLearner`` learns the weights.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-GROWTH = 1.5  # room that is not used yet is never touched, and costs no memory
+GROWTH = 1.5  # unused room is never touched, and takes no memory
 
 KIND = Kind(
     "hiero k-best lists",
@@ -53,23 +53,23 @@ KIND = Kind(
 
 
 class BatchLearner(Protocol):
-    """Learns from all candidates so far at once."""
+    """A learner of weights from all candidates so far."""
 
     def fit(
         self, lists: CandidateLists, weight: Floats, iteration: int, seed: int
     ) -> tuple[Floats, dict[str, float]]:
-        """Weights learnt from ``lists``, starting from ``weight``, which stays as it is, and what happened.
+        """Return weights learnt from ``lists``, starting from ``weight``, and figures for the log.
 
-        The weights must have room for every feature of the lists. ``iteration`` counts from 1. The same
-        arguments give the same weights.
+        ``weight`` is not changed; it must have an entry for every feature of the lists. ``iteration`` counts
+        from 1. The same arguments give the same weights.
         """
         ...
 
 
 class CandidateLists:
-    """The different candidates of all sentences, in order of arrival.
+    """The distinct candidates of all sentences, in the order they were added.
 
-    Candidates of one sentence that have the same words and the same features are one.
+    Candidates of a sentence are equal if they have the same words and features.
     """
 
     def __init__(self, order: int = MAX_ORDER) -> None:
@@ -95,13 +95,13 @@ class CandidateLists:
 
     @property
     def num_features(self) -> int:
-        """One more than the largest feature; weights must be as long at least."""
+        """One more than the largest feature; weights must be at least as long."""
         return self._num_features
 
     # ---- growing
 
     def add(self, example: Example) -> int:
-        """Take in what is new of a sentence's candidates; returns how many those are."""
+        """Add the new ones of a sentence's candidates; return their number."""
         candidates = example.candidates
         if not np.isfinite(candidates.value).all():
             raise not_finite(np.zeros(1 + int(candidates.id.max())), candidates, example.number)
@@ -152,7 +152,7 @@ class CandidateLists:
     # ---- looking
 
     def view(self) -> Lists:
-        """All candidates by sentence, good until more are added."""
+        """All candidates by sentence, valid until more are added."""
         if self._lists is None:
             store, size = self._store, self._size
             sentence = store.sentence[:size]
@@ -172,7 +172,7 @@ class CandidateLists:
         return self._lists
 
     def lengths(self) -> tuple[Ints, Ints]:
-        """Of every sentence of ``view``: its words, and those of its shortest reference."""
+        """For every sentence of ``view``, the lengths of its source and of its shortest reference."""
         number = self.view().number
         return self._source_length[number], self._shortest[number]
 
@@ -183,19 +183,19 @@ class CandidateLists:
         return score
 
     def best(self, weight: Floats) -> Ints:
-        """The best candidate of every sentence of ``view``, of equal ones the first that arrived."""
+        """The best candidate of every sentence of ``view``; of equal ones, the first added."""
         lists = self.view()
         best = np.empty(len(lists.number), np.int64)
         best_kernel(lists, self.scores(weight), best)
         return best
 
     def bleu(self, weight: Floats) -> float:
-        """Corpus BLEU of the best candidates. An order without a match counts a tenth of one."""
+        """Corpus BLEU of the best candidates. An order without a match counts as a tenth of one."""
         chosen = self.view().statistics[self.best(weight)].sum(axis=0)
         return float(corpus_bleu(chosen, smooth="floor", effective_order=True)[0])
 
     def checked(self, weight: Floats) -> Floats:
-        """Weights as kernels read them, unchecked: contiguous, and enough of them."""
+        """Check weights for use in kernels: long enough, finite, contiguous."""
         if len(weight) < self._num_features:
             raise ValueError(f"{len(weight)} weights for {self._num_features} features")
         check_finite(np.arange(len(weight), dtype=np.int32), weight)
@@ -204,7 +204,7 @@ class CandidateLists:
     # ---- keeping
 
     def save(self, path: Path) -> None:
-        """Write a directory. Features are numbers: whose, is for the caller to remember."""
+        """Write to a directory. Features are numbers; their index is saved separately by the caller."""
         store, size = self._store, self._size
         end, end_word = store.first[size], store.first_word[size]
         sizes = {"id": end, "value": end, "word": end_word, "first": size + 1, "first_word": size + 1}
@@ -214,7 +214,7 @@ class CandidateLists:
 
     @classmethod
     def load(cls, path: Path) -> CandidateLists:
-        """Read what ``save`` wrote; it stays mapped until more is added."""
+        """Read what ``save`` wrote; arrays stay memory-mapped until candidates are added."""
         _, arrays = KIND.read(path)
         _check(path, arrays)
         lists = cls()
@@ -228,7 +228,7 @@ class CandidateLists:
 
 
 def _with_room(array: npt.NDArray[Scalar], needed: int) -> npt.NDArray[Scalar]:
-    """An array that may be written to and has ``needed`` entries at least: the same, or a larger copy."""
+    """Return a writable array with at least ``needed`` entries: ``array`` itself, or a larger copy."""
     if needed <= len(array) and array.flags.writeable:
         return array
     size = max(needed, int(GROWTH * len(array))) if needed > len(array) else len(array)
@@ -242,7 +242,7 @@ def _table_size(size: int) -> int:
 
 
 def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Kernels read the arrays unchecked: see that they fit together."""
+    """Check that the arrays are consistent, since kernels do not."""
     size = len(arrays["sentence"])
     fits = len(arrays["first"]) == len(arrays["first_word"]) == size + 1
     fits = fits and len(arrays["code"]) == len(arrays["statistics"]) == size

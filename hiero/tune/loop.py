@@ -1,16 +1,16 @@
-"""Epoch by epoch: share the sentences out, run the shards, mix what they learnt, see how good it is.
+"""Loop over epochs: distribute the sentences, run the shards, mix their weights, score the held-out set.
 
-    RUNDIR/epochs/NN/start.npz      weights that the shards start from, where they start from the same
-    RUNDIR/epochs/NN/shard.SSS.npz  weights a shard ended with, and its learner's memory
-    RUNDIR/epochs/NN/shard.SSS.json what happened in it; the shard is done when this is there
-    RUNDIR/epochs/NN/answer.npz     the weights that tuning would give if it ended here
-    RUNDIR/epochs/NN/held.A-B.npz   BLEU's statistics of lines A to B of the held-out set with these weights
-    RUNDIR/weights.NN.gz            the same for people and for hiero decode
-    RUNDIR/log.jsonl                a line an epoch; an epoch that has one is done
-    RUNDIR/weights.gz               of the epoch that the held-out set chose
+    RUNDIR/epochs/NN/start.npz      initial weights of the shards, if they are the same
+    RUNDIR/epochs/NN/shard.SSS.npz  final weights of a shard, and the state of its learner
+    RUNDIR/epochs/NN/shard.SSS.json its report; the shard is done when this exists
+    RUNDIR/epochs/NN/answer.npz     the weights of the epoch
+    RUNDIR/epochs/NN/held.A-B.npz   BLEU statistics of lines A to B of the held-out set with these weights
+    RUNDIR/weights.NN.gz            the same weights as text, as hiero decode reads them
+    RUNDIR/log.jsonl                one line for each epoch that is done
+    RUNDIR/weights.gz               weights of the epoch chosen on the held-out set
 
-Everything an epoch does follows from files of the epoch before and from the seed, so a run that was killed
-goes on with the shard it was at, and ends with the same weights.
+An epoch only depends on the files of the epoch before and on the seed, so that a run that was killed
+continues with the shards that are not done, and ends with the same weights.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from hiero.tune.start import write_start
 from hiero.tune.worker import run_shard
 from hiero.weightvector import WeightVector
 
-PLAN, ORDER = 1, 2  # what a seed is for
+PLAN, ORDER = 1, 2  # parts of seeds: for shuffling over shards, and within a shard
 
 
-class Watch(Protocol):
-    """Shows what happens."""
+class LoopProgress(Protocol):
+    """Display of the progress of a loop."""
 
     def begin(self, what: str, total: int) -> None: ...
 
     def reach(self, done: int) -> None:
-        """So much of it is done."""
+        """Show that ``done`` items of the total are done."""
         ...
 
     def epoch(self, record: dict[str, Any]) -> None:
-        """An epoch is done; its line of the log."""
+        """Show an epoch that is done; ``record`` is its line of the log."""
         ...
 
 
 class Loop:
-    """An online algorithm over shards; ``batch.BatchLoop`` changes what an epoch does."""
+    """Loop of an online algorithm over shards; see ``batch.BatchLoop`` for batch algorithms."""
 
     def __init__(
         self,
@@ -67,25 +67,25 @@ class Loop:
         run_dir: str,
         executor: Callable[[], Executor],
         workers: int,
-        watch: Watch,
+        watch: LoopProgress,
     ) -> None:
         self.session, self.config = session, session.config
         self.dir, self.executor, self.workers, self.watch = Path(run_dir), executor, workers, watch
         self.model, self.set = opened(session)
         self.held_out = held_out
         if held_out is not None:
-            opened_set(session, held_out)  # its mistakes are found before anything is learnt
+            opened_set(session, held_out)  # reports its errors before anything is learnt
         self.numbers = self._chosen_sentences()
-        self.others: tuple[tuple[float, ...], int] | None = None
+        self.totals: tuple[tuple[float, ...], int] | None = None
 
     def run(self) -> list[dict[str, Any]]:
-        """All epochs that are not done yet; the log of all."""
+        """Run all epochs that are not done; return the log of all epochs."""
         log = read_log(self.dir)
         self.resume(len(log))
         self.folds = self._jackknife() if self.config.lm == "jackknife" else []
         for epoch in range(len(log), self.config.epochs or 1):
             if log:
-                self.others = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
+                self.totals = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
             if log and log[-1].get("converged"):
                 break
             record = self._epoch(epoch)
@@ -96,18 +96,18 @@ class Loop:
         return log
 
     def resume(self, done: int) -> None:
-        """Called before the first epoch; ``done`` epochs were done by an earlier run."""
+        """Prepare for the first epoch to run, after ``done`` epochs of an earlier run."""
 
-    # ---- who learns from what
+    # ---- sentences and shards
 
     def _chosen_sentences(self) -> list[int]:
-        everyone = list(range(len(self.set)))
-        if 0 < self.config.sentences < len(everyone):
-            return sorted(shuffled(everyone, self.session.seed, 0)[: self.config.sentences])
-        return everyone
+        numbers = list(range(len(self.set)))
+        if 0 < self.config.sentences < len(numbers):
+            return sorted(shuffled(numbers, self.session.seed, 0)[: self.config.sentences])
+        return numbers
 
     def _shards(self, epoch: int) -> list[list[int]]:
-        """The sentences of each shard in the order of learning."""
+        """The sentences of each shard, in the order of learning."""
         config, seed, numbers = self.config, self.session.seed, self.numbers
         count = config.shards or -(-len(numbers) // config.shard_size)
         count = max(1, min(count, len(numbers)))
@@ -120,7 +120,7 @@ class Loop:
 
     def _jackknife(self) -> list[Specs]:
         config, files = self.config, self.session.files
-        self.watch.begin("language models, each without a part", config.folds)
+        self.watch.begin("jackknifed language models", config.folds)
         return jackknifed(
             self.session.language_models,
             files.references[0],
@@ -153,17 +153,17 @@ class Loop:
         record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
         return record
 
-    # What differs between online and batch algorithms.
+    # Overridden for batch algorithms.
 
     verb = "learn"
 
     @property
     def work(self) -> Callable[[ShardTask], str]:
-        """What an executor does with a task."""
+        """The function that runs a task."""
         return run_shard
 
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
-        """Make ``answer.npz`` of what the shards did, and whatever the next epoch starts from."""
+        """Write ``answer.npz`` and the weights that the next epoch starts from."""
         shares = [float(len(task.numbers)) if self.config.by_sentences else 1.0 for task in tasks]
         outs = [f"{task.out}.npz" for task in tasks]
         config, here = self.config, self._dir(epoch)
@@ -182,7 +182,7 @@ class Loop:
         return {"features_seen": seen, "features": kept}
 
     def goes_on(self, epoch: int) -> bool:
-        """Whether each shard goes on from its own weights."""
+        """Whether each shard continues from its own weights."""
         return epoch > 0 and self.config.mix != "epoch"
 
     def start_next(self, epoch: int, weights: str) -> None:
@@ -207,13 +207,13 @@ class Loop:
                     out=str(self._dir(epoch) / name),
                     threads=self.workers if len(parts) == 1 else 1,
                     language_models=self.folds[fold_of(shard, len(self.folds))] if self.folds else None,
-                    others=self.others,
+                    totals=self.totals,
                 )
             )
         return tasks
 
     def _score(self, answer: str, here: Path) -> dict[str, Any]:
-        """BLEU of the held-out set."""
+        """Return BLEU of the held-out set."""
         if self.held_out is None:
             return {}
         size = len(opened_set(self.session, self.held_out))
@@ -245,7 +245,7 @@ class Loop:
         return self.dir / "epochs" / f"{epoch + 1:02d}"
 
     def forget(self, epoch: int) -> None:
-        """Delete what no later epoch needs."""
+        """Delete files that no later epoch needs."""
         if epoch >= 0:
             for path in self._dir(epoch).glob("*"):
                 if path.name != "answer.npz":
@@ -253,7 +253,7 @@ class Loop:
 
 
 def _progress(tasks: Sequence[ShardTask] | Sequence[PartTask]) -> int:
-    """Sentences done: of tasks that are done, and of the others what they last said."""
+    """The number of sentences done, from the progress files of tasks that are not done."""
     done = 0
     for task in tasks:
         if os.path.exists(f"{task.out}.json"):
@@ -268,7 +268,7 @@ def _progress(tasks: Sequence[ShardTask] | Sequence[PartTask]) -> int:
 
 
 def _summed(paths: Sequence[str]) -> dict[str, Any]:
-    """What the shards report, added up, and the BLEU of their summed statistics."""
+    """The sum of the shards' reports, and BLEU of their summed statistics."""
     total: dict[str, Any] = {}
     fired: list[list[str] | None] = []
     for path in paths:
@@ -298,7 +298,7 @@ def _copy(path: str, to: Path) -> None:
 
 
 def read_log(run_dir: str | Path) -> list[dict[str, Any]]:
-    """The epochs that are done. A line that was cut off does not count."""
+    """Read the records of the epochs that are done, without an incomplete last line."""
     return list(_log_lines(Path(run_dir) / "log.jsonl"))
 
 
@@ -309,7 +309,7 @@ def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
-    """Add a line; the whole file is replaced, so that there is never half of one."""
+    """Append a line; the file is replaced as a whole, so that no line is ever incomplete."""
     path = Path(run_dir) / "log.jsonl"
     before = path.read_bytes() if path.exists() else b""
     with open_output(path) as stream:
@@ -317,9 +317,9 @@ def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
 
 
 def choose(log: Sequence[dict[str, Any]]) -> int:
-    """The epoch, from 1, whose weights are best where they are to be chosen; the first of equal ones.
+    """The epoch, from 1, with the best BLEU on odd held-out lines, or the last without a held-out set.
 
-    Without a held-out set, the last.
+    Of equal ones, the first.
     """
     if not log or "choose_bleu" not in log[0]:
         return len(log)

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-calls
-"""MERT: corpus BLEU of the best translations, maximised as it is (Och 2003).
+"""MERT: direct maximisation of the corpus BLEU of the best translations (Och 2003).
 
-Along a line through the space of weights, BLEU changes only where another translation of some sentence
-becomes the best one. All these places are found, so the best point of a line is exact. From there the next
-line is searched: along each feature, and along directions that are drawn. What is reached depends on the
-start, so there are several. That works for tens of features; others are left as they are.
+Along a line in the space of weights, BLEU changes only where another translation of some sentence becomes
+the best one. All these points are found, so that the line search is exact. Lines run along each feature, and
+along random directions. The maximum depends on the start, so the search is repeated from random points. MERT
+works for tens of features; the weights of others are not changed.
 
-What is searched is a ``Surface``: k-best lists here, whole forests in ``tune.forestmert``.
+The search runs on a ``Surface``: k-best lists here, forests in ``tune.forestmert``.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Each = Callable[[Callable[[Floats], tuple[float, Floats]], Iterable[Floats]], Iterable[tuple[float, Floats]]]
 
-# How far a step may go beyond the largest weight. What lies farther is where two lines meet that would be
-# parallel but for rounding.
-FAR = 1e6
+# Longest step, relative to the largest weight. Lines that intersect farther away are parallel up to rounding.
+MAX_STEP = 1e6
 
 
 class Envelopes(NamedTuple):
-    """Of S sentences, which translations are best along a line, from -inf on; a sentence has one at least.
+    """Upper envelopes of S sentences: the best translation in each of L segments of a line.
 
-    first       int64 [S + 1]    those of sentence s are first[s] ... first[s + 1] - 1
-    start       float64 [L]      from where on they are
-    statistics  int64 [L, .]     of BLEU
+    first       int64 [S + 1]    segments of sentence s are first[s] ... first[s + 1] - 1, at least one
+    start       float64 [L]      start of the segment; -inf for the first one of a sentence
+    statistics  int64 [L, .]     BLEU statistics of the best translation
     """
 
     first: Ints
@@ -48,19 +47,19 @@ class Envelopes(NamedTuple):
 
 
 class Surface(Protocol):
-    """Translations whose scores are linear in D weights. Used by several threads at once."""
+    """Translations whose scores are linear in D weights. Must be thread-safe."""
 
     def envelopes(self, point: Floats, direction: Floats) -> Envelopes:
-        """The best translations for the weights ``point + x * direction``."""
+        """Return the best translations for the weights ``point + x * direction``."""
         ...
 
     def is_scale_free(self) -> bool:
-        """Whether all weights can be multiplied by a positive number and nothing changes."""
+        """Whether scaling all D weights by a positive number keeps the best translations."""
         ...
 
 
 class ListSurface:
-    """k-best lists, seen along some features."""
+    """Surface of k-best lists, over the weights of some features."""
 
     def __init__(self, lists: CandidateLists, features: Ints, weight: Floats) -> None:
         self.view = lists.view()
@@ -84,7 +83,7 @@ class ListSurface:
 
 
 def best_step(found: Envelopes, low: float, high: float, reach: float) -> tuple[float, float]:
-    """The step with the best corpus BLEU, and that; see ``best_step_kernel``."""
+    """Return the step with the best corpus BLEU, and this BLEU; see ``best_step_kernel``."""
     later = np.ones(len(found.start), np.bool_)
     later[found.first[:-1]] = False
     change = np.flatnonzero(later)
@@ -102,7 +101,7 @@ def best_step(found: Envelopes, low: float, high: float, reach: float) -> tuple[
 
 
 class Climb(NamedTuple):
-    """Where a search ended."""
+    """The end of a search."""
 
     point: Floats
     bleu: float
@@ -111,15 +110,15 @@ class Climb(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MERT:
-    """A batch learner.
+    """Batch learner.
 
-    features    those that move, by number
-    bounds      [D, 2], between which each stays; infinite where left out
-    directions  drawn for every step, beside those along single features
-    restarts    searches from points that are drawn, beside that from the weights given
-    tolerance   a step must gain more BLEU than this; and another start, to be preferred
-    threads     that search: from several starts at once, or, if those are fewer, in several directions;
-                the result is the same
+    features    numbers of the features whose weights move
+    bounds      [D, 2], lower and upper bound of each weight; infinite if left out
+    directions  random directions of each step, beside those along single features
+    restarts    searches from random points, beside the one from the given weights
+    tolerance   least gain in BLEU of a step, and of the result of a restart
+    threads     for parallel searches, or for the directions if there are fewer searches; the result is the
+                same
     """
 
     features: Sequence[int]
@@ -131,7 +130,7 @@ class MERT:
 
     def __post_init__(self) -> None:
         if not len(self.features):
-            raise ConfigError("mert: found no feature to move, expected some")
+            raise ConfigError("mert: found no features to learn weights for, expected some")
         if len(set(self.features)) < len(self.features):
             raise ConfigError("mert: found a feature twice, expected different ones")
         if len(self.bounds) not in (0, len(self.features)):
@@ -168,7 +167,7 @@ class MERT:
                 best = other
         point = best.point
         if not self.bounds and surface.is_scale_free() and point.any():
-            # BLEU does not know how long the weights are; they would grow or shrink by accident.
+            # BLEU does not depend on the norm of the weights, which would otherwise drift.
             point = point * ((np.abs(given).sum() or 1.0) / np.abs(point).sum())
         learnt = np.array(weight, np.float64)
         learnt[features] = point
@@ -185,7 +184,7 @@ class MERT:
         return low, high
 
     def _climbs(self, surface: Surface, given: Floats, iteration: int, seed: int) -> list[Climb]:
-        """The search from the point given, and those from points that are drawn."""
+        """Search from the given point and from random points."""
         starts = range(1 + self.restarts)
 
         def climb(number: int, each: Each = map) -> Climb:
@@ -203,24 +202,24 @@ class MERT:
             return [climb(number, pool.map) for number in starts]
 
     def climb(self, surface: Surface, point: Floats, rng: np.random.Generator, each: Each = map) -> Climb:
-        """Of all directions take the one that gains most, until none gains anything."""
+        """Step in the direction with the largest gain, until none has a gain."""
         bleu, moves = self._bleu(surface, point), 0
         while True:
-            reach = FAR * max(1.0, float(np.abs(point).max()))
+            reach = MAX_STEP * max(1.0, float(np.abs(point).max()))
 
             def search(
                 direction: Floats, point: Floats = point, reach: float = reach
             ) -> tuple[float, Floats]:
-                low, high = self._room(point, direction)
+                low, high = self._range(point, direction)
                 if low >= high:
                     return -1.0, point
                 step, found = best_step(surface.envelopes(point, direction), low, high, reach)
                 return found, np.clip(point + step * direction, *self._limits())
 
             best, reached = bleu + self.tolerance, point
-            for found, there in each(search, self._directions(rng)):
+            for found, target in each(search, self._directions(rng)):
                 if found > best:
-                    best, reached = found, there
+                    best, reached = found, target
             if reached is point:
                 return Climb(point, bleu, moves)
             point, bleu, moves = reached, best, moves + 1
@@ -230,8 +229,8 @@ class MERT:
         drawn /= np.abs(drawn).max(axis=1, keepdims=True)
         return [*np.eye(len(self.features)), *drawn]
 
-    def _room(self, point: Floats, direction: Floats) -> tuple[float, float]:
-        """How far one can go backward and forward within the bounds."""
+    def _range(self, point: Floats, direction: Floats) -> tuple[float, float]:
+        """The longest steps backward and forward within the bounds."""
         moves = direction != 0
         low, high = (limit[moves] - point[moves] for limit in self._limits())
         ends = np.sort([low / direction[moves], high / direction[moves]], axis=0)

@@ -15,7 +15,7 @@ from hiero.errors import ConfigError
 from hiero.features import FeatureRows
 from hiero.kernels.learn_lists import scores_kernel
 from hiero.kernels.learn_mira import mira_kernel
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, PreviousPass
 from hiero.tune.oracle import OracleName, PredictionName, check_names, choose
@@ -25,12 +25,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(kw_only=True)
 class MiraLearner:
-    """Moves the weights as little as needed for the oracle to lead the prediction by its cost.
+    """1-best MIRA: the smallest change of the weights that satisfies the margin of oracle over prediction.
 
-    gold                what is good; the paper: BLEU+1 in the first pass, then among the last pass's output
+    gold                metric; in the paper, BLEU + 1 in the first pass, then BLEU with the previous pass
     oracle, prediction  strategies, see ``hiero.tune.oracle``
-    c                   the longest step, C
-    scale               what a metric of 1 weighs beside the model's scores
+    c                   largest step, C
+    scale               factor of the metric beside the model's scores
     """
 
     gold: Gold = field(default_factory=PreviousPass)
@@ -45,14 +45,14 @@ class MiraLearner:
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
-        """One step for each sentence, scored with the weights of the moment."""
-        report = Report()
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
+        """Take a step for each sentence, scored with the current weights."""
+        report = UpdateReport()
         for example in batch:
             self._learn(example, weight, report)
         return report
 
-    def _learn(self, example: Example, weight: Floats, report: Report) -> None:
+    def _learn(self, example: Example, weight: Floats, report: UpdateReport) -> None:
         candidates = example.candidates
         rows = FeatureRows(candidates.first, candidates.id, candidates.value)
         score = np.empty(len(candidates.score))
@@ -73,7 +73,7 @@ class MiraLearner:
             return
         report.pairs += 1
         total = np.zeros(3)
-        fine = mira_kernel(
+        is_finite = mira_kernel(
             rows,
             np.int64(chosen.oracle),
             np.int64(chosen.prediction),
@@ -82,7 +82,7 @@ class MiraLearner:
             weight,
             total,
         )
-        if not fine:
+        if not is_finite:
             raise not_finite(weight, candidates, example.number)
         report.loss += float(total[0])
         report.errors += int(total[1])

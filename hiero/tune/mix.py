@@ -1,9 +1,9 @@
 # mypy: allow-untyped-calls
-"""Weights of shards made one: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012).
+"""Mixing of the shards' weights: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012).
 
 The shards' weights are the rows of a matrix of which only running sums over each column are kept, so that
-memory is that of one shard, whatever their number. Shards are taken in their order: the sums, and with them
-every bit of the result, do not depend on who finished first.
+memory does not grow with the number of shards. Shards are added in a fixed order, so that the result does not
+depend on the order in which they finish.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Columns:
-    """Sums over the columns of a matrix seen row by row; a feature that a row lacks weighs 0 there."""
+class ColumnSums:
+    """Sums over the columns of a matrix that is added row by row; features missing in a row are 0."""
 
     def __init__(self) -> None:
         self.rows = 0
-        self.share = 0.0  # the sum of what the rows count
+        self.share = 0.0  # sum of the shares of the rows
         self.weighted, self.plain, self.size, self.square, self.largest, self.number = np.zeros((6, 0))
 
     def add(self, feature: Ints, weight: Floats, share: float = 1.0) -> None:
-        """A row: its features, each once, and their weights. ``share``: how much it counts in the mean."""
-        self._room(int(feature.max(initial=-1)) + 1)
+        """Add a row: distinct features and their weights. ``share`` is the weight of the row in the mean."""
+        self._grow(int(feature.max(initial=-1)) + 1)
         self.rows += 1
         self.share += share
         self.weighted[feature] += share * weight
@@ -41,7 +41,7 @@ class Columns:
         self.largest[feature] = np.maximum(self.largest[feature], np.abs(weight))
         self.number[feature] += weight != 0
 
-    def _room(self, size: int) -> None:
+    def _grow(self, size: int) -> None:
         missing = size - len(self.plain)
         if missing > 0:
             more = np.zeros(max(missing, len(self.plain) // 2))
@@ -49,7 +49,7 @@ class Columns:
                 setattr(self, name, np.concatenate([getattr(self, name), more]))
 
     def mean(self) -> Floats:
-        """The mean weight of each feature over all rows, those that lack it included."""
+        """The mean weight of each feature over all rows."""
         return self.weighted / self.share if self.share else self.weighted
 
     def norm(self, name: str) -> Floats:
@@ -61,9 +61,9 @@ class Columns:
 
 
 def strongest(norm: Floats, count: int) -> Ints:
-    """The features with the largest norms, in the order of their numbers; of equal ones, the first.
+    """The ``count`` features with the largest norms (0: all), in the order of their numbers.
 
-    None of norm 0: a feature that no shard has a weight for is not in the model. ``count`` 0: all others.
+    Features of norm 0 are left out; of equal norms, the first feature is selected.
     """
     present = np.flatnonzero(norm > 0)
     if count and count < len(present):
@@ -81,11 +81,11 @@ def mix(
     norm: str = "l2",
     values_of: str = "weight",
 ) -> tuple[int, int]:
-    """Write the mean of the weights in some files, of the selected features.
+    """Write the mean of the weights in some files, for the selected features.
 
-    Returns how many features any of them has a weight for, and how many were kept.
+    Return the number of features with a weight in any of the files, and the number selected.
     """
-    symbols, index, columns = Symbols(), FeatureIndex(), Columns()
+    symbols, index, columns = Symbols(), FeatureIndex(), ColumnSums()
     for path, share in zip(paths, shares, strict=True):
         ids, values = read_vectors(path, symbols, index)
         columns.add(ids.astype(np.int64), values[values_of], share)
@@ -95,7 +95,7 @@ def mix(
 
 
 def weighted_sum(paths: Sequence[str], factors: Sequence[float], out: str) -> int:
-    """Write a sum of the weights in some files, each times a factor; how many features it has."""
+    """Write the sum of the weights in some files, each times a factor; return the number of features."""
     symbols, index, total = Symbols(), FeatureIndex(), np.zeros(0)
     for path, factor in zip(paths, factors, strict=True):
         ids, values = read_vectors(path, symbols, index)

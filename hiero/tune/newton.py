@@ -1,16 +1,16 @@
 # mypy: allow-untyped-calls
-"""Newton's method, for minima that L-BFGS does not reach.
+"""Trust-region Newton method, for ill-conditioned objectives on which L-BFGS does not converge.
 
-Penalties on neighbouring weights (``regularize.Neighbours``) make an objective steep wherever a curve gets a
-bend and leave it flat where the whole curve moves. With 256 bins the one is some 10^8 times the other, and
-L-BFGS is still far from the minimum after thousands of steps. Newton's method takes five to two hundred.
+Penalties on neighbouring weights (``regularize.Neighbours``) make an objective steep in directions that
+change the curvature of a sequence of weights, and flat where all of them move together. With 256 bins the
+condition number is some 10^8, and L-BFGS is still far from the minimum after thousands of steps. Newton's
+method takes five to two hundred.
 
 A step minimises a quadratic model of the objective within a trust region, by conjugate gradients (Steihaug
-1983). They are preconditioned with the matrix that makes the trouble, which is banded: the penalties' own
-part of the model and the diagonal of the rest. Lengths, that of the trust region too, are measured by this
-matrix, so that a step is long or short by what it does to the penalty.
+1983). They are preconditioned with the banded part of the model's matrix: the penalties' second derivatives
+and the diagonal of the rest. The norm of steps, and of the trust region, is the one induced by this matrix.
 
-The model's matrix is positive semidefinite: where the objective bends the other way, it is taken for flat.
+The model's matrix is positive semidefinite: directions of negative curvature are treated as flat.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SMALLEST_GAIN = 1e-11  # of the value; the end is where the model promises less
-FORCING = 0.1  # how much of the gradient may be left by a step, at most
-MOST_PRODUCTS = 1000  # with the model's matrix, in a step
-JITTER = 1e-12  # of the largest diagonal entry: weights that nothing holds
-FIRST_RADIUS = 1000.0  # times the length of the gradient
-ACCEPT, POOR, GOOD = 1e-4, 0.25, 0.75  # decreases, by those that the model promises
+SMALLEST_GAIN = 1e-11  # relative to the value; converged if the model predicts less
+FORCING = 0.1  # largest relative residual of the linear system of a step
+MAX_PRODUCTS = 1000  # with the model's matrix, in a step
+JITTER = 1e-12  # relative to the largest diagonal entry, for weights without curvature
+FIRST_RADIUS = 1000.0  # relative to the norm of the gradient
+ACCEPT, POOR, GOOD = 1e-4, 0.25, 0.75  # actual decrease divided by the predicted one
 SHRINK, GROW = 0.25, 2.5
 
 
@@ -55,23 +55,23 @@ class Curvature(NamedTuple):
         return found
 
 
-class Model(Protocol):
-    """An objective next to some point."""
+class QuadraticModel(Protocol):
+    """Second derivatives of an objective at a point."""
 
     @property
     def known(self) -> Curvature:
-        """What is known of the matrix entry by entry: at least its diagonal."""
+        """The banded part of the matrix: at least its diagonal."""
         ...
 
     def times(self, vector: Floats) -> Floats:
-        """The whole matrix, times a vector."""
+        """The product of the whole matrix with a vector."""
         ...
 
 
 class Objective(Protocol):
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]: ...
 
-    def model(self, x: Floats) -> Model: ...
+    def model(self, x: Floats) -> QuadraticModel: ...
 
 
 class Found(NamedTuple):
@@ -82,7 +82,7 @@ class Found(NamedTuple):
 
 
 def minimum(objective: Objective, start: Floats, steps: int) -> Found:
-    """A minimum of an objective that is bounded from below; the only one, if it is convex."""
+    """Minimise an objective that is bounded from below; a local minimum, if it is not convex."""
     x, radius, first_length = start, 0.0, 0.0
     value, gradient = objective.value_and_gradient(x)
     if not np.isfinite(value):
@@ -98,43 +98,43 @@ def minimum(objective: Objective, start: Floats, steps: int) -> Found:
             return Found(x, value, step, True)
         goal = min(FORCING, np.sqrt(length / first_length))
         while True:
-            move, moved, promised = _best_within(radius, model, measure, gradient, goal)
-            if not 0.01 * smallest < promised < np.inf:
-                return Found(x, value, step, promised < np.inf)
+            move, moved, predicted = _best_within(radius, model, measure, gradient, goal)
+            if not 0.01 * smallest < predicted < np.inf:
+                return Found(x, value, step, predicted < np.inf)
             new_value, new_gradient = objective.value_and_gradient(x + move)
-            kept = (value - new_value) / promised
-            if not kept >= POOR:  # or there is no number, far away
+            ratio = (value - new_value) / predicted
+            if not ratio >= POOR:  # or not a number, after an overflow
                 radius = SHRINK * moved
-            elif kept > GOOD:
+            elif ratio > GOOD:
                 radius = max(radius, GROW * moved)
-            if kept > ACCEPT:
+            if ratio > ACCEPT:
                 break
         x, value, gradient = x + move, new_value, new_gradient
     return Found(x, value, steps, False)
 
 
 def _best_within(
-    radius: float, model: Model, measure: Banded, gradient: Floats, goal: float
+    radius: float, model: QuadraticModel, measure: Banded, gradient: Floats, goal: float
 ) -> tuple[Floats, float, float]:
-    """A step, its length, and by how much it makes the model smaller."""
+    """Return a step, its norm, and the decrease of the model."""
     move, rest = np.zeros(len(gradient)), -gradient
     towards = measure.solve(rest)
     direction, left = towards, float(rest @ towards)
     enough = goal * goal * left
-    # Inner products by the measure, kept up to date without multiplying: of move and direction.
+    # Inner products of move and direction in the norm of ``measure``, updated by recurrences.
     move_move, move_direction, direction_direction = 0.0, 0.0, left
-    for _ in range(MOST_PRODUCTS):
-        bent = model.times(direction)
-        bend = float(direction @ bent)
-        share = left / bend if bend > 0 else np.inf
+    for _ in range(MAX_PRODUCTS):
+        product = model.times(direction)
+        curvature = float(direction @ product)
+        share = left / curvature if curvature > 0 else np.inf
         reached = move_move + share * (2 * move_direction + share * direction_direction)
         if not reached < radius * radius:
             room = max(0.0, radius * radius - move_move)
             root = np.sqrt(move_direction * move_direction + direction_direction * room)
             share = (root - move_direction) / direction_direction
-            move, rest, move_move = move + share * direction, rest - share * bent, radius * radius
+            move, rest, move_move = move + share * direction, rest - share * product, radius * radius
             break
-        move, rest, move_move = move + share * direction, rest - share * bent, reached
+        move, rest, move_move = move + share * direction, rest - share * product, reached
         towards = measure.solve(rest)
         now = float(rest @ towards)
         if now <= enough:
@@ -148,7 +148,7 @@ def _best_within(
 
 
 class Banded:
-    """A curvature whose blocks are of features that stand side by side, factored (Cholesky)."""
+    """Cholesky factor of a curvature whose blocks are of adjacent features."""
 
     def __init__(self, curvature: Curvature) -> None:
         diagonal, triple, block = curvature

@@ -1,4 +1,4 @@
-"""Between a loop and whoever watches it: progress, the epochs that are done, and what is wrong with them."""
+"""Progress of a loop, its epochs, and warnings about them, passed on to a display."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from hiero.tune.health import Health
 
 
 class TuneWatch(watching.Watch, Protocol):
-    """Watches a run of tuning."""
+    """Display of the progress of tuning."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        """An epoch is done; what happened in it, as in ``log.jsonl``."""
+        """Show an epoch that is done; ``record`` is its line of ``log.jsonl``."""
 
 
 class Silent(watching.Nobody):
-    """Does not watch."""
+    """Display nothing."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         pass
 
 
 class Overseer:
-    """Watches a loop for somebody, and the health of what is learnt."""
+    """Progress of a loop passed on to a display, with warnings after each epoch."""
 
     def __init__(self, watch: TuneWatch, health: Health, directory: Path) -> None:
         self.watch, self.health, self.directory = watch, health, directory
         self._done = 0
 
     def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
-        """Epochs that an earlier run has done, and commented on."""
+        """Show the epochs of an earlier run, without its warnings."""
         for done in log:
             self._look(done)
             self.watch.epoch(done)

@@ -1,13 +1,13 @@
 # mypy: allow-untyped-calls
-"""Which translations of a sentence are compared: what pairwise ranking learns from.
+"""Selection of pairs of translations of a sentence, for pairwise ranking.
 
     multipartite  Simianer, Riezler and Dyer 2012, section 5.1: by the metric, the best tenth (HI), the middle
-                  and the last tenth (LOW); pairs between the three, none within
+                  and the last tenth (LOW); pairs between the three levels, none within
     all           each translation with all worse ones
-    pro           Hopkins and May 2011: drawn by lot; those with the largest differences are kept
+    pro           Hopkins and May 2011: random pairs, of which those with the largest differences are kept
 
-A pair is (better, worse), two places in the list of translations. Equal scores make no pair. Where scores are
-equal, the model's order decides who comes first.
+A pair is (better, worse), two positions in the list of translations. Translations with equal scores are never
+paired. Ties in sorting are broken by the model's order.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
 
 
 class Pairing(Protocol):
-    """Chooses the pairs of a sentence."""
+    """Selects the pairs of a sentence."""
 
     def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
         """Pairs of N translations.
 
-        gold    float64 [N]  by the metric, in the model's order
+        gold    float64 [N]  scores by the metric, in the model's order
         length  int64 [N]    in words
-        epoch, number        of the sentence in the tuning set; where lots are drawn, they decide
+        epoch, number        epoch, and number of the sentence in the tuning set; they seed random pairs
         """
         ...
 
@@ -47,7 +47,7 @@ class Pairing(Protocol):
 class Multipartite:
     """HI x MID, then HI x LOW, then MID x LOW, each in the order of the metric.
 
-    share  of the list that is HI, and that is LOW; at least one translation, at most half of them
+    share  fraction of the list in HI, and in LOW; at least one translation, at most half of them
     """
 
     share: float = 0.1
@@ -63,30 +63,30 @@ class Multipartite:
 
 @dataclass(frozen=True)
 class AllPairs:
-    """Each translation with all worse ones, in the order of the metric."""
+    """All pairs, in the order of the metric."""
 
     def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
         return _by_level(gold, range(len(gold) + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pro:
-    """Pairs drawn by lot, those with the largest differences first.
+class SampledPairs:
+    """Random pairs, those with the largest differences first.
 
-    The other systems':         draws  keep  threshold
+    Other systems:              draws  keep  threshold
         Hopkins and May, Moses  5,000    50       0.05
         cdec                    5,000    50       0      soft, length_deviations 2
         Phrasal                   500    15       0.05   (times the length of the reference, if its metric is)
         Clark                   5,000    50       0      not largest
 
     draws              pairs drawn, with replacement (Γ)
-    keep               of those accepted, at most so many (Ξ)
-    threshold          smallest difference that is accepted
-    soft               accept by lot, larger differences more often
-    length_deviations  refuse a pair whose lengths differ by more than so many standard deviations of the
-                       lengths in the list, which are taken for at least 2 words; 0 refuses none
-    largest            keep the largest differences, or else the first that were drawn
-    seed               what is drawn depends on it, the epoch and the number of the sentence alone
+    keep               largest number of accepted pairs to keep (Ξ)
+    threshold          smallest difference in the metric to accept
+    soft               accept at random, larger differences with a higher probability
+    length_deviations  reject pairs whose lengths differ by more than this many standard deviations of the
+                       lengths in the list (at least 2 words); 0 rejects none
+    largest            keep the pairs with the largest differences, or else the first ones drawn
+    seed               pairs only depend on it, the epoch and the number of the sentence
     """
 
     draws: int = 5000
@@ -139,7 +139,7 @@ def _by_level(gold: Floats, first_of_level: range | list[int]) -> Pairs:
     if count > MOST_PAIRS:
         raise ConfigError(
             f"pairs: found {count:,} in {len(gold):,} translations of a sentence, expected at most"
-            f" {MOST_PAIRS:,} (take fewer translations, or draw pairs by lot)"
+            f" {MOST_PAIRS:,} (use a smaller kbest, or pairs: pro)"
         )
     pair = np.empty((count, 2), np.int32)
     level_pairs_kernel(gold, order, levels, pair)

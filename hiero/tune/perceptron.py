@@ -13,30 +13,30 @@ import numpy.typing as npt
 
 from hiero.errors import ConfigError
 from hiero.kernels.learn_rank import gradient_kernel, rank_kernel, shift_kernel
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.finite import not_finite
 from hiero.tune.gold import Gold, SentenceGold
 from hiero.tune.pairs import Multipartite, Pairing
-from hiero.tune.ranking import Comparison, Loss, compare
-from hiero.tune.regularize import Regulariser, pulled
+from hiero.tune.ranking import Loss, RankedPairs, ranked_pairs
+from hiero.tune.regularize import Regulariser, terms_gradient
 
 Floats = npt.NDArray[np.float64]
 
-MOST_COMPARED = 8000  # translations of a sentence, whose products with each other take 512 MB
+MOST_COMPARED = 8000  # translations of a sentence; their inner products take 512 MB
 
 
 @dataclass(kw_only=True)
 class RankLearner:
-    """Learns to rank the better of two translations first.
+    """SGD on a pairwise ranking loss.
 
-    update  pair      each pair sees the weights that the one before left (Algorithm 1 of the paper)
-            sentence  all pairs of a sentence are ranked with the weights it was decoded with, and make one
-                      step together (what dtrain, the program of its authors, does)
-    rate    length of a step; from zero, with the perceptron's loss, it only scales the weights
-    decay   how the rate falls with t, the sentences seen so far: not, as 1 / sqrt(1 + t / decay_after), or as
+    update  pair      a step after each pair (Algorithm 1 of the paper)
+            sentence  one step for all pairs of a sentence, with the gradient at the weights it was decoded
+                      with (as in dtrain, the program of the authors)
+    rate    learning rate; with the perceptron loss and weights that start from 0, it only scales the weights
+    decay   factor of the rate after t sentences: none 1, sqrt 1 / sqrt(1 + t / decay_after), or linear
             1 / (1 + t / decay_after)
-    others  further terms of what is minimised, beside the loss of so many ``sentences``: after each sentence,
-            a step is made down its share of them
+    terms   further terms of the objective, beside the loss of ``sentences`` sentences: each sentence is
+            followed by a step down its share of them
     """
 
     gold: Gold = field(default_factory=lambda: SentenceGold("liang"))
@@ -46,7 +46,7 @@ class RankLearner:
     rate: float = 1e-4
     decay: Literal["none", "sqrt", "linear"] = "none"
     decay_after: float = 1.0
-    others: Sequence[Regulariser] = ()
+    terms: Sequence[Regulariser] = ()
     sentences: int = 1
     epoch: int = field(default=0, init=False)
     seen: int = field(default=0, init=False)
@@ -61,30 +61,30 @@ class RankLearner:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
 
     def rate_now(self) -> float:
-        """The rate for the next sentence."""
+        """Return the rate for the next sentence."""
         passed = 1 + self.seen / self.decay_after
         return self.rate / {"none": 1.0, "sqrt": math.sqrt(passed), "linear": passed}[self.decay]
 
-    def learn(self, batch: Sequence[Example], weight: Floats) -> Report:
-        """Take a step, or one for each pair, for each sentence in turn."""
-        report = Report()
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
+        """Take one step for each sentence, or for each of its pairs."""
+        report = UpdateReport()
         decoded_with = weight.copy() if self.update == "sentence" and len(batch) > 1 else weight
         for example in batch:
             rate = self.rate_now()
             self.seen += 1
-            comparison = compare(example, self.gold, self.pairing, self.loss, self.epoch, report)
-            if comparison is None:
+            pairs = ranked_pairs(example, self.gold, self.pairing, self.loss, self.epoch, report)
+            if pairs is None:
                 continue
             total = np.zeros(3)
             if self.update == "pair":
-                _check_size(comparison)
-                fine = rank_kernel(*comparison, self.loss.kind, np.float64(rate), weight, total)
+                _check_size(pairs)
+                is_finite = rank_kernel(*pairs, self.loss.kind, np.float64(rate), weight, total)
             else:
-                fine = self._step(comparison, decoded_with, rate, weight, total)
-            if self.others:
-                ids, values = pulled(self.others, weight, 1 / self.sentences)
-                fine &= bool(shift_kernel(ids, values, np.float64(-rate), weight))
-            if not fine:
+                is_finite = self._step(pairs, decoded_with, rate, weight, total)
+            if self.terms:
+                ids, values = terms_gradient(self.terms, weight, 1 / self.sentences)
+                is_finite &= bool(shift_kernel(ids, values, np.float64(-rate), weight))
+            if not is_finite:
                 raise not_finite(weight, example.candidates, example.number)
             report.loss += float(total[0])
             report.errors += int(total[1])
@@ -92,12 +92,12 @@ class RankLearner:
         return report
 
     def _step(
-        self, comparison: Comparison, decoded_with: Floats, rate: float, weight: Floats, total: Floats
+        self, pairs: RankedPairs, decoded_with: Floats, rate: float, weight: Floats, total: Floats
     ) -> bool:
-        """One step with the gradients of all pairs together."""
-        fine, ids, values = gradient_kernel(*comparison, self.loss.kind, decoded_with, total)
+        """Take one step down the sum of the gradients of all pairs."""
+        is_finite, ids, values = gradient_kernel(*pairs, self.loss.kind, decoded_with, total)
         total[2] = len(ids) > 0
-        return bool(fine and shift_kernel(ids, values, np.float64(-rate), weight))
+        return bool(is_finite and shift_kernel(ids, values, np.float64(-rate), weight))
 
     def end_epoch(self, weight: Floats) -> None:
         self.epoch += 1
@@ -111,12 +111,12 @@ class RankLearner:
         self.gold.restore(state["gold"])
 
 
-def _check_size(comparison: Comparison) -> None:
-    """Refuse what would not fit into memory."""
-    if len(comparison.rows.first) > MOST_COMPARED:
-        compared = len(np.unique(comparison.pair))
+def _check_size(pairs: RankedPairs) -> None:
+    """Refuse sentences whose matrix of inner products does not fit into memory."""
+    if len(pairs.rows.first) > MOST_COMPARED:
+        compared = len(np.unique(pairs.pair))
         if compared > MOST_COMPARED:
             raise ConfigError(
                 f"update pair: found {compared:,} translations of a sentence in pairs, expected at most"
-                f" {MOST_COMPARED:,} (take fewer translations, or update by sentence)"
+                f" {MOST_COMPARED:,} (use a smaller kbest, or update: sentence)"
             )

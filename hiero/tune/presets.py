@@ -1,4 +1,4 @@
-"""Learners put together from their parts, as the settings say."""
+"""Learners made from the settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from hiero.tune.adagrad import AdaGradLearner
 from hiero.tune.example import Learner
 from hiero.tune.gold import Gold, gold_metric
 from hiero.tune.mira import MiraLearner
-from hiero.tune.pairs import AllPairs, Multipartite, Pairing, Pro
+from hiero.tune.pairs import AllPairs, Multipartite, Pairing, SampledPairs
 from hiero.tune.perceptron import RankLearner
 from hiero.tune.ranking import Loss
 from hiero.tune.settings import TuneConfig
 
 
 def make_learner(config: TuneConfig, seed: int) -> Learner:
-    """The learner of an online algorithm; ``config`` is resolved."""
+    """Make the learner of an online algorithm from a resolved ``config``."""
     gold = make_gold(config)
     if config.algorithm == "mira":
         return MiraLearner(
@@ -33,7 +33,7 @@ def make_learner(config: TuneConfig, seed: int) -> Learner:
             rate=config.rate or 0.02,
             l1=config.l1 or 0.0,
             epsilon=config.epsilon,
-            lazy=config.stale,  # the search shall see what it would see if nothing waited
+            lazy=config.stale,  # else the decoder must see settled weights
         )
     return RankLearner(
         gold=gold,
@@ -51,12 +51,12 @@ def make_gold(config: TuneConfig) -> Gold:
 
 
 def make_pairing(config: TuneConfig, seed: int) -> Pairing:
-    """How pairs are chosen; also for batch learners, which replace the seed."""
+    """Make the selection of pairs, also for batch learners, which replace the seed."""
     if config.pairs == "all":
         return AllPairs()
     if config.pairs == "multipartite":
         return Multipartite(share=config.share)
-    return Pro(
+    return SampledPairs(
         draws=config.draws or 5000,
         keep=config.keep or 50,
         threshold=config.threshold or 0.0,

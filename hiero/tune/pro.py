@@ -1,22 +1,21 @@
 # mypy: allow-untyped-calls
 """PRO: tuning as ranking (Hopkins and May 2011).
 
-From the list of every sentence, pairs of translations are drawn that the metric tells apart
-(``tune.pairs``). The weights shall rank them as the metric does: minimised is
+Pairs of translations that differ in the metric are drawn from the list of every sentence (``tune.pairs``). A
+logistic regression learns weights that rank them as the metric does. It minimises
 
     sum over pairs of log(1 + exp(-w * (better - worse)))
-    + l2 * |w|² + pull * |w - w before|² + l1 * |w|₁ + whatever other terms there are
+    + l2 * |w|² + pull * |w - previous w|² + l1 * |w|₁ + further terms
 
-Each pair counts once. cdec and Moses count it twice, as better and worse and as worse and better, which is
-the same function with the pairs' part doubled; so their settings (``settings.PEERS``) have the other terms
-halved.
+Each pair counts once. In cdec and Moses it counts twice, as (better, worse) and (worse, better), which
+doubles the sum over pairs; so their settings (``settings.PEERS``) have the other terms halved.
 
-It is done by L-BFGS, with an l1 term too: each weight is then the difference of two that cannot be negative
-(L-BFGS-B), whose sum is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
+The optimiser is L-BFGS. With an l1 term, each weight is the difference of two that cannot be negative
+(L-BFGS-B), so that the objective is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
 
-Terms between neighbours are too much for it: with them Newton's method does it, all but the l1 term
-(``tune.newton``). It begins with their convex relatives, which have one minimum, so that it matters little
-which weights there were before.
+With terms between neighbours, on which L-BFGS does not converge, it is Newton's method (``tune.newton``) for
+all but the l1 term. It starts from the minimum of a convex relaxation, so that the result hardly depends on
+the previous weights.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ from hiero.symbols import read_only
 from hiero.tune import newton
 from hiero.tune.lists import CandidateLists
 from hiero.tune.newton import Curvature
-from hiero.tune.pairs import Pro as PairSampler
+from hiero.tune.pairs import SampledPairs
 from hiero.tune.regularize import Regulariser, Ridge
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SMALLEST_GAIN = 1e-10  # of the value, by a step of L-BFGS
+SMALLEST_GAIN = 1e-10  # of a step of L-BFGS, relative to the value
 
 
 class Differences(NamedTuple):
-    """What the better candidate of each of P pairs has more than the worse one.
+    """Feature differences, better minus worse, of P pairs of candidates.
 
-    first  int64 [P + 1]  that of pair p: first[p] ... first[p + 1] - 1 of id and value
+    first  int64 [P + 1]  pair p has first[p] ... first[p + 1] - 1 of id and value
     id     int32
     value  float64
     """
@@ -60,27 +59,27 @@ class Differences(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PRO:
-    """A batch learner; see the head of the module.
+class ProLearner:
+    """Batch learner; see the docstring of the module.
 
     metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
-    pairs          how they are drawn; its seed is replaced
+    pairs          their selection; its seed is replaced
     l2, pull, l1   see above
-    interpolation  how much of the result is new; the rest is the weights before
-    iterations     of L-BFGS, at most, or of Newton's method, for the convex relative and again for the rest
-    buffers        what L-BFGS remembers: steps
-    others         further terms
+    interpolation  share of the new weights in the result; the rest are the previous weights
+    iterations     largest number, of L-BFGS, or of Newton's method with its convex relaxation
+    buffers        number of steps stored by L-BFGS
+    terms          further terms
     """
 
     metric: str = "lin"
-    pairs: PairSampler = field(default_factory=PairSampler)
+    pairs: SampledPairs = field(default_factory=SampledPairs)
     l2: float = 0.25
     pull: float = 0.0
     l1: float = 0.0
     interpolation: float = 1.0
     iterations: int = 200
     buffers: int = 20
-    others: Sequence[Regulariser] = field(default=())
+    terms: Sequence[Regulariser] = field(default=())
 
     def __post_init__(self) -> None:
         sentence_bleu(self.metric)
@@ -102,16 +101,16 @@ class PRO:
         pair = self.draw(lists, iteration, seed)
         if not len(pair):
             return weight, {"pairs": 0.0, "predicted_bleu": lists.bleu(weight)}
-        terms = [Ridge(self.l2), Ridge(self.pull, weight), *self.others]
-        ranking = Ranking(differences(lists, pair), weight, [t for t in terms if not _is_nothing(t)], self.l1)
-        learnt, happened = ranking.minimum(self.iterations, self.buffers)
+        terms = [Ridge(self.l2), Ridge(self.pull, weight), *self.terms]
+        ranking = Ranking(differences(lists, pair), weight, [t for t in terms if not _is_zero(t)], self.l1)
+        learnt, figures = ranking.minimum(self.iterations, self.buffers)
         if self.interpolation < 1:
             learnt = self.interpolation * learnt + (1 - self.interpolation) * weight
-        happened |= {"nonzero": float(np.count_nonzero(learnt)), "predicted_bleu": lists.bleu(learnt)}
-        return learnt, happened
+        figures |= {"nonzero": float(np.count_nonzero(learnt)), "predicted_bleu": lists.bleu(learnt)}
+        return learnt, figures
 
     def draw(self, lists: CandidateLists, iteration: int, seed: int) -> Ints:
-        """Pairs (better, worse) of candidates, int64 [P, 2], sentence by sentence."""
+        """Draw pairs (better, worse) of candidates, int64 [P, 2], sentence by sentence."""
         view, score = lists.view(), sentence_bleu(self.metric)
         sampler = replace(self.pairs, seed=seed)
         found = [np.zeros((0, 2), np.int64)]
@@ -125,7 +124,7 @@ class PRO:
 
 
 def differences(lists: CandidateLists, pair: Ints) -> Differences:
-    """What the candidates of each pair (better, worse) differ in."""
+    """Return the feature differences of some pairs (better, worse)."""
     view, pair = lists.view(), read_only(np.asarray(pair, np.int64))
     if len(pair) and not 0 <= pair.min() <= pair.max() < len(lists):
         raise IndexError(f"there are {len(lists)} candidates, not {pair.max()}")
@@ -136,8 +135,8 @@ def differences(lists: CandidateLists, pair: Ints) -> Differences:
     return Differences(read_only(first), read_only(ids), read_only(value))
 
 
-class Model(NamedTuple):
-    """The objective's second derivatives: those of the pairs, and of the terms."""
+class RankingModel(NamedTuple):
+    """Second derivatives of the objective: those of the pairs, and of the terms."""
 
     rows: Differences
     pair: Floats
@@ -155,13 +154,13 @@ class Model(NamedTuple):
 
 
 class Ranking:
-    """The objective, over those features alone that can move: the pairs', and the terms'."""
+    """The objective, over the active features: those of the pairs and of the terms."""
 
     def __init__(
         self, rows: Differences, weight: Floats, terms: Sequence[Regulariser], l1: float = 0.0
     ) -> None:
         self.terms, self.l1 = terms, l1
-        self.active = _in_order(
+        self.active = _active_features(
             [term.features() for term in terms if not isinstance(term, Ridge)],
             [rows.id.astype(np.int64), np.flatnonzero(weight), *(term.features() for term in terms)],
         )
@@ -172,7 +171,7 @@ class Ranking:
         self._weight, self._place, self._errors = weight.copy(), place, 0
 
     def value_and_gradient(self, active: Floats) -> tuple[float, Floats]:
-        """All but the l1 term, at the weights of the active features."""
+        """Return all but the l1 term, and its gradient, given the weights of the active features."""
         gradient = np.empty(len(active))
         value, self._errors = logistic_kernel(*self.rows, read_only(active), gradient)
         self._weight[self.active] = active
@@ -182,8 +181,8 @@ class Ranking:
             gradient += slope[self.active]
         return float(value), gradient
 
-    def model(self, active: Floats) -> Model:
-        """The same for Newton's method."""
+    def model(self, active: Floats) -> RankingModel:
+        """Return the second derivatives of the same, for Newton's method."""
         pair, diagonal = np.empty(len(self.rows.first) - 1), np.empty(len(active))
         curvature_kernel(*self.rows, read_only(active), pair, diagonal)
         self._weight[self.active] = active
@@ -196,16 +195,16 @@ class Ranking:
                 np.concatenate([terms.triple, self._place[one.triple].astype(np.int64)]),
                 np.concatenate([terms.block, one.block]),
             )
-        return Model(self.rows, read_only(pair), diagonal, terms)
+        return RankingModel(self.rows, read_only(pair), diagonal, terms)
 
     def minimum(self, iterations: int, buffers: int) -> tuple[Floats, dict[str, float]]:
-        """The weights of all features, and how they were found."""
+        """Return the weights of all features, and figures for the log."""
         if not len(self.active):
-            return self._as_it_was()
+            return self._unchanged()
         start = self.start[self.active]
         if self._has_neighbours():
             found = self._by_newton(start, iterations)
-            if self.l1:  # has no second derivatives, but its minimum is not far
+            if self.l1:  # it has no second derivatives; L-BFGS starts near its minimum
                 found = self._by_lbfgs(found.x, iterations, buffers)
         else:
             found = self._by_lbfgs(start, iterations, buffers)
@@ -223,12 +222,12 @@ class Ranking:
         }
 
     def _has_neighbours(self) -> bool:
-        """Whether some term ties features to each other, in a way that Newton's method can make use of."""
-        bends = [term.curvature(self.start) for term in self.terms]
-        return None not in bends and any(bend and len(bend.triple) for bend in bends)
+        """Whether some term couples features, and all terms have second derivatives."""
+        curvatures = [term.curvature(self.start) for term in self.terms]
+        return None not in curvatures and any(c and len(c.triple) for c in curvatures)
 
     def _by_newton(self, start: Floats, iterations: int) -> newton.Found:
-        """The minimum without the l1 term."""
+        """Find the minimum without the l1 term."""
         convex = copy(self)
         convex.terms = [term.relaxed() for term in self.terms]
         first = newton.minimum(convex, start, iterations)
@@ -236,7 +235,7 @@ class Ranking:
         return found._replace(steps=first.steps + found.steps)
 
     def _by_lbfgs(self, start: Floats, iterations: int, buffers: int) -> newton.Found:
-        """L-BFGS may stop where a single step gains nothing; then it is begun anew from there."""
+        """Find the minimum by L-BFGS, restarted until a restart gains nothing more."""
         x, before, steps = start, np.inf, 0
         if self.l1:
             x = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)])
@@ -263,12 +262,12 @@ class Ranking:
             x = x[: len(self.active)] - x[len(self.active) :]
         return newton.Found(x, value, steps, bool(found.success))
 
-    def _as_it_was(self) -> tuple[Floats, dict[str, float]]:
-        """Nothing can be learnt: no two translations of a pair differ in a feature. SciPy would say 0."""
+    def _unchanged(self) -> tuple[Floats, dict[str, float]]:
+        """The result without active features, for which SciPy would return an objective of 0."""
         pairs = float(len(self.rows.first) - 1)
         value, _ = self.value_and_gradient(np.zeros(0))
-        same = {"errors": float(self._errors), "errors_after": float(self._errors), "objective": value}
-        return self.start.copy(), same | {
+        figures = {"errors": float(self._errors), "errors_after": float(self._errors), "objective": value}
+        return self.start.copy(), figures | {
             "pairs": pairs,
             "features": 0.0,
             "iterations": 0.0,
@@ -281,18 +280,18 @@ class Ranking:
         return value + self.l1 * float(x.sum()), np.concatenate([gradient + self.l1, self.l1 - gradient])
 
     def errors(self, weight: Floats) -> int:
-        """Pairs that the weights do not rank as the metric does."""
+        """The number of pairs that the weights do not rank as the metric does."""
         self.value_and_gradient(weight[self.active])
         return int(self._errors)
 
 
-def _in_order(chains: Sequence[Ints], others: Sequence[Ints]) -> Ints:
-    """All features, each once: chains as they are, so that neighbours stay side by side, then the others."""
+def _active_features(chains: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+    """All distinct features: chains in their order, so that neighbours stay adjacent, then the others."""
     chained = np.concatenate([np.zeros(0, np.int64), *chains])
     _, first = np.unique(chained, return_index=True)
     chained = chained[np.sort(first)]
     return np.concatenate([chained, np.setdiff1d(np.concatenate(others), chained)]).astype(np.int64)
 
 
-def _is_nothing(term: Regulariser) -> bool:
+def _is_zero(term: Regulariser) -> bool:
     return isinstance(term, Ridge) and term.strength == 0

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What all pairwise learners share: the pairs of a sentence with their losses, as arrays for the kernels."""
+"""Losses and pairs of a sentence as arrays for the kernels, shared by all pairwise learners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hiero.errors import ConfigError
 from hiero.features import FeatureRows
 from hiero.kernels.learn_rank import LOGISTIC, MARGIN, PERCEPTRON
 from hiero.symbols import read_only
-from hiero.tune.example import Example, Report
+from hiero.tune.example import Example, UpdateReport
 from hiero.tune.gold import Gold
 from hiero.tune.pairs import Pairing
 
@@ -25,14 +25,13 @@ KINDS = {"perceptron": PERCEPTRON, "margin": MARGIN, "logistic": LOGISTIC}
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What is lost at w·x̄, x̄ being the features of the better translation less those of the worse.
+    """Loss of a pair at margin w·x̄, where x̄ are the features of the better translation minus the worse.
 
-    name    perceptron  max(0, -w·x̄), with a step at 0 too, or a start from zero would never leave it
-            margin      max(0, margin - w·x̄), the hinge
-            logistic    log(1 + exp(-w·x̄))
-    margin  for the hinge
-    by_gold what the difference of the two by the metric scales: nothing, the margin that is wanted, or the
-            loss of the pair as a whole
+    name     perceptron  max(0, -w·x̄), with an update at 0 too, since weights may start from 0
+             margin      max(0, margin - w·x̄), the hinge loss
+             logistic    log(1 + exp(-w·x̄))
+    margin   of the hinge loss
+    by_gold  the difference of the two translations by the metric scales nothing, the margin, or the loss
     """
 
     name: LossName = "perceptron"
@@ -47,38 +46,38 @@ class Loss:
         if self.name == "margin" and not 0 < self.margin < np.inf:
             raise ConfigError(f"margin: found {self.margin}, expected more than 0")
         if self.by_gold == "margin" and self.name != "margin":
-            raise ConfigError(f"by_gold: found margin, expected nothing or loss with the {self.name} loss")
+            raise ConfigError(f"by_gold: margin works with loss: margin, not with loss: {self.name}")
 
     @property
     def kind(self) -> np.int64:
-        """Its number in the kernels."""
+        """The number of the loss in the kernels."""
         return np.int64(KINDS[self.name])
 
-    def weighed(self, gold: Floats, pair: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
-        """For each pair, the margin that is wanted, and what its loss is multiplied with."""
-        wanted, force = np.full(len(pair), self.margin), np.ones(len(pair))
+    def margins_and_weights(self, gold: Floats, pair: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """For each pair, its margin, and the factor of its loss."""
+        margins, pair_weights = np.full(len(pair), self.margin), np.ones(len(pair))
         if self.by_gold != "nothing":
             difference = gold[pair[:, 0]] - gold[pair[:, 1]]
             if self.by_gold == "margin":
-                wanted *= difference
+                margins *= difference
             else:
-                force = difference
-        return read_only(wanted), read_only(force)
+                pair_weights = difference
+        return read_only(margins), read_only(pair_weights)
 
 
-class Comparison(NamedTuple):
-    """The pairs of some sentence, as kernels take them; see ``rank_kernel``."""
+class RankedPairs(NamedTuple):
+    """The pairs of a sentence, as arguments of the kernels; see ``rank_kernel``."""
 
     rows: FeatureRows
     pair: npt.NDArray[np.int32]
-    wanted: Floats
-    force: Floats
+    margins: Floats
+    pair_weights: Floats
 
 
-def compare(
-    example: Example, gold: Gold, pairing: Pairing, loss: Loss, epoch: int, report: Report
-) -> Comparison | None:
-    """The pairs of a sentence, counted in ``report``; None if there is none."""
+def ranked_pairs(
+    example: Example, gold: Gold, pairing: Pairing, loss: Loss, epoch: int, report: UpdateReport
+) -> RankedPairs | None:
+    """Return the pairs of a sentence, or None if there are none; count them in ``report``."""
     scores = gold.scores(example)
     pair = pairing(scores, example.statistics[:, 0], epoch, example.number)
     report.sentences += 1
@@ -91,4 +90,4 @@ def compare(
         return None
     candidates = example.candidates
     rows = FeatureRows(candidates.first, candidates.id, candidates.value)
-    return Comparison(rows, pair, *loss.weighed(scores, pair))
+    return RankedPairs(rows, pair, *loss.margins_and_weights(scores, pair))

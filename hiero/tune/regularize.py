@@ -1,4 +1,4 @@
-"""What keeps weights small, close to what they were, or, structured, close to each other."""
+"""Regularisers: L2 around 0 or the previous weights, and penalties on weights of neighbouring bins."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Variant = Literal["paper", "released"]
 
-STEEP = 20.0  # where tanh is 1, and its slope 0, as far as a float can tell
-RELEASED_STEEP = 10.0  # the same in the program of the paper's authors
+SATURATED = 20.0  # from here on tanh is 1, and its slope 0, in double precision
+RELEASED_SATURATED = 10.0  # the same in the program of the paper's authors
 
-# What the weights of a left neighbour, a bin and a right neighbour are in: the distance of the bin from the
-# midpoint of its neighbours, and the neighbours' radius.
+# Maps the weights of a left neighbour, a bin and a right neighbour to ``off``, the distance of the bin from
+# the midpoint of its neighbours, and ``radius``, half of the difference of the neighbours.
 OFF_AND_RADIUS = np.array([[0.5, -1.0, 0.5], [0.5, 0.0, -0.5]])
 
 
 class Regulariser(Protocol):
-    """A smooth term of an objective that is minimised."""
+    """A smooth term of an objective to minimise."""
 
     def features(self) -> Ints:
-        """Those to be learnt even if no translation has them, because others pull at them."""
+        """Features whose weights can change even if no translation has them."""
         ...
 
     def value_and_gradient(self, weight: Floats) -> tuple[float, Floats]:
-        """The term and its gradient, which is as long as ``weight``: of all features, by number."""
+        """Return the term and its gradient with respect to ``weight``."""
         ...
 
     def curvature(self, weight: Floats) -> Curvature | None:
-        """Its second derivatives, flat where the term bends down.
+        """Return its second derivatives, with negative curvature replaced by 0.
 
-        None: the gradient is not that of the value, so that there is no minimum to go to.
+        None: the gradient is not that of the value, so that Newton's method does not apply.
         """
         ...
 
     def relaxed(self) -> Regulariser:
-        """A convex term to begin with, or the term itself."""
+        """Return a convex relaxation, or the term itself."""
         ...
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """strength * |weight - centre|²; the centre is 0 if there is none, and beyond its end."""
+    """strength * |weight - centre|²; a missing centre, and missing entries of it, are 0."""
 
     strength: float
     centre: Floats | None = None
@@ -76,7 +76,7 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Neighbours:
-    """Weights of neighbouring bins shall lie on a line, or rise or fall (Clark, Dyer and Lavie 2014).
+    """Penalty that makes weights of neighbouring bins linear, or monotone (Clark, Dyer and Lavie 2014).
 
         strength * sum over bins j that have two neighbours of D(j) * (½ (w[j-1] + w[j+1]) - w[j])²
 
@@ -84,15 +84,15 @@ class Neighbours:
 
         D(j) = tanh((½ (w[j-1] + w[j+1]) - w[j]) / (½ (w[j-1] - w[j+1])))^(2 gamma)
 
-    which is almost 0 while w[j] is between its neighbours, and almost 1 beyond; it is 1, and has no slope,
-    where these are equal. The gradient is that of the whole term: a bin's penalty moves its neighbours, too.
+    which is almost 0 while w[j] is between its neighbours, and almost 1 beyond; it is 1, with slope 0, where
+    these are equal. The gradient is that of the whole term: a bin's penalty moves its neighbours, too.
 
-    groups   the features of the bins of each discretised feature, in the order of the bins, by number
+    groups   for each discretised feature, the numbers of its bins' features, in the order of the bins
     gamma    None: linear
     variant  released: as in the program of the paper's authors, in which a bin's penalty has no gradient for
-             its neighbours. If linear, bins at the ends are pulled to half of their one neighbour, and all
-             features without neighbours to 0; if monotone, D is 1 and has no slope where the quotient is 10
-             or more
+             its neighbours. If linear, it moves bins at the ends towards half of their only neighbour, and
+             all features without neighbours towards 0; if monotone, D is 1 with slope 0 where the quotient
+             is 10 or more
     """
 
     groups: Sequence[Ints]
@@ -111,7 +111,7 @@ class Neighbours:
         object.__setattr__(self, "_triples", triples)
 
     def features(self) -> Ints:
-        """Neighbours side by side."""
+        """The features of all bins, neighbours adjacent."""
         return np.concatenate([np.zeros(0, np.int64), *self.groups])
 
     def value_and_gradient(self, weight: Floats) -> tuple[float, Floats]:
@@ -129,24 +129,24 @@ class Neighbours:
             np.add.at(gradient, right, 0.5 * (by_off - by_radius))
         return self.strength * float(value.sum()), self.strength * gradient
 
-    def _bathtub(self, off: Floats, radius: Floats) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
-        """Where D is not flat, and there q = off / radius, D = tanh(q)^(2 gamma), and its slope by q.
+    def _damping(self, off: Floats, radius: Floats) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
+        """Where D is not saturated; there q = off / radius, D = tanh(q)^(2 gamma), and its derivative by q.
 
-        Elsewhere D is 1, and q and the slope are 0.
+        Elsewhere D is 1, and q and the derivative are 0.
         """
         assert self.gamma is not None
-        limit = STEEP if self.variant == "paper" else RELEASED_STEEP
+        limit = SATURATED if self.variant == "paper" else RELEASED_SATURATED
         inside = np.abs(off) < limit * np.abs(radius)
         quotient = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
-        bent = np.tanh(quotient)
-        damping = np.where(inside, np.abs(bent) ** (2 * self.gamma), 1.0)
-        slope = 2 * self.gamma * np.abs(bent) ** (2 * self.gamma - 1) * np.sign(bent) * (1 - bent * bent)
+        tanh = np.tanh(quotient)
+        damping = np.where(inside, np.abs(tanh) ** (2 * self.gamma), 1.0)
+        slope = 2 * self.gamma * np.abs(tanh) ** (2 * self.gamma - 1) * np.sign(tanh) * (1 - tanh * tanh)
         return inside, quotient, damping, slope
 
     def _damped(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
-        """D off², and its derivatives by the distance from the midpoint and by the neighbours' radius."""
-        _, quotient, damping, slope = self._bathtub(off, radius)
-        # off² / radius and off³ / radius², without dividing by a radius that may be next to nothing.
+        """D off² and its derivatives by off and by radius."""
+        _, quotient, damping, slope = self._damping(off, radius)
+        # Written with off² / radius and off³ / radius², but without dividing by a radius close to 0.
         by_off = 2 * damping * off + slope * quotient**2 * radius
         return damping * off * off, by_off, -slope * quotient**3 * radius
 
@@ -157,22 +157,23 @@ class Neighbours:
         by_off_radius, by_radius_radius = np.zeros((2, len(self._triples)))
         if self.gamma is not None:
             off, radius = OFF_AND_RADIUS @ weight[self._triples].T
-            by_off_off, by_off_radius, by_radius_radius = _without_downward_bends(*self._bends(off, radius))
-        bends = np.stack([by_off_off, by_off_radius, by_off_radius, by_radius_radius], axis=-1)
-        block = OFF_AND_RADIUS.T @ bends.reshape(-1, 2, 2) @ OFF_AND_RADIUS
+            second = self._second_derivatives(off, radius)
+            by_off_off, by_off_radius, by_radius_radius = _nearest_semidefinite(*second)
+        hessian = np.stack([by_off_off, by_off_radius, by_off_radius, by_radius_radius], axis=-1)
+        block = OFF_AND_RADIUS.T @ hessian.reshape(-1, 2, 2) @ OFF_AND_RADIUS
         return Curvature(np.zeros(len(weight)), self._triples, self.strength * block)
 
-    def _bends(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
+    def _second_derivatives(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
         """The second derivatives of D off²: by off twice, by off and radius, by radius twice.
 
         D off² = radius² f(q) with q = off / radius and f(q) = D(q) q².
         """
         assert self.gamma is not None
-        inside, q, damping, slope = self._bathtub(off, radius)
-        bent, power = np.abs(np.tanh(q)), 2 * self.gamma
-        rest = 1 - bent * bent
-        bend = power * ((power - 1) * bent ** (power - 2) * rest - 2 * damping) * rest
-        f, f1, f2 = damping * q * q, (slope * q + 2 * damping) * q, (bend * q + 4 * slope) * q + 2 * damping
+        inside, q, damping, slope = self._damping(off, radius)
+        tanh, power = np.abs(np.tanh(q)), 2 * self.gamma
+        rest = 1 - tanh * tanh
+        slope2 = power * ((power - 1) * tanh ** (power - 2) * rest - 2 * damping) * rest
+        f, f1, f2 = damping * q * q, (slope * q + 2 * damping) * q, (slope2 * q + 4 * slope) * q + 2 * damping
         by_off_off = np.where(inside, f2, 2.0)
         by_off_radius = np.where(inside, f1 - q * f2, 0.0)
         by_radius_radius = np.where(inside, 2 * f - 2 * q * f1 + q * q * f2, 0.0)
@@ -182,7 +183,7 @@ class Neighbours:
         return replace(self, gamma=None)
 
     def _released_linear(self, weight: Floats) -> tuple[float, Floats]:
-        """Every feature against the sum of half of each neighbour; only its own weight has a gradient."""
+        """Squared distance of each weight from half the sum of its neighbours, taken as constants."""
         off = weight.copy()
         for group in self.groups:
             off[group[1:]] -= 0.5 * weight[group[:-1]]
@@ -190,20 +191,20 @@ class Neighbours:
         return self.strength * float(off @ off), 2 * self.strength * off
 
 
-def _without_downward_bends(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
-    """Symmetric matrices [[a, b], [b, c]] with their negative eigenvalues made 0."""
+def _nearest_semidefinite(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
+    """Symmetric matrices [[a, b], [b, c]] with negative eigenvalues replaced by 0."""
     middle, half = 0.5 * (a + c), 0.5 * (a - c)
     apart = np.hypot(half, b)
     large, small = np.maximum(middle + apart, 0), np.maximum(middle - apart, 0)
-    angle = 0.5 * np.arctan2(b, half)  # of the eigenvector of the large one
+    angle = 0.5 * np.arctan2(b, half)  # of the eigenvector of the larger eigenvalue
     cos, sin = np.cos(angle), np.sin(angle)
     return large * cos**2 + small * sin**2, (large - small) * cos * sin, large * sin**2 + small * cos**2
 
 
-def pulled(
+def terms_gradient(
     terms: Sequence[Regulariser], weight: Floats, share: float
 ) -> tuple[npt.NDArray[np.int32], Floats]:
-    """The features that terms pull at, and a share of the gradient of their sum."""
+    """Return a share of the gradient of the sum of terms: features, and values other than 0."""
     gradient = np.zeros(len(weight))
     for term in terms:
         gradient += term.value_and_gradient(weight)[1]
@@ -212,7 +213,7 @@ def pulled(
 
 
 def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex) -> list[Ints]:
-    """The numbers of the indicators of each feature's bins, which are given numbers if they have none."""
+    """The numbers of the indicator features of each feature's bins, added to ``index`` if missing."""
     groups = []
     for one in bins:
         keys = [(NAME, symbols.names.intern(name.encode()), 0) for name in one.names]
@@ -223,7 +224,7 @@ def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIn
 def further_terms(
     config: TuneConfig, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
 ) -> list[Regulariser]:
-    """The structured terms that the settings ask for. Features of bins get numbers in ``index``."""
+    """The structured terms of the settings. Features of bins are added to ``index``."""
     if config.neighbours == "none":
         return []
     gamma = config.gamma if config.neighbours == "monotone" else None

@@ -1,9 +1,10 @@
-"""The ``tune`` section of a configuration, and what each algorithm makes of what it leaves open."""
+"""The ``tune`` section of a configuration, and the defaults of each algorithm."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,27 +13,27 @@ from hiero.errors import ConfigError
 Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
 Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
-Pull = Literal["none", "linear", "monotone"]  # of neighbouring bins towards a line, towards rising or falling
+Pull = Literal["none", "linear", "monotone"]  # penalty on the weights of neighbouring bins
 
-ITERATIONS = 200  # of pro, if none are given
-LARGEST_BETA = 1e15  # of more, doubles cannot tell what the pairs say
-STARTS = ("zero", "uniform")  # names of weights to start from; what else there is, is files
-REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # those that take further terms
+ITERATIONS = 200  # of pro, by default
+LARGEST_BETA = 1e15  # beyond it, the loss of the pairs is lost to rounding
+STARTS = ("zero", "uniform")  # names of initial weights; anything else is the path of a file
+REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # they take further terms
 ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneConfig:
-    """What is learnt, from what, and how. What is left out is the algorithm's own: see ``PRESETS``."""
+    """Settings of tuning. Missing ones are those of the algorithm: see ``PRESETS``."""
 
     algorithm: Algorithm = "sgd"
     # Data
     on: str = "dev"  # the set of ``data`` to learn from; train: the bitext itself
-    sentences: int = 0  # learn from so many of them, chosen by seed; 0: from all
-    leave_one_out: bool = False  # line N of ``on`` is pair N of the index: rules only it yields are left out
+    sentences: int = 0  # number to learn from, a random sample; 0: all
+    leave_one_out: bool = False  # line N is pair N of the index: leave out rules extracted only from it
     held_out: str | None = "devtest"  # its odd lines choose the epoch, its even lines are for the report
-    # jackknife: the first language model was estimated from the references of ``on``; score each shard with
-    # one that was estimated without those of its fold.
+    # jackknife: the first language model was estimated from the references of ``on``; decode each shard with
+    # one estimated without those of its fold.
     lm: Literal["given", "jackknife"] = "given"
     folds: int = 10
     # Course
@@ -40,31 +41,31 @@ class TuneConfig:
     kbest: int | None = None
     unique: bool = True
     order: Literal["file", "shuffle"] | None = None  # of sentences in a shard, in each epoch
-    batch: int | None = None  # sentences learnt from together
-    stale: bool = False  # adagrad: threads need not wait for each other; results then depend on chance
+    batch: int | None = None  # sentences of a mini-batch
+    stale: bool = False  # adagrad: threads do not wait for each other; the result is not reproducible
     start: str = "zero"  # zero, uniform, or a file of weights
-    freeze: Literal["dense", "sparse"] | None = None  # weights that stay as they were at the start
+    freeze: Literal["dense", "sparse"] | None = None  # features whose weights stay as they were at the start
     seed: int | None = None  # None: the seed of the whole configuration
     # Shards
-    shards: int | None = None  # 0: as many as make shard_size
+    shards: int | None = None  # 0: number that gives shard_size
     shard_size: int = 1000
     shuffle_shards: Literal["none", "once", "epoch"] = "once"
     mix: Mix | None = None  # average the shards' weights never, in the end, or after each epoch
-    by_sentences: bool | None = None  # shards count by their sentences when mixed, and not all alike
+    by_sentences: bool | None = None  # weight shards by their numbers of sentences when mixing
     select: int | None = None  # features kept when mixing, by the norm of their weights over shards; 0: all
     norm: Literal["l2", "l1", "linf", "mean", "l0"] = "l2"
-    # The answer: the last weights; the average of what epochs ended with; or of what every sentence left,
-    # which is then also what shards hand over to be mixed.
+    # The result: the last weights; the average over epochs; or the average over sentences, which is then also
+    # what is mixed.
     average: Literal["none", "epochs", "sentences"] | None = None
     # Learning
     metric: str | None = None  # a variant of sentence BLEU, a background, or previous
     pairs: Literal["multipartite", "all", "pro"] | None = None
-    share: float = 0.1  # of the list that is HI, and that is LOW (multipartite)
+    share: float = 0.1  # fraction of the list in HI, and in LOW (multipartite)
     draws: int | None = None  # pairs drawn (pro), Γ
     keep: int | None = None  # pairs kept (pro), Ξ
     threshold: float | None = None  # smallest difference in the metric of a pair (pro)
-    soft: bool | None = None  # accept pairs by lot, larger differences more often (pro in cdec)
-    length_deviations: float | None = None  # refuse pairs whose lengths differ more (cdec: 2); 0: none
+    soft: bool | None = None  # accept pairs at random, larger differences more often (pro in cdec)
+    length_deviations: float | None = None  # reject pairs whose lengths differ more (cdec: 2); 0: none
     largest: bool | None = None  # keep the pairs with the largest differences, or those drawn first (pro)
     loss: Literal["perceptron", "margin", "logistic"] | None = None
     margin: float = 1.0
@@ -75,31 +76,31 @@ class TuneConfig:
     decay_after: float = 1000.0  # sentences
     l1: float | None = None
     epsilon: float = 0.0  # of adagrad, added to the root of the summed squares; Phrasal: 1e-3
-    # Bins of discretised features (features: bins): neighbours pull at each other
+    # Bins of discretised features (features: bins): penalty on the weights of neighbouring bins
     neighbours: Pull = "none"
-    beta: float = 1.0  # how much
-    gamma: float = 2.0  # monotone: how sudden the pull is where order is lost
-    variant: Literal["paper", "released"] = "paper"  # released: as the program of the paper's authors has it
+    beta: float = 1.0  # its strength
+    gamma: float = 2.0  # monotone: how sharply the penalty sets in where the order is violated
+    variant: Literal["paper", "released"] = "paper"  # released: as in the program of the paper's authors
     # MIRA
     c: float | None = None
     oracle: Literal["lu", "hope"] | None = None  # LU (max-BLEU, where kbest is large), or M-C
     prediction: Literal["model", "cost", "fear"] | None = None  # PB, MC, M+C
-    scale: float | None = None  # of the metric beside the model's score
+    scale: float | None = None  # factor of the metric beside the model's score
     # Batch learners
-    history: int = 0  # learn from the lists of so many last iterations; 0: of all
-    peer: Peer | None = None  # pro: what is left out is as another system has it, see PEERS
+    history: int = 0  # number of last iterations whose lists are learnt from; 0: all
+    peer: Peer | None = None  # pro: missing settings are those of another system, see PEERS
     l2: float | None = None
     l2_previous: float | None = None
-    interpolation: float | None = None  # of pro: how much of the result is new, the rest is as it was before
+    interpolation: float | None = None  # of pro: share of the new weights; the rest are the previous ones
     iterations: int | None = None  # of pro: steps of L-BFGS or Newton's method in each iteration, at most
-    buffers: int | None = None  # of pro: steps that L-BFGS remembers
+    buffers: int | None = None  # of pro: steps stored by L-BFGS
     restarts: int | None = None  # of mert: 20, and over hypergraphs none
     directions: int | None = None
     passes: int | None = None  # of kbmira over the lists in each iteration
-    memory: float | None = None  # of kbmira: what BLEU of earlier sentences is worth after one more
+    memory: float | None = None  # of kbmira: decay of the statistics of earlier sentences
     remembered: Literal["oracle", "model"] | None = None  # of kbmira: the hope of a sentence, or its best
     forest: bool = False  # mert: over hypergraphs, not k-best lists
-    beam: float = 3.0  # of these: derivations whose score is at most so much below the best one's
+    beam: float = 3.0  # of hypergraphs: keep derivations with a score at most this much below the best one
 
     def __post_init__(self) -> None:
         for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
@@ -127,27 +128,32 @@ class TuneConfig:
         ):
             self._at_least(name, 0)
         if self.peer is not None and self.algorithm != "pro":
-            raise ConfigError(f"peer: found {self.peer} with {self.algorithm}, expected pro")
+            raise ConfigError(f"peer works with pro, not with {self.algorithm}")
         if self.stale and self.algorithm != "adagrad":
-            raise ConfigError(f"stale: found true with {self.algorithm}, which is not done in batches")
+            raise ConfigError(f"stale works with adagrad, not with {self.algorithm}")
         if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
-            raise ConfigError(f"average: found sentences, which {self.algorithm} cannot do")
+            raise self._works_with("average: sentences", ONLINE[:-1])
         self._check_freeze()
         self._check_neighbours()
         if self.lm == "jackknife" and self.shuffle_shards == "epoch":
-            raise ConfigError("lm: found jackknife, and shuffle_shards is epoch (once keeps folds apart)")
+            raise ConfigError("lm: jackknife works with shuffle_shards: once, not with shuffle_shards: epoch")
         if self.forest and self.algorithm != "mert":
-            raise ConfigError(f"forest: found true with {self.algorithm}, expected mert")
-        if self.history and (self.is_online or self.forest):
-            found = "forest: true" if self.forest else self.algorithm
-            raise ConfigError(f"history: found {self.history} with {found}, which keeps no lists")
+            raise ConfigError(f"forest works with mert, not with {self.algorithm}")
+        if self.history and self.forest:
+            raise ConfigError("history works with k-best lists, not with forest: true")
+        if self.history and self.is_online:
+            raise self._works_with("history", [name for name in PRESETS if name not in ONLINE])
+
+    def _works_with(self, key: str, algorithms: Sequence[str]) -> ConfigError:
+        listed = f"{', '.join(algorithms[:-1])} and {algorithms[-1]}"
+        return ConfigError(f"{key} works with {listed}, not with {self.algorithm}")
 
     def _check_freeze(self) -> None:
-        """Where steps of features depend on each other, some cannot stand still."""
+        """Refuse to freeze weights where the updates of features depend on each other."""
         if self.freeze is not None and self.algorithm not in ONLINE[:4]:
-            raise ConfigError(f"freeze: found {self.freeze} with {self.algorithm}, expected sgd or its kind")
+            raise self._works_with("freeze", ONLINE[:4])
         if self.freeze is not None and (self.update or PRESETS[self.algorithm]["update"]) == "pair":
-            raise ConfigError(f"freeze: found {self.freeze} with update: pair, expected update: sentence")
+            raise ConfigError("freeze works with update: sentence, not with update: pair")
 
     def _check_neighbours(self) -> None:
         if not 0 <= self.beta <= LARGEST_BETA:
@@ -157,14 +163,11 @@ class TuneConfig:
         if self.neighbours == "none":
             return
         if self.algorithm not in REGULARISED:
-            expected = f"one of {', '.join(REGULARISED)}"
-            raise ConfigError(
-                f"neighbours: found {self.neighbours} with {self.algorithm}, expected {expected}"
-            )
+            raise self._works_with("neighbours", REGULARISED)
         if self.stale:
-            raise ConfigError(f"neighbours: found {self.neighbours} with stale: true, expected stale: false")
+            raise ConfigError("neighbours cannot be combined with stale: true")
         if self.freeze is not None:
-            raise ConfigError(f"neighbours: found {self.neighbours} with freeze, expected one of them")
+            raise ConfigError("neighbours cannot be combined with freeze")
 
     def _at_least(self, name: str, least: int) -> None:
         value = getattr(self, name)
@@ -172,7 +175,7 @@ class TuneConfig:
             raise ConfigError(f"{name}: found {value}, expected at least {least}")
 
     def resolved(self) -> TuneConfig:
-        """With everything filled in that was left open, but the seed."""
+        """Fill in all missing settings but the seed."""
         preset = {**COMMON, **PRESETS[self.algorithm], **PEERS.get(self.peer or "", {})}
         return dataclasses.replace(
             self, **{name: value for name, value in preset.items() if getattr(self, name) is None}
@@ -260,10 +263,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 assert set(PRESETS) == set(get_args(Algorithm))
 
-# PRO of other systems. There each pair counts twice, as better and worse and the other way round, which is
-# the same function with the pairs' part doubled; so the other terms are halved here.
+# PRO of other systems. There each pair counts twice, once in each order, which doubles the sum over pairs; so
+# the other terms are halved here.
 PEERS: dict[str, dict[str, Any]] = {
-    # pro.pl: IBM BLEU, acceptance by lot, lengths alike, L-BFGS with C = 500 and T = 5000.
+    # pro.pl: IBM BLEU, random acceptance, pairs of similar length, L-BFGS with C = 500 and T = 5000.
     "cdec": {
         "epochs": 30,
         "kbest": 1500,
@@ -277,7 +280,7 @@ PEERS: dict[str, dict[str, Any]] = {
     },
     # mert-moses.pl --pairwise-ranked, with megam: -maxi 30, a Gaussian prior with precision 1.
     "moses": {"metric": "moses", "l2": 0.25, "iterations": 30},
-    # The paper, section 4: BLEU + 1, megam, a tenth of the way from the old weights to the new ones.
+    # The paper, section 4: BLEU + 1, megam, interpolation of the new weights with 0.1.
     "hopkins-may": {"epochs": 30, "kbest": 1500, "l2": 0.25, "interpolation": 0.1},
 }
 assert set(PEERS) == set(get_args(Peer))

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-calls
 """Stale gradients (Langford et al. 2009, as in Green et al. 2013): threads that do not wait for each other.
 
-A thread takes a mini-batch and the weights of the moment, decodes, and hands in a gradient, which is applied
-when it arrives, while the weights may have moved on. Nobody waits before the end of an epoch, and the result
-depends on who was faster: the only mode of tuning that does not repeat itself.
+A thread decodes a mini-batch with a copy of the current weights and computes the gradient, which is applied
+when it is ready, even if the weights have changed by then. Threads only wait at the end of an epoch, and the
+result depends on their timing: this is the only mode of tuning that is not reproducible.
 
-Each thread numbers features by itself, so that none is renumbered while another one decodes; what it hands in
-is translated to the numbers of the shard.
+Each thread numbers features by itself, so that none is numbered while another thread decodes; gradients are
+mapped to the numbers of the shard.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from hiero.weightvector import WeightVector
 
 
 class StaleEpoch:
-    """One epoch of a shard whose weights are ``vector``; ``learner`` applies what arrives."""
+    """One epoch of a shard whose weights are ``vector``; ``learner`` applies the gradients."""
 
     def __init__(self, task: ShardTask, vector: WeightVector, learner: AdaGradLearner) -> None:
         self.task, self.vector, self.learner = task, vector, learner
         self.applying = threading.Lock()
-        self.idle: SimpleQueue[_Clerk] = SimpleQueue()
-        self.clerks = [_Clerk(task) for _ in range(task.threads)]
-        for clerk in self.clerks:
-            self.idle.put(clerk)
+        self.idle: SimpleQueue[_ThreadView] = SimpleQueue()
+        self.views = [_ThreadView(task) for _ in range(task.threads)]
+        for view in self.views:
+            self.idle.put(view)
         self.learning = 0.0
         self.done = 0
 
     def run(self, shard: Decoding) -> None:
-        """All mini-batches; what happened is added to the report of ``shard``."""
+        """Learn from all mini-batches, and add to the report of ``shard``."""
         size, numbers = self.task.session.config.batch or 1, self.task.numbers
         batches = [numbers[at : at + size] for at in range(0, len(numbers), size)]
         with ThreadPoolExecutor(self.task.threads) as pool:
@@ -53,51 +53,51 @@ class StaleEpoch:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        for clerk in self.clerks:
-            shard.decoding += clerk.decoding
-            shard.report.failed += clerk.report.failed
+        for view in self.views:
+            shard.decoding += view.decoding
+            shard.report.failed += view.report.failed
 
     def _learn(self, batch: Sequence[int], shard: Decoding) -> None:
-        clerk = self.idle.get()
+        view = self.idle.get()
         try:
             with self.applying:
-                clerk.take_weights(self.vector, self.learner.snapshot(self.vector.value))
-            examples = clerk.examples(batch)
+                view.take_weights(self.vector, self.learner.snapshot(self.vector.value))
+            examples = view.examples(batch)
             started = time.thread_time()
-            gradient = self.learner.gradient(examples, clerk.vector.value)
+            gradient = self.learner.gradient(examples, view.vector.value)
             with self.applying:
-                ids = clerk.numbers_in(self.vector)[gradient.id]
+                ids = view.numbers_in(self.vector)[gradient.id]
                 order = np.argsort(ids)
                 self.learner.apply(ids[order], gradient.value[order], self.vector.value)
                 shard.report.add(gradient.report)
                 self.done += len(batch)
-                shard.beat(self.done)
+                shard.write_progress(self.done)
                 self.learning += time.thread_time() - started
         finally:
-            self.idle.put(clerk)
+            self.idle.put(view)
 
 
-class _Clerk(Decoding):
-    """A thread's own numbers of features, and the weights it decodes with."""
+class _ThreadView(Decoding):
+    """The numbers of features in one thread, and the weights it decodes with."""
 
     def __init__(self, task: ShardTask) -> None:
         super().__init__(dataclasses.replace(task, threads=1))
         self._of_shard = np.zeros(0, np.int32)  # the shard's number of each feature
-        self._told = 0  # features of the shard that have a number here
+        self._num_shared = 0  # features of the shard that have a number here
 
     def take_weights(self, vector: WeightVector, weight: npt.NDArray[np.float64]) -> None:
-        """Decode with the weights of the shard, whoever has met their features."""
+        """Copy the weights of the shard, adding the features that other threads found."""
         self.numbers_in(vector)
-        if self._told < len(vector):
-            _intern(self.vector.index, vector.index.table, self._told)
+        if self._num_shared < len(vector):
+            _intern(self.vector.index, vector.index.table, self._num_shared)
             self.vector.grow()
             self.numbers_in(vector)
-        self._told = len(vector)
+        self._num_shared = len(vector)
         self.vector.value[: len(self._of_shard)] = weight[self._of_shard]
         self.model.weights_changed()
 
     def numbers_in(self, vector: WeightVector) -> npt.NDArray[np.int32]:
-        """The shard's numbers of all features met here; new ones are given their number."""
+        """The shard's numbers of all features of this thread; new ones are added to the shard."""
         known = len(self._of_shard)
         if known < len(self.vector):
             theirs = _intern(vector.index, self.vector.index.table, known)
@@ -107,7 +107,7 @@ class _Clerk(Decoding):
 
 
 def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> npt.NDArray[np.int32]:
-    """Number the features of another table, from one on, over the same symbols."""
+    """Add the features of another table from ``first`` on, over the same symbols; return their numbers."""
     rows = read_only(table.key[first : table.size[0]])
     symbols = int(rows[rows[:, 0] == RULE_ID, 2].sum())
     ids = np.empty(len(rows), np.int32)

@@ -1,4 +1,4 @@
-"""The weights that tuning starts from."""
+"""Initial weights of tuning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hiero.formats.weights import read_weights
 from hiero.symbols import Symbols
 from hiero.weights import Weights
 
-# Green et al. 2013, as their program has it: 0.2 for every dense feature, 0.5 for the language model. There
-# all features are log-probabilities; here some are costs, and a word is -1/ln 10, so that signs differ.
+# As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
+# features are log-probabilities; here some are negated, and a word is -1/ln 10, so that signs differ.
 UNIFORM = {
     "EgivenFCoherent": -0.2,
     "SampleCountF": -0.2,
@@ -29,11 +29,11 @@ LANGUAGE_MODEL = 0.5
 
 
 def write_start(path: str, start: str, model: Model) -> None:
-    """Write the weights to start from: ``zero``, ``uniform``, or those of a file."""
+    """Write the initial weights: ``zero``, ``uniform``, or those of a file."""
     if start == "zero":
         weights = Weights(Symbols())
     elif start == "uniform":
-        # Not for what rules no longer have: bins, or real numbers of another kind, stand in its place.
+        # Without features that are replaced by bins, or by transformed values.
         replaced = {one.feature for one in model.features.bins if one.replaces}
         dense = {name: weight for name, weight in UNIFORM.items() if name not in replaced}
         weights = Weights(Symbols(), dense | dict.fromkeys(model.language_models.names, LANGUAGE_MODEL))
@@ -47,7 +47,7 @@ def write_start(path: str, start: str, model: Model) -> None:
 
 
 def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
-    """Weights under names that may fit several features, each taken for the feature it says plainly."""
+    """Weights under names that may match several features, each assigned to the feature of that name."""
     index = FeatureIndex()
     keys, values = [], []
     for name, value in weights.items():

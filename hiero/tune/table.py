@@ -1,4 +1,4 @@
-"""The epochs of a run as a table: a line each, as soon as it is done."""
+"""Table of the epochs of a run, printed line by line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Column = tuple[str, int, Callable[[Record], str]]
 
 
 def columns(config: TuneConfig, held_out: bool) -> list[Column]:
-    """Heading, width and content of each column. A figure in brackets after BLEU is the brevity."""
+    """Heading, width and content of each column. The number in brackets after BLEU is the brevity."""
     shown: list[Column] = [(EPOCH, 5, lambda record: str(record["epoch"]))]
     if held_out:
         shown.append((CHOOSE, 19, _bleu("choose")))
@@ -54,7 +54,7 @@ def columns(config: TuneConfig, held_out: bool) -> list[Column]:
 
 
 class Table:
-    """Lines of text that stand well below each other."""
+    """Lines of text with aligned columns."""
 
     def __init__(self, config: TuneConfig, *, held_out: bool) -> None:
         self._columns = columns(config, held_out)

@@ -1,4 +1,4 @@
-"""One shard of an online algorithm, one epoch: decode, learn, and leave the weights in a file."""
+"""One epoch of an online algorithm on one shard: decode, learn, and write the weights to a file."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hiero.tune.presets import make_learner
 from hiero.tune.regularize import further_terms
 from hiero.tune.stale import StaleEpoch
 
-# What arrays of a learner's state are called in files: those with a number for each feature, and others.
+# Prefixes of the arrays of a learner's state in files: those with one value per feature, and others.
 PER_FEATURE, OTHER = "feature.", "state."
 
 
 def run_shard(task: ShardTask) -> str:
-    """Learn from a shard, unless that was done; where the result is."""
+    """Learn from a shard, unless that was done; return the path of the output."""
     if not is_done(task.out):
         _Shard(task).run()
     return task.out
@@ -45,10 +45,10 @@ class _Shard(Decoding):
             self.vector.grow()
             self.learner.restore(_nested(ids, values, len(self.vector.value)))
             self.model.weights_changed()
-        self._regularise()
+        self._set_terms()
         gold = getattr(self.learner, "gold", None)
-        if self.task.others is not None and isinstance(gold, PreviousPass):
-            total, sentences = self.task.others
+        if self.task.totals is not None and isinstance(gold, PreviousPass):
+            total, sentences = self.task.totals
             gold.widen(np.array(total), sentences)
         started = time.perf_counter()
         if self.config.stale:
@@ -61,28 +61,29 @@ class _Shard(Decoding):
         self.learner.end_epoch(self.vector.value)
         self._write(time.perf_counter() - started)
 
-    def _regularise(self) -> None:
-        """Let the learner keep to further terms, if there are any."""
+    def _set_terms(self) -> None:
+        """Pass further terms of the objective to the learner, if there are any."""
         terms = further_terms(self.config, self.model.features.bins, self.vector.symbols, self.vector.index)
         self.vector.grow()
-        pulled = [np.zeros(0, np.int64), *(term.features() for term in terms)]
-        self.pulled = np.concatenate(pulled).astype(np.int32)
+        of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
+        self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
         if terms:
             assert isinstance(self.learner, (AdaGradLearner, RankLearner))
-            self.learner.others, self.learner.sentences = terms, len(self.task.numbers)
+            self.learner.terms, self.learner.sentences = terms, len(self.task.numbers)
 
     def _learn_in_order(self) -> None:
         size, numbers = self.config.batch or 1, self.task.numbers
         for at in range(0, len(numbers), size):
             self._learn(self.examples(numbers[at : at + size]))
-            self.beat(min(at + size, len(numbers)))
+            self.write_progress(min(at + size, len(numbers)))
 
     def _learn(self, examples: Sequence[Example]) -> None:
         if not examples:
             return
         started = time.thread_time()
         if self.average is not None or self.config.freeze is not None:
-            ids = np.unique(np.concatenate([self.pulled, *(example.candidates.id for example in examples)]))
+            features = [example.candidates.id for example in examples]
+            ids = np.unique(np.concatenate([self.features_of_terms, *features]))
             before = self.vector.value[ids]
         try:
             self.report.add(self.learner.learn(examples, self.vector.value))
@@ -121,7 +122,7 @@ class _Shard(Decoding):
 
 
 def _nested(ids: npt.NDArray[np.int32], values: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """A learner's state from the arrays of a file."""
+    """Restore the nested state of a learner from the arrays of a file."""
     state: dict[str, Any] = {}
     for name, array in values.items():
         if name.startswith(PER_FEATURE):
@@ -134,11 +135,11 @@ def _nested(ids: npt.NDArray[np.int32], values: Mapping[str, Any], size: int) ->
 
 
 def _flat(state: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested mappings as pairs of dotted names and values."""
+    """Flatten nested mappings into pairs of dotted names and values."""
     pairs: list[tuple[str, Any]] = []
     for name, value in state.items():
         if isinstance(value, Mapping):
-            pairs.append((f"{prefix}{name}.", 0))  # also of one that is empty, something is left
+            pairs.append((f"{prefix}{name}.", 0))  # a marker, so that empty mappings are kept
             pairs += _flat(value, f"{prefix}{name}.")
         else:
             pairs.append((prefix + name, value))
