@@ -15,7 +15,7 @@ from hiero.symbols import Symbols
 from hiero.tune.binsconfig import BinsConfig
 from hiero.tune.data import SetFiles, read_segments
 from hiero.tune.discretize import learn_bins
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 class Binning:
@@ -56,9 +56,9 @@ class Binning:
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: bins: {key}: {problem}")
 
-    def learn(self, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
+    def learn(self, threads: int = 1, watch: Progress | None = None) -> list[FeatureBins]:
         """The bins."""
-        watch = watch or Nobody()
+        watch = watch or SilentProgress()
         symbols = Symbols()
         sources = open_sources(self.config, symbols)
         segments = read_segments(self.files)
@@ -69,7 +69,7 @@ class Binning:
             self.settings, sources, symbols, segments, threads=threads, advance=watch.advance, say=watch.say
         )
 
-    def run(self, output: str | Path, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
+    def run(self, output: str | Path, threads: int = 1, watch: Progress | None = None) -> list[FeatureBins]:
         """Learn them and write them to a file."""
         bins = self.learn(threads, watch)
         what = "left out of themselves, " if self.settings.leave_one_out else ""

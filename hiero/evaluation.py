@@ -80,7 +80,7 @@ def read_system(
 
 
 @dataclass(frozen=True)
-class Result:
+class SystemResult:
     """What one metric says of one system.
 
     score       of one run, or the mean over several
@@ -97,17 +97,17 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Report:
+class EvaluationReport:
     """All systems by all metrics, each list in the order that was asked for."""
 
     systems: list[System]
     metrics: list[CorpusMetric]
-    results: dict[tuple[str, str], Result]  # by key of the metric and name of the system
+    results: dict[tuple[str, str], SystemResult]  # by key of the metric and name of the system
     segments: dict[tuple[str, str], list[Floats]]  # scores of every line, one array for each run
     config: EvalConfig
     tokenized: bool  # BLEU tokenises again what looks tokenised
 
-    def result(self, metric: str, system: str) -> Result:
+    def result(self, metric: str, system: str) -> SystemResult:
         return self.results[metric, system]
 
     def table(self) -> str:
@@ -194,14 +194,16 @@ class Report:
                     yield "\t".join([str(line), system.name, str(run + 1), *numbers])
 
 
-def evaluate(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> Report:
+def evaluate(
+    systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig
+) -> EvaluationReport:
     """Score systems, of which the first is the baseline; ``references[k]`` are the lines of one reference."""
     _check(systems, references, config)
     metrics = [
         corpus_metric(key, references, tokenize=config.tokenize, lowercase=config.lowercase)
         for key in config.metrics
     ]
-    results: dict[tuple[str, str], Result] = {}
+    results: dict[tuple[str, str], SystemResult] = {}
     segments: dict[tuple[str, str], list[Floats]] = {}
     for metric in metrics:
         stats = [np.stack([metric.statistics(run) for run in system.runs]) for system in systems]
@@ -213,7 +215,7 @@ def evaluate(systems: Sequence[System], references: Sequence[Sequence[str]], con
         and config.tokenize != "none"
         and any(look_tokenized(run) for system in systems for run in system.runs)
     )
-    return Report(list(systems), metrics, results, segments, config, tokenized)
+    return EvaluationReport(list(systems), metrics, results, segments, config, tokenized)
 
 
 def _check(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> None:
@@ -229,7 +231,7 @@ def _check(systems: Sequence[System], references: Sequence[Sequence[str]], confi
         raise ConfigError(f"found texts of {sorted(lengths)} lines, expected equally many")
 
 
-def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) -> Iterator[Result]:
+def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) -> Iterator[SystemResult]:
     samples = bootstrap_scores(metric.scores, stats, config.trials, config.seed) if config.trials else None
     pooled = [pooled_score(metric.scores, runs) for runs in stats]
     for number, runs in enumerate(stats):
@@ -240,7 +242,7 @@ def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) 
             elif config.test == "bootstrap":
                 comparison = bootstrap_test(pooled[number] - pooled[0], samples[0], samples[number])
         over_runs = spread(metric.scores, runs)
-        yield Result(
+        yield SystemResult(
             over_runs.mean,
             over_runs,
             None if samples is None else interval(samples[number]),
@@ -277,7 +279,7 @@ def _aligned(rows: list[list[str]]) -> str:
     return "".join(lines)
 
 
-def _result_dict(result: Result) -> dict[str, Any]:
+def _result_dict(result: SystemResult) -> dict[str, Any]:
     record: dict[str, Any] = {"score": result.score, "runs": list(result.spread.scores)}
     if result.spread.deviation is not None:
         record["std_runs"] = result.spread.deviation

@@ -28,7 +28,7 @@ from hiero.inorder import in_order
 from hiero.rulesource import grammar_paths
 from hiero.statistics import Statistics
 from hiero.translations import TranslationWriter
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -51,7 +51,7 @@ class JobSettings:
 
 
 @dataclass(slots=True)
-class Result:
+class LineResult:
     """What a thread makes of one line."""
 
     line: bytes
@@ -67,7 +67,7 @@ class Result:
 class Job:
     """One run over a text."""
 
-    def __init__(self, settings: JobSettings, config: Config, watch: Watch) -> None:
+    def __init__(self, settings: JobSettings, config: Config, watch: Progress) -> None:
         self.settings, self.config, self.watch = settings, config, watch
         self.statistics = Statistics()
         self.style = settings.style or ("cdec" if config.search.kbest else "text")
@@ -204,7 +204,7 @@ class Job:
 
     # ---- one line
 
-    def _translate(self, numbered: tuple[int, bytes]) -> Result:
+    def _translate(self, numbered: tuple[int, bytes]) -> LineResult:
         number, line = numbered
         text, is_utf8 = decode_line(line, number)
         here = Statistics()
@@ -221,7 +221,7 @@ class Job:
             block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
-        return Result(
+        return LineResult(
             line,
             block.encode(),
             here,
@@ -248,7 +248,7 @@ class Job:
 
     # ---- what the user should know
 
-    def _account(self, result: Result, number: int) -> None:
+    def _account(self, result: LineResult, number: int) -> None:
         self.statistics.add(result.statistics)
         self.num_escaped += result.num_escaped
         self.num_broken += not result.is_utf8

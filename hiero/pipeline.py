@@ -34,7 +34,7 @@ from hiero.stages import Plan, Stage, Task
 from hiero.teststages import add_decode, add_eval, add_extract, model_config
 from hiero.tunestage import add_tune
 from hiero.usage import Usage
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
@@ -70,7 +70,7 @@ class Display(Protocol):
     def skip(self, name: str, reason: str) -> None:
         """A stage is not run."""
 
-    def start(self, name: str, reason: str) -> Watch:
+    def start(self, name: str, reason: str) -> Progress:
         """A stage runs; who is to be told of its progress."""
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
@@ -293,7 +293,7 @@ class _Log:
 class _Noted:
     """A watch whose notes go to the log as well."""
 
-    def __init__(self, watch: Watch, stage: str, log: _Log) -> None:
+    def __init__(self, watch: Progress, stage: str, log: _Log) -> None:
         self._watch, self._stage, self._log = watch, stage, log
 
     def begin(self, total: int | None, what: str = "") -> None:

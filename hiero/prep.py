@@ -81,7 +81,7 @@ class PrepCounts:
         return self.read - self.kept
 
 
-class Batch(NamedTuple):
+class CleanedRows(NamedTuple):
     rows: list[Row]
     counts: PrepCounts
 
@@ -254,7 +254,7 @@ def _detokenizer(language: str, forms: tuple[tuple[str, str], ...] | None) -> De
     return Detokenizer(language, None if forms is None else Recaser(dict(forms)))
 
 
-def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> Batch:
+def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> CleanedRows:
     cleaners = [_cleaner(language, config) for language in languages]
     counts, kept = PrepCounts(read=len(rows)), []
     for row in rows:
@@ -267,7 +267,7 @@ def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]
         else:
             kept.append(texts)
     counts.kept = len(kept)
-    return Batch(kept, counts)
+    return CleanedRows(kept, counts)
 
 
 def _join_batch(language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]) -> list[str]:

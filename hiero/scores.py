@@ -9,7 +9,7 @@ from typing import Any
 
 from hiero.corpusmetrics import corpus_metric
 from hiero.errors import ConfigError
-from hiero.evaluation import EvalConfig, Report, evaluate, read_system
+from hiero.evaluation import EvalConfig, EvaluationReport, evaluate, read_system
 from hiero.formats.hypotheses import read_references
 from hiero.formats.text import open_output
 
@@ -30,7 +30,7 @@ def score_files(
     texts = read_references(references)
     read = [read_system(name, runs, len(texts[0]), references[0], say=say) for name, runs in systems.items()]
     try:
-        report: Report = evaluate(read, texts, config)
+        report: EvaluationReport = evaluate(read, texts, config)
     except ConfigError as error:
         raise ConfigError(f"eval: {error}") from None
     for path, text in ((table, report.table()), (record, as_json(report))):
@@ -47,6 +47,6 @@ def check_config(config: EvalConfig) -> None:
         corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
 
 
-def as_json(report: Report, **more: Any) -> str:
+def as_json(report: EvaluationReport, **more: Any) -> str:
     """A report for programs."""
     return json.dumps(report.as_dict() | more, indent=2, ensure_ascii=False) + "\n"

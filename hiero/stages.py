@@ -11,7 +11,7 @@ from typing import Any
 from hiero.config import Config
 from hiero.errors import ConfigError, did_you_mean
 from hiero.sections import TRAIN, DataSection
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 Figures = Mapping[str, Any]  # what a stage found, for the manifest
 
@@ -27,7 +27,7 @@ class Task:
     threads: int
     temp: Path
     key: str
-    watch: Watch
+    watch: Progress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from hiero.stages import Figures, Plan, Stage, Task
 from hiero.tune.table import Table
 from hiero.tunedir import STATE
 from hiero.tuning import ANSWER, Tuned, Tuning
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 FOLDER = "tune"
 FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "features")
@@ -85,7 +85,7 @@ def _tidy(folder: Path) -> None:
 class _Rows:
     """Somebody who watches, and reads a table."""
 
-    def __init__(self, watch: Watch, table: Table) -> None:
+    def __init__(self, watch: Progress, table: Table) -> None:
         self._watch, self._table, self._rows = watch, table, 0
         self.begin, self.advance, self.say = watch.begin, watch.advance, watch.say
 

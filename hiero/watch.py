@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Watch(Protocol):
+class Progress(Protocol):
     """Somebody who watches: a terminal, a log, or nobody."""
 
     def begin(self, total: int | None, what: str = "") -> None:
@@ -18,7 +18,7 @@ class Watch(Protocol):
         """What the user should know, in a line."""
 
 
-class Nobody:
+class SilentProgress:
     """Does not watch."""
 
     def begin(self, total: int | None, what: str = "") -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from hiero.bitext.alignconfig import METHODS, MODELS, AlignConfig
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import ConfigError, FormatError, UsageError
 
 DESCRIPTION = """\
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         )
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
-    with CommandWatch("align", quiet=args.quiet) as watch:
+    with CommandProgress("align", quiet=args.quiet) as watch:
         summary = align_files(*files, config, directions=directions, threads=args.threads, watch=watch)
     watch.say(str(summary))
     return 0

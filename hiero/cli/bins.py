@@ -134,13 +134,13 @@ def _learn(args: argparse.Namespace) -> int:
         raise UsageError("expected -c CONFIG, or both -g GRAMMAR and -i IN")
 
     from hiero.binning import Binning, check_train
-    from hiero.cli.progress import CommandWatch
+    from hiero.cli.progress import CommandProgress
 
     config = _config(args)
     where = args.config or "hiero bins learn"
     check_train(config, where)
     binning = Binning(config, where)
-    with CommandWatch("bins", quiet=args.quiet) as watch:
+    with CommandProgress("bins", quiet=args.quiet) as watch:
         bins = binning.run(args.output, args.threads, watch)
     if not args.quiet:
         said = ", ".join(f"{one.feature} {len(one)}" for one in bins)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import FormatError, UsageError
 from hiero.searchconfig import MOST, SearchConfig
 
@@ -168,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     )
     # Where results appear on a terminal, they are the progress.
     bar = not (args.output == "-" and sys.stdout.isatty())
-    with CommandWatch("decode", quiet=args.quiet, bar=bar) as watch:
+    with CommandProgress("decode", quiet=args.quiet, bar=bar) as watch:
         job = Job(settings, config, watch)
         job.run()
     job.report()

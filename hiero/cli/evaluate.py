@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hiero.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.evaluation import EvalConfig, Report
+    from hiero.evaluation import EvalConfig, EvaluationReport
 
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
@@ -147,7 +147,7 @@ def _config(args: argparse.Namespace) -> EvalConfig:
     )
 
 
-def _write(args: argparse.Namespace, report: Report) -> None:
+def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
     from hiero.formats.text import open_output
     from hiero.scores import as_json
 

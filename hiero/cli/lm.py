@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from hiero.bitext.discounts import FALLBACK
-from hiero.cli.progress import Progress
+from hiero.cli.progress import ProgressBar
 from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output, read_chunks
 
@@ -227,7 +227,7 @@ class _Stages:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._stage, self._done = "", 0
-        self._bar: Progress | None = None
+        self._bar: ProgressBar | None = None
 
     def __enter__(self) -> _Stages:
         return self
@@ -236,7 +236,7 @@ class _Stages:
         if stage != self._stage:
             self.__exit__()
             self._stage, self._done = stage, 0
-            self._bar = Progress(stage, total, quiet=self._quiet).__enter__()
+            self._bar = ProgressBar(stage, total, quiet=self._quiet).__enter__()
         if self._bar is not None:
             self._bar.advance(done - self._done)
         self._done = done

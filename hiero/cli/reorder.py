@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output
 from hiero.reorder.settings import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
@@ -168,7 +168,7 @@ def _extract(args: argparse.Namespace) -> int:
     _announce_compiling(args)
     from hiero.reorder.examples import extract_examples
 
-    with CommandWatch("reorder extract", quiet=args.quiet) as watch:
+    with CommandProgress("reorder extract", quiet=args.quiet) as watch:
         summary = extract_examples(
             args.source,
             args.target,
@@ -198,7 +198,7 @@ def _train(args: argparse.Namespace) -> int:
     _announce_compiling(args)
     from hiero.reorder.train import train_model
 
-    with CommandWatch("reorder train", quiet=args.quiet) as watch:
+    with CommandProgress("reorder train", quiet=args.quiet) as watch:
         trained = train_model(
             args.examples, args.output, config, seed=args.seed, held_out=args.held_out, watch=watch
         )

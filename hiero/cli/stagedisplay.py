@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 class StageLines:
@@ -25,7 +25,7 @@ class StageLines:
     def skip(self, name: str, reason: str) -> None:
         _print(f"hiero run: {name}: {reason}")
 
-    def start(self, name: str, reason: str) -> Watch:
+    def start(self, name: str, reason: str) -> Progress:
         _print(f"hiero run: {name}: begins ({reason})")
         return _Notes(name)
 
@@ -39,14 +39,14 @@ class QuietStages(StageLines):
     def skip(self, name: str, reason: str) -> None:
         pass
 
-    def start(self, name: str, reason: str) -> Watch:
-        return Nobody()
+    def start(self, name: str, reason: str) -> Progress:
+        return SilentProgress()
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
         pass
 
 
-class _Notes(Nobody):
+class _Notes(SilentProgress):
     """Passes on notes alone."""
 
     def __init__(self, name: str) -> None:
@@ -92,7 +92,7 @@ class StageBars:
     def skip(self, name: str, reason: str) -> None:
         self.bars.update(self.tasks[name], total=1, completed=1, note=reason)
 
-    def start(self, name: str, reason: str) -> Watch:
+    def start(self, name: str, reason: str) -> Progress:
         self.bars.start_task(self.tasks[name])
         self.bars.update(self.tasks[name], note=reason)
         return _Bar(self, name)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import UsageError, is_interrupt
 from hiero.tune.settings import TuneConfig
 
@@ -225,7 +225,7 @@ def _summary(tuned: Any, settings: TuneConfig) -> str:
     return f"{which}: {odd} of {settings.held_out}, which chose it; {even}"
 
 
-class _TuneDisplay(CommandWatch):
+class _TuneDisplay(CommandProgress):
     """A bar on a terminal, elsewhere a line now and then; and a table of the epochs."""
 
     EVERY = 30.0  # seconds between lines where there is no bar

@@ -16,14 +16,14 @@ from hiero.symbols import Symbols
 from hiero.tune.health import Health
 
 
-class TuneWatch(watching.Watch, Protocol):
+class TuneWatch(watching.Progress, Protocol):
     """Watches a run of tuning."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         """An epoch is done; what happened in it, as in ``log.jsonl``."""
 
 
-class Silent(watching.Nobody):
+class Silent(watching.SilentProgress):
     """Does not watch."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
