@@ -1,4 +1,4 @@
-"""Scores from file to file."""
+"""Scoring of files of translations, with the results in files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def score_files(
     *,
     say: Callable[[str], None] = lambda note: None,
 ) -> dict[str, float]:
-    """Score systems, each with one or several runs; a table for people, a record for programs.
+    """Score systems of one or several runs each; write a table as text and a record as JSON.
 
     Returns the scores of the last system.
     """
@@ -41,12 +41,12 @@ def score_files(
 
 
 def check_config(config: EvalConfig) -> None:
-    """That the settings make sense, without any text."""
+    """Check the settings before any text is read."""
     config.check()
     for metric in config.metrics:
         corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
 
 
 def as_json(report: EvaluationReport, **more: Any) -> str:
-    """A report for programs."""
+    """A report as JSON."""
     return json.dumps(report.as_dict() | more, indent=2, ensure_ascii=False) + "\n"

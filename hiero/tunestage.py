@@ -59,7 +59,7 @@ def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Call
     def work(task: Task) -> Figures:
         if not tuning.fits(folder):
             shutil.rmtree(folder, ignore_errors=True)
-        watch = _Rows(task.watch, Table(tuning.settings, held_out=tuning.held_out is not None))
+        watch = _Rows(task.progress, Table(tuning.settings, held_out=tuning.held_out is not None))
         tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch)
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())

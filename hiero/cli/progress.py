@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar with an estimate; elsewhere nothing. Notes go to standard error."""
+"""Progress bars, only on a terminal, and notes on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ProgressBar:
-    """``with ProgressBar("decode", total) as bar: bar.advance(1)``; total is None where it is not known."""
+    """``with ProgressBar("decode", total) as bar: bar.advance(1)``; total is None if it is unknown."""
 
     def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
         self._bar: Any = None
@@ -24,7 +24,7 @@ class ProgressBar:
                 rich.TimeElapsedColumn(),
                 rich.TimeRemainingColumn(),
                 console=Console(stderr=True),
-                redirect_stdout=False,  # results go where they go
+                redirect_stdout=False,  # results are not part of the display
             )
             self._task = self._bar.add_task(what, total=total, rate="")
 
@@ -38,7 +38,7 @@ class ProgressBar:
             self._bar.update(self._task, advance=steps, rate=rate)
 
     def say(self, note: str) -> None:
-        """A line above the bar, if there is one."""
+        """Print a line, above the bar if there is one."""
         if self._bar is not None:
             self._bar.console.print(note, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -52,11 +52,11 @@ class ProgressBar:
 
 
 class CommandProgress:
-    """What a single command shows of its work: a bar, and notes. To be closed, as in ``with``."""
+    """The progress of a single command: bars and notes, in a ``with`` block."""
 
     def __init__(self, command: str, *, quiet: bool = False, bar: bool = True) -> None:
         self._command, self._quiet, self._with_bar = command, quiet, bar and not quiet
-        self._progress: ProgressBar | None = None
+        self._bar: ProgressBar | None = None
 
     def __enter__(self) -> CommandProgress:
         return self
@@ -64,22 +64,22 @@ class CommandProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.__exit__(kind, error, trace)
-            self._progress = None
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+            self._bar = None
 
     def begin(self, total: int | None, what: str = "") -> None:
         self.__exit__(None, None, None)
-        self._progress = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
+        self._bar = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
 
     def advance(self, steps: int, note: str = "") -> None:
-        if self._progress is not None:
-            self._progress.advance(steps, note)
+        if self._bar is not None:
+            self._bar.advance(steps, note)
 
     def say(self, note: str) -> None:
         if self._quiet:
             return
-        if self._progress is not None:
-            self._progress.say(f"hiero: {note}")
+        if self._bar is not None:
+            self._bar.say(f"hiero: {note}")
         else:
             print(f"hiero: {note}", file=sys.stderr)
