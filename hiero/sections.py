@@ -59,7 +59,7 @@ class PrepSection(PrepConfig):
     def __post_init__(self) -> None:
         for name in ("source_language", "target_language"):
             if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
-                raise ConfigError(f"{name} is missing, such as de")
+                raise ConfigError(f"{name} is missing (such as de)")
         for name in ("min_words", "max_words", "max_ratio"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")

@@ -105,7 +105,7 @@ def test_labels_and_tables() -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"grid": {}}, "grid: found nothing to try out, expected values of bits, overlap, neighbours, beta,"),
+        ({"grid": {}}, "grid: nothing to try, expected values of bits, overlap, neighbours, beta,"),
         ({"tune": None}, "grid: found without tune, expected it: what is tried out are its settings"),
         (
             {"bins": None, "tune": TUNE | {"neighbours": "none"}},

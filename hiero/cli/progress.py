@@ -56,7 +56,7 @@ class CommandProgress:
 
     def __init__(self, command: str, *, quiet: bool = False, bar: bool = True) -> None:
         self._command, self._quiet, self._with_bar = command, quiet, bar and not quiet
-        self._bar: ProgressBar | None = None
+        self._progress: ProgressBar | None = None
 
     def __enter__(self) -> CommandProgress:
         return self
@@ -64,22 +64,22 @@ class CommandProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(kind, error, trace)
-            self._bar = None
+        if self._progress is not None:
+            self._progress.__exit__(kind, error, trace)
+            self._progress = None
 
     def begin(self, total: int | None, what: str = "") -> None:
         self.__exit__(None, None, None)
-        self._bar = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
+        self._progress = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
 
     def advance(self, steps: int, note: str = "") -> None:
-        if self._bar is not None:
-            self._bar.advance(steps, note)
+        if self._progress is not None:
+            self._progress.advance(steps, note)
 
     def say(self, note: str) -> None:
         if self._quiet:
             return
-        if self._bar is not None:
-            self._bar.say(f"hiero: {note}")
+        if self._progress is not None:
+            self._progress.say(f"hiero: {note}")
         else:
             print(f"hiero: {note}", file=sys.stderr)
