@@ -39,7 +39,7 @@ class CorpusMetric:
     _segment_scores: Callable[[Floats], Floats]
 
     def statistics(self, lines: Sequence[str]) -> Floats:
-        """Statistics whose sums give the score, a row for each line, float64 [lines, K]."""
+        """Statistics of each line, which add up to those of the text, float64 [lines, K]."""
         rows = self._sacrebleu._extract_corpus_statistics(lines, None)
         stats = np.array(rows, np.float64)
         expected = self._sacrebleu._compute_score_from_stats(stats.sum(axis=0).tolist()).score

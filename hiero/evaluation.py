@@ -125,7 +125,7 @@ class EvaluationReport:
                     row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]
                 if self._tested:
                     row += (
-                        [_difference(result.comparison), _p(result.comparison)]
+                        [_difference(result.comparison), _p_value(result.comparison)]
                         if number
                         else ["", "baseline"]
                     )
@@ -262,7 +262,7 @@ def _difference(comparison: Comparison | None) -> str:
     return f"{comparison.difference:+.2f}" + (f" ({found.low:+.2f} – {found.high:+.2f})" if found else "")
 
 
-def _p(comparison: Comparison | None) -> str:
+def _p_value(comparison: Comparison | None) -> str:
     return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
 
 

@@ -262,7 +262,7 @@ class Job:
             self.without_grammar = number
             self.progress.say(
                 f"{self.path}:{number}: no grammar (from -g GRAMMAR, grammar in the configuration,"
-                ' or <seg grammar="…">); words are copied'
+                ' or <seg grammar="…">); words pass through untranslated'
             )
 
     def report(self) -> None:

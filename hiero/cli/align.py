@@ -49,12 +49,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--symmetrize",
         choices=METHODS,
-        help="how both directions are combined (default grow-diag-final-and); none: only links of target "
+        help="method that combines both directions (default grow-diag-final-and); none: only links of target "
         "words to source words",
     )
     add("--forward", metavar="FILE", help="also write the links of target words to source words")
     add("--reverse", metavar="FILE", help="also write the links of source words to target words")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="default 1")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     add = command.add_argument_group("models").add_argument
     add("--iterations", metavar="N", type=int, help="rounds of training of ibm2 (default 5)")

@@ -82,7 +82,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=10_000,
         help="number of trials of test and intervals (default 10,000); 0: none",
     )
-    add("--seed", metavar="N", type=int, default=1, help="default 1")
+    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
     command.set_defaults(run=run)
 
 

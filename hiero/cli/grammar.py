@@ -91,8 +91,10 @@ def run(args: argparse.Namespace) -> int:
     from hiero.symbols import Symbols
 
     symbols = Symbols()
-    how = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
-    table = merge_tables([read_grammar(path, symbols, how, _RuleCounter(path)) for path in args.grammar])
+    grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
+    table = merge_tables(
+        [read_grammar(path, symbols, grammar_format, _RuleCounter(path)) for path in args.grammar]
+    )
     if args.action == "compile":
         sources = [path for path in args.grammar if path != "-"]
         write_compiled(args.out, build_grammar([table]), symbols, sources)

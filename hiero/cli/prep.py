@@ -35,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Define ``hiero prep``."""
     command = subparsers.add_parser(
         "prep",
-        help="tokenise and clean text, and back",
+        help="tokenise, clean and detokenise text",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

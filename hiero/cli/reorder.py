@@ -115,7 +115,7 @@ def _add_train(commands: Any, style: Any) -> None:
     add("--trials", metavar="N", type=int, help="dual: most halvings of a step (default 20)")
     add("--start", metavar="P", type=float, help="dual: initial value of wrong classes (default 1e-8)")
     add("--smoothing", metavar="S", type=float, help="lexicalised: weight of the prior (default 0.5)")
-    add("--seed", metavar="N", type=int, default=1, help="default 1")
+    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
     add(
         "--history",
         metavar="FILE.json",
