@@ -33,7 +33,7 @@ from benchmarks.experiment import (
     replica_names,
     some_of,
 )
-from hiero.evaluation import EvalConfig, Report, System, evaluate
+from hiero.evaluation import EvalConfig, EvaluationReport, System, evaluate
 from hiero.formats.bins import read_bins
 from hiero.gridstage import OF_BINS, trials
 from hiero.manifest import Manifest
@@ -114,7 +114,7 @@ def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
     references = [even(lines) for lines in experiment.references("devtest")]
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     names = [system.name for system in found]
-    reports: dict[str, Report] = {}
+    reports: dict[str, EvaluationReport] = {}
     for key in BASELINES:
         if CONDITIONS[key] in names:
             ordered = sorted(found, key=lambda system, first=CONDITIONS[key]: system.name != first)  # type: ignore[misc]
@@ -133,7 +133,7 @@ def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
     return "\n".join(rows) + "\n"
 
 
-def significance(reports: Mapping[str, Report], name: str) -> str:
+def significance(reports: Mapping[str, EvaluationReport], name: str) -> str:
     marks = ""
     for mark, key in zip(MARKS, BASELINES, strict=True):
         comparison = reports[key].result("bleu", name).comparison if key in reports else None
@@ -141,7 +141,7 @@ def significance(reports: Mapping[str, Report], name: str) -> str:
     return marks
 
 
-def difference(reports: Mapping[str, Report], name: str) -> str:
+def difference(reports: Mapping[str, EvaluationReport], name: str) -> str:
     """The difference of mean BLEU from log P."""
     if BASELINES[0] not in reports or name == CONDITIONS[BASELINES[0]]:
         return ""

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names, some_of
-from hiero.evaluation import EvalConfig, Report, System, evaluate
+from hiero.evaluation import EvalConfig, EvaluationReport, System, evaluate
 
 SYSTEMS: dict[str, tuple[str, Settings | None]] = {
     "none": ("no model", None),
@@ -64,7 +64,7 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
     return "\n".join([*head, *rows]) + "\n"
 
 
-def _row(report: Report, title: str) -> str:
+def _row(report: EvaluationReport, title: str) -> str:
     result = report.result("bleu", title)
     scores = ", ".join(f"{score:.2f}" for score in result.spread.scores)
     compared = " | "

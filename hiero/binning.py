@@ -1,4 +1,4 @@
-"""Bins from a configuration: learnt from the grammars of a set of data, and written to a file."""
+"""Bins learnt from the grammars of a set of data, as a configuration describes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hiero.symbols import Symbols
 from hiero.tune.binsconfig import BinsConfig
 from hiero.tune.data import SetFiles, read_segments
 from hiero.tune.discretize import learn_bins
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 class Binning:
-    """A configuration that was found to make sense, as far as that can be told before anything is done.
+    """A validated configuration for learning bins.
 
-    texts  what is read in place of the sources of some sets, because it names their grammars
+    texts  for some sets, a file to read in place of the source, because it names the sentences' grammars
     """
 
     def __init__(self, config: Config, where: str, texts: Mapping[str, Path] = MappingProxyType({})) -> None:
@@ -30,55 +30,58 @@ class Binning:
         self.where = where
         if not self.settings.features:
             hint = "such as EgivenFCoherent: {of: probability}"
-            raise self._error("features", f"found none, expected names of dense features, {hint}")
+            raise self._error("features", f"needs names of dense features, {hint}")
         if config.features.bins is not None:
-            raise self._error("features", "found them, and features: bins; expected one of them")
+            raise self._error("features", "cannot be combined with features: bins")
         if self.settings.on not in config.data:
-            near = did_you_mean(self.settings.on, config.data) if config.data else "there is none in data"
+            near = did_you_mean(self.settings.on, config.data) if config.data else "data is empty"
             raise self._error("on", f"unknown set {self.settings.on!r}; {near}")
         for feature in self.settings.features:
             if feature in config.features.transform:
-                expected = f"{feature} in one of them"
-                raise self._error(
-                    f"features: {feature}", f"found it in features: transform, too, expected {expected}"
-                )
+                raise self._error(f"features: {feature}", "cannot be combined with features: transform")
         if self.settings.leave_one_out and len(config.indexes) != 1:
-            found = f"found true with {len(config.indexes) or 'no'} indexes"
-            raise self._error(
-                "leave_one_out", f"{found}, expected one index of a bitext that has the sentences"
-            )
+            found = f"found {len(config.indexes) or 'no'} indexes"
+            raise self._error("leave_one_out", f"{found}, expected one, of a bitext with the same sentences")
         source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
-        # Grammars that sentences name are beside the text, unless the configuration says where they are.
-        own = any(entry.per_sentence is not None for entry in config.grammar)
-        base = "" if own else str(Path(source).resolve().parent)
+        # Paths of sentences' grammars are relative to the text, unless per_sentence gives a directory.
+        has_directory = any(entry.per_sentence is not None for entry in config.grammar)
+        base = "" if has_directory else str(Path(source).resolve().parent)
         self.files = SetFiles(source, (), self.settings.leave_one_out, base)
 
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: bins: {key}: {problem}")
 
-    def learn(self, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
-        """The bins."""
-        watch = watch or Nobody()
+    def learn(self, threads: int = 1, progress: Progress | None = None) -> list[FeatureBins]:
+        """Learn the bins."""
+        progress = progress or SilentProgress()
         symbols = Symbols()
         sources = open_sources(self.config, symbols)
         segments = read_segments(self.files)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")
-        watch.begin(len(segments), "bins")
+        progress.begin(len(segments), "bins")
         return learn_bins(
-            self.settings, sources, symbols, segments, threads=threads, advance=watch.advance, say=watch.say
+            self.settings,
+            sources,
+            symbols,
+            segments,
+            threads=threads,
+            advance=progress.advance,
+            say=progress.say,
         )
 
-    def run(self, output: str | Path, threads: int = 1, watch: Watch | None = None) -> list[FeatureBins]:
-        """Learn them and write them to a file."""
-        bins = self.learn(threads, watch)
+    def run(
+        self, output: str | Path, threads: int = 1, progress: Progress | None = None
+    ) -> list[FeatureBins]:
+        """Learn the bins and write them to a file."""
+        bins = self.learn(threads, progress)
         what = "left out of themselves, " if self.settings.leave_one_out else ""
         write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
         return bins
 
 
 def check_train(config: Config, where: str) -> None:
-    """An index of the training data is yet to be made, which hiero run does."""
+    """Refuse ``index: train``, which only ``hiero run`` can make."""
     for number, section in enumerate(config.grammar, 1):
         if section.index == TRAIN:
             place = f"{where}: grammar: entry {number}"

@@ -1,4 +1,4 @@
-"""The stages of ``hiero run`` that learn bins, and draw the weights which were learnt for them."""
+"""The stages of ``hiero run`` that learn bins and draw their weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_bins(plan: Plan) -> None:
 
 
 def bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Stage:
-    """Learning bins from the grammars that there are by then."""
+    """The stage that learns bins from the grammars made before it."""
     on = binning.settings.on
     inputs = model_inputs(dataclasses.replace(binning.config, lm=[], weights=None))
     inputs[f"data: {on}: source"] = Path(binning.files.source)
@@ -42,14 +42,14 @@ def bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Stage:
 
     def work(task: Task) -> Figures:
         output.parent.mkdir(exist_ok=True)
-        bins = binning.run(output, task.threads, task.watch)
+        bins = binning.run(output, task.threads, task.progress)
         return {one.feature: len(one) for one in bins}
 
     return Stage(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)
 
 
 def add_curves(plan: Plan) -> None:
-    """Pictures of weights that this run learns: of bins, where there are any."""
+    """Add pictures of the weights that this run learns for bins."""
     config = plan.config
     if config.tune is None or config.weights is None or config.features.bins is None:
         return
@@ -63,7 +63,7 @@ def _drawing(bins: str, weights: str, folder: Path) -> Callable[[Task], Figures]
     def work(task: Task) -> Figures:
         curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
         part = folder.with_name(folder.name + ".part")
-        # Whole or not at all: pictures of features that are no longer there must not stay.
+        # Replaced as a whole: no pictures of removed features may stay.
         shutil.rmtree(part, ignore_errors=True)
         write_pictures(curves, part)
         with open_output(part / "table.txt") as stream:

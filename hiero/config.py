@@ -1,7 +1,7 @@
 """The configuration: YAML in sections, each read into a typed record; ``load`` makes a model of it.
 
 Unknown keys are errors that name the nearest one. Paths in a file are relative to the file. ``load`` and
-``hiero decode`` take from it what makes a model, ``hiero run`` all of it (see ``pipeline``).
+``hiero decode`` use the sections of a model, ``hiero run`` all of them (see ``pipeline``).
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from hiero.weights import Weights
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A whole configuration. The default is the model that comes with the package."""
+    """A whole configuration. The default is the bundled model."""
 
-    seed: int = 1  # of all that is random
+    seed: int = 1  # of all random choices
     data: dict[str, DataSection] = field(default_factory=dict)
     prep: PrepSection | None = None
     align: AlignConfig | None = None
@@ -74,12 +74,12 @@ class Config:
 
     @property
     def is_bundled(self) -> bool:
-        """Whether no part of a model is named, which means ours."""
+        """Whether no part of a model is named, which stands for the bundled model."""
         return not self.grammar and not self.lm and self.weights is None
 
     @property
     def indexes(self) -> list[str]:
-        """The indexes of a bitext among the grammars."""
+        """The bitext indexes among the grammars."""
         named = ((section.index, section.path) for section in self.grammar)
         return [str(index or path) for index, path in named if index is not None or (path and is_index(path))]
 
@@ -101,7 +101,7 @@ def read_config(path: str | Path) -> Config:
 
 
 def config_of(content: Any, where: str = "config", base: Path = Path()) -> Config:
-    """Check nested mappings and make a configuration of them; paths are taken relative to ``base``."""
+    """Check nested mappings and make a configuration of them; paths are relative to ``base``."""
     config = record(Config, content, where)
     check_data(config.data, where)
     evaluation = config.eval
@@ -109,7 +109,7 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
         evaluation = dataclasses.replace(evaluation, seed=config.seed)
 
     def based(path: Any) -> Any:
-        """A path, several, or none."""
+        """Resolve a path, a list of paths, or None."""
         if isinstance(path, list):
             return [based(one) for one in path]
         return None if path is None else os.path.normpath(base / path)
@@ -165,7 +165,7 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
 
 
 def bundled_config() -> Config:
-    """The German-English model that comes with the package."""
+    """The bundled German-English model."""
     return Config(
         grammar=[GrammarSection(path=str(bundled.path(bundled.GRAMMAR)))],
         lm=[LanguageModelSection(path=str(bundled.path(bundled.LM)))],
@@ -185,16 +185,16 @@ def load(
     base: str | Path = ".",
     **search: Any,
 ) -> Model:
-    """Make a model of a configuration, of its parts, or of both, where the parts win.
+    """Make a model of a configuration, of its parts, or of both, where the parts take precedence.
 
-    config    path of a YAML file, or its content; nothing at all stands for the model in the package
+    config    path of a YAML file, or its content; without any argument, the bundled model is loaded
     grammar   one or more files or compiled directories
     lm        a file or compiled directory, or several by the names of their features
     weights   a file, or names and numbers
     rules     rules of a grammar in cdec's text form
-    features  names as in ``--features``, or features of one's own
-    bins      a file of bins that take the place of dense features
-    base      what paths in ``<seg grammar=…>`` are relative to
+    features  names as in ``--features``, or feature functions of your own
+    bins      a file of bins that replace dense features
+    base      directory of relative paths in ``<seg grammar=…>``
     search    keys of ``SearchConfig``
 
     >>> import hiero
@@ -235,14 +235,14 @@ def load(
     return make_model(settings, base=base, rules=rules, features=features, weights=given)
 
 
-MADE_BY_RUN = "what hiero run makes is named in model.yaml of its directory"
-NO_WEIGHTS = "no weights are given: every translation scores 0"
+MADE_BY_RUN = "for files made by hiero run, use the model.yaml in its directory"
+NO_WEIGHTS = "no weights given: every translation scores 0"
 
 
 def with_bundled(config: Config) -> Config:
-    """The same with the model that comes with the package."""
-    ours = bundled_config()
-    return dataclasses.replace(config, grammar=ours.grammar, lm=ours.lm, weights=ours.weights)
+    """The same configuration with the bundled model."""
+    model = bundled_config()
+    return dataclasses.replace(config, grammar=model.grammar, lm=model.lm, weights=model.weights)
 
 
 def make_model(
@@ -253,15 +253,15 @@ def make_model(
     features: Sequence[str | Feature] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Model:
-    """What ``load`` does once it knows the configuration."""
+    """Make a model of a configuration; see ``load``."""
     if config.bins is not None and config.features.bins is None:
-        raise ConfigError(f"bins: found without features: bins, expected the path of a file ({MADE_BY_RUN})")
+        raise ConfigError(f"bins: needs features: bins, the path of a bins file ({MADE_BY_RUN})")
     symbols = Symbols()
     sources = open_sources(config, symbols, base=base, rules=rules)
     _check_names([section.name for section in config.lm])
     for number, model in enumerate(config.lm, 1):
         if model.path is None:
-            raise ConfigError(f"lm: entry {number}: found no path, expected one ({MADE_BY_RUN})")
+            raise ConfigError(f"lm: entry {number}: path is missing ({MADE_BY_RUN})")
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     if weights is not None:
         given = Weights(symbols, weights)
@@ -270,15 +270,14 @@ def make_model(
     else:
         given = Weights(symbols)
     if config.reorder is not None and not config.features.reordering:
-        expected = f"expected the path of a model ({MADE_BY_RUN})"
-        raise ConfigError(f"reorder: found without features: reordering, {expected}")
+        raise ConfigError(f"reorder: needs features: reordering, the path of a model ({MADE_BY_RUN})")
     reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
-    wanted = config.features.templates if features is None else features
-    chosen = feature_set([*wanted, *reordering], symbols)
+    names = config.features.templates if features is None else features
+    chosen = feature_set([*names, *reordering], symbols)
     bins = transforms(config.features)
-    # Where no grammars of sentences are asked for, there may be some, but need not be.
-    asked_for = any(section.per_sentence is not None for section in config.grammar)
-    check_features(bins, sources if asked_for else sources[:-1], symbols)
+    # Grammars of sentences are optional where the configuration has no per_sentence.
+    per_sentence = any(section.per_sentence is not None for section in config.grammar)
+    check_features(bins, sources if per_sentence else sources[:-1], symbols)
     check_weights(bins, sources, symbols, given, "weights" if config.weights is None else config.weights.path)
     chosen = dataclasses.replace(chosen, bins=bins)
     return Model(symbols, sources, models, given, chosen, config.search)
@@ -287,13 +286,13 @@ def make_model(
 def open_sources(
     config: Config, symbols: Symbols, *, base: str | Path = ".", rules: Sequence[str] = ()
 ) -> list[GrammarSource]:
-    """The grammars of a configuration, in its order, and after them what else brings rules."""
+    """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
     limit = config.search.span_limit
     sources: list[GrammarSource] = []
-    own_base = False
+    has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
         if (section.path, section.index, section.per_sentence).count(None) != 2:
-            raise ConfigError(f"grammar: entry {number}: expected either path, index or per_sentence")
+            raise ConfigError(f"grammar: entry {number}: needs exactly one of path, index and per_sentence")
         if section.index == TRAIN:
             expected = f"expected its path ({MADE_BY_RUN})"
             raise ConfigError(f"grammar: entry {number}: found index: {TRAIN}, {expected}")
@@ -301,26 +300,26 @@ def open_sources(
             path = section.index or section.path
             sources.append(IndexSource.open(str(path), symbols, section.extract))
         elif section.extract != ExtractConfig():
-            raise ConfigError(f"grammar: entry {number}: expected extract with an index, and this is none")
+            raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")
         elif section.path is not None:
             sources.append(open_grammar(section.path, symbols, limit, section))
         else:
-            own_base = True
+            has_per_sentence = True
             sources.append(PerSentence(symbols, _directory(section.per_sentence), limit, section))
     if rules:
         sources.append(RuleList(symbols, list(rules), limit))
-    if not own_base:
+    if not has_per_sentence:
         sources.append(PerSentence(symbols, base, limit))
     return sources
 
 
 def transforms(section: FeaturesSection) -> tuple[FeatureBins, ...]:
-    """What becomes of dense features of the grammars."""
+    """The bins and transforms of the grammars' dense features."""
     bins = read_bins(section.bins) if section.bins is not None else []
     for feature, to in section.transform.items():
         if any(one.feature == feature for one in bins):
             place = f"features: transform: {feature}"
-            raise ConfigError(f"{place}: found it in {section.bins} as well, expected it in one of them")
+            raise ConfigError(f"{place}: already in {section.bins}, and a feature can only be in one of them")
         if to == "drop":
             bins.append(FeatureBins(feature=feature))
         else:
@@ -335,9 +334,9 @@ def _directory(path: str | None) -> Path:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Names of language models are names of features: in files, spaces and ``=`` end them."""
+    """Check names of language models, which are feature names: files end them at spaces and ``=``."""
     for name in names:
         if not name or set(name) & set(" \t\r\n="):
             raise ConfigError(f"lm: found the name {show(name)}, expected one without spaces and =")
     if len(set(names)) < len(names):
-        raise ConfigError("lm: found two language models of one name (give each its own: NAME=PATH)")
+        raise ConfigError("lm: two language models have the same name (NAME=PATH gives each its own)")

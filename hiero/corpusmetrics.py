@@ -1,7 +1,7 @@
-"""BLEU, chrF and TER by sacrebleu: statistics and signatures are its own, scores of many sums at once ours.
+"""BLEU, chrF and TER: statistics and signatures by sacrebleu, vectorised scores of many sums by hiero.
 
-Resampling scores thousands of sums, which sacrebleu takes one by one. What is vectorised here is compared
-with what sacrebleu says whenever a text is scored, so the two cannot drift apart in silence.
+Resampling scores thousands of sums, which sacrebleu does one by one. Whenever a text is scored, the
+vectorised score is checked against that of sacrebleu.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hiero.errors import ConfigError, did_you_mean
 Floats = npt.NDArray[np.float64]
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
-TOKENIZED_LINES = 100  # so many lines that end in " ." make sacrebleu think that its input is tokenised
+TOKENIZED_LINES = 100  # lines that end in " ." for sacrebleu to consider its input tokenised
 AGREEMENT = 1e-6  # in points
 
 
@@ -27,7 +27,7 @@ class CorpusMetric:
     """A metric with references.
 
     key     as in METRICS
-    label   as sacrebleu calls it: BLEU, chrF2, chrF2++, TER
+    label   sacrebleu's name: BLEU, chrF2, chrF2++, TER
     better  1 if higher is better, -1 if lower
     """
 
@@ -39,12 +39,12 @@ class CorpusMetric:
     _segment_scores: Callable[[Floats], Floats]
 
     def statistics(self, lines: Sequence[str]) -> Floats:
-        """What adds up to the score, a row for each line, float64 [lines, K]."""
+        """Statistics of each line, which add up to those of the text, float64 [lines, K]."""
         rows = self._sacrebleu._extract_corpus_statistics(lines, None)
         stats = np.array(rows, np.float64)
-        wanted = self._sacrebleu._compute_score_from_stats(stats.sum(axis=0).tolist()).score
-        got = float(self.scores(stats.sum(axis=0)[None, :])[0])
-        assert abs(got - wanted) < AGREEMENT, f"{self.label} is {got} here and {wanted} in sacrebleu"
+        expected = self._sacrebleu._compute_score_from_stats(stats.sum(axis=0).tolist()).score
+        score = float(self.scores(stats.sum(axis=0)[None, :])[0])
+        assert abs(score - expected) < AGREEMENT, f"{self.label} is {score} here and {expected} in sacrebleu"
         return stats
 
     def scores(self, sums: Floats) -> Floats:
@@ -56,7 +56,7 @@ class CorpusMetric:
         return self._segment_scores(stats)
 
     def details(self, sums: Floats) -> str:
-        """What sacrebleu writes after BLEU: precisions, brevity penalty, lengths; empty for other metrics."""
+        """sacrebleu's details of BLEU: precisions, brevity penalty, lengths; empty for other metrics."""
         verbose: str = self._sacrebleu._compute_score_from_stats(np.rint(sums).astype(int).tolist())._verbose
         return verbose if self.key == "bleu" else ""
 
@@ -73,7 +73,7 @@ def corpus_metric(
     tokenize   for BLEU, one of ``tokenizers()``
     lowercase  ignore case; TER always does
     """
-    # Not at the head: sacrebleu takes a while to load.
+    # Imported here, since sacrebleu is slow to load.
     import sacrebleu
 
     from hiero.metrics import corpus_bleu
@@ -82,11 +82,11 @@ def corpus_metric(
         if tokenize not in tokenizers():
             raise ConfigError(f"tokenize: unknown {tokenize!r}; {did_you_mean(tokenize, tokenizers())}")
         try:
-            # force: whether input looks tokenised is for us to say, once and not for every system.
+            # force: hiero eval warns of tokenised input itself, once for all systems.
             bleu = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True, references=references)
         except (ImportError, RuntimeError) as error:
             reason = " ".join(str(error).split())
-            raise ConfigError(f"tokenize: found no tokenizer {tokenize} ({reason})") from None
+            raise ConfigError(f"tokenize: {tokenize} is not installed ({reason})") from None
         return CorpusMetric(
             "bleu",
             "BLEU",
@@ -106,7 +106,7 @@ def corpus_metric(
 
 
 def tokenizers() -> list[str]:
-    """What sacrebleu can do to words before it counts BLEU."""
+    """sacrebleu's tokenizers for BLEU."""
     from sacrebleu.metrics import BLEU
 
     return list(BLEU.TOKENIZERS)
@@ -130,7 +130,7 @@ def chrf_scores(sums: Floats, beta: float = 2.0) -> Floats:
 
 
 def ter_scores(sums: Floats) -> Floats:
-    """TER of rows of (edits, reference length); edits of nothing into something are 100 %."""
+    """TER of rows of (edits, reference length); with an empty reference, any edits count as 100 %."""
     edits, length = sums[:, 0], sums[:, 1]
     return 100 * np.divide(edits, length, out=(edits > 0).astype(np.float64), where=length > 0)
 

@@ -32,17 +32,17 @@ TESTS = ("ar", "bootstrap", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class EvalConfig:
-    """How to evaluate."""
+    """Settings of an evaluation."""
 
     metrics: list[str] = field(default_factory=lambda: ["bleu", "chrf", "ter"])
     test: str = "ar"  # or bootstrap, none
-    tokenize: str = "13a"  # before BLEU is counted
+    tokenize: str = "13a"  # for BLEU
     lowercase: bool = False  # ignore case
-    trials: int = 10_000  # of the test, and of the bootstrap for the intervals; 0: neither
+    trials: int = 10_000  # of the test and of the bootstrap for intervals; 0: no test and no intervals
     seed: int = 1
 
     def check(self) -> None:
-        """That the settings make sense."""
+        """Check the ranges of the settings."""
         if self.test not in TESTS:
             raise ConfigError(f"test: found {self.test!r}, expected {', '.join(TESTS)}")
         if self.trials < 0:
@@ -50,7 +50,7 @@ class EvalConfig:
         if self.seed < 0:
             raise ConfigError(f"seed: found {self.seed}, expected 0 or more")
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
-            raise ConfigError(f"metrics: found {self.metrics}, expected each of some metrics once")
+            raise ConfigError(f"metrics: found {self.metrics}, expected one or more different metrics")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_system(
     form: str | None = None,
     say: Callable[[str], None] = lambda note: None,
 ) -> System:
-    """The runs of a system, as ``read_hypotheses`` reads them; ``say`` is told what they lack."""
+    """Read the runs of a system with ``read_hypotheses``; ``say`` receives notes of missing translations."""
     runs = []
     for path in paths:
         found = read_hypotheses(path, num_lines, like, form)
@@ -80,13 +80,13 @@ def read_system(
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one metric says of one system.
+class SystemResult:
+    """The score of one system by one metric.
 
     score       of one run, or the mean over several
     interval    of the pooled runs, by bootstrap; None without trials
-    comparison  with the first system; None for that one and without a test
-    details     what makes up BLEU
+    comparison  with the first system; None for the first system and without a test
+    details     components of BLEU
     """
 
     score: float
@@ -97,21 +97,21 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Report:
-    """All systems by all metrics, each list in the order that was asked for."""
+class EvaluationReport:
+    """All systems scored by all metrics, in the given order."""
 
     systems: list[System]
     metrics: list[CorpusMetric]
-    results: dict[tuple[str, str], Result]  # by key of the metric and name of the system
-    segments: dict[tuple[str, str], list[Floats]]  # scores of every line, one array for each run
+    results: dict[tuple[str, str], SystemResult]  # by key of the metric and name of the system
+    segments: dict[tuple[str, str], list[Floats]]  # scores of all lines, an array for each run
     config: EvalConfig
-    tokenized: bool  # BLEU tokenises again what looks tokenised
+    tokenized: bool  # the input looks tokenised, and BLEU tokenises it again
 
-    def result(self, metric: str, system: str) -> Result:
+    def result(self, metric: str, system: str) -> SystemResult:
         return self.results[metric, system]
 
     def table(self) -> str:
-        """For people: a row for each metric and system, then how the numbers came about."""
+        """A text table with a row for each metric and system, then notes and signatures."""
         several = any(len(system.runs) > 1 for system in self.systems)
         head = ["metric", "system", "score", f"{COVERAGE:.0%} interval"]
         head += ["runs", "std"] * several + ["difference", "p"] * self._tested
@@ -125,7 +125,7 @@ class Report:
                     row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]
                 if self._tested:
                     row += (
-                        [_difference(result.comparison), _p(result.comparison)]
+                        [_difference(result.comparison), _p_value(result.comparison)]
                         if number
                         else ["", "baseline"]
                     )
@@ -151,7 +151,7 @@ class Report:
 
     @property
     def signature(self) -> str:
-        """What settings made intervals and p values."""
+        """The settings of intervals and p values."""
         test = f"test:{self.config.test}|" if self._tested else ""
         if self._tested and self.config.test == "ar" and any(len(s.runs) > 1 for s in self.systems):
             equal = len({len(system.runs) for system in self.systems}) == 1
@@ -162,7 +162,7 @@ class Report:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs; numbers as they are."""
+        """Plain values with unrounded numbers."""
         return {
             "systems": [
                 {
@@ -184,7 +184,7 @@ class Report:
         }
 
     def segment_lines(self) -> Iterator[str]:
-        """Scores of every line as tab-separated columns, with a head."""
+        """Scores of all lines as tab-separated columns with a header."""
         yield "\t".join(["line", "system", "run", *(metric.label for metric in self.metrics)])
         for system in self.systems:
             for run in range(len(system.runs)):
@@ -194,14 +194,16 @@ class Report:
                     yield "\t".join([str(line), system.name, str(run + 1), *numbers])
 
 
-def evaluate(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> Report:
+def evaluate(
+    systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig
+) -> EvaluationReport:
     """Score systems, of which the first is the baseline; ``references[k]`` are the lines of one reference."""
     _check(systems, references, config)
     metrics = [
         corpus_metric(key, references, tokenize=config.tokenize, lowercase=config.lowercase)
         for key in config.metrics
     ]
-    results: dict[tuple[str, str], Result] = {}
+    results: dict[tuple[str, str], SystemResult] = {}
     segments: dict[tuple[str, str], list[Floats]] = {}
     for metric in metrics:
         stats = [np.stack([metric.statistics(run) for run in system.runs]) for system in systems]
@@ -213,23 +215,23 @@ def evaluate(systems: Sequence[System], references: Sequence[Sequence[str]], con
         and config.tokenize != "none"
         and any(look_tokenized(run) for system in systems for run in system.runs)
     )
-    return Report(list(systems), metrics, results, segments, config, tokenized)
+    return EvaluationReport(list(systems), metrics, results, segments, config, tokenized)
 
 
 def _check(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> None:
     names = [system.name for system in systems]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"system {name}: found twice, expected different names")
+            raise ConfigError(f"two systems have the name {name}")
     config.check()
     if not references or not references[0]:
-        raise ConfigError("references: found none, expected at least one line")
+        raise ConfigError("references: found no lines, expected at least one")
     lengths = {len(lines) for lines in references} | {len(run) for s in systems for run in s.runs}
     if len(lengths) > 1:
-        raise ConfigError(f"found texts of {sorted(lengths)} lines, expected equally many")
+        raise ConfigError(f"found texts of {sorted(lengths)} lines, expected the same number of lines")
 
 
-def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) -> Iterator[Result]:
+def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) -> Iterator[SystemResult]:
     samples = bootstrap_scores(metric.scores, stats, config.trials, config.seed) if config.trials else None
     pooled = [pooled_score(metric.scores, runs) for runs in stats]
     for number, runs in enumerate(stats):
@@ -240,7 +242,7 @@ def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) 
             elif config.test == "bootstrap":
                 comparison = bootstrap_test(pooled[number] - pooled[0], samples[0], samples[number])
         over_runs = spread(metric.scores, runs)
-        yield Result(
+        yield SystemResult(
             over_runs.mean,
             over_runs,
             None if samples is None else interval(samples[number]),
@@ -260,12 +262,12 @@ def _difference(comparison: Comparison | None) -> str:
     return f"{comparison.difference:+.2f}" + (f" ({found.low:+.2f} – {found.high:+.2f})" if found else "")
 
 
-def _p(comparison: Comparison | None) -> str:
+def _p_value(comparison: Comparison | None) -> str:
     return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
 
 
 def _aligned(rows: list[list[str]]) -> str:
-    """Columns as wide as they must be; text to the left, numbers (from the third column on) to the right."""
+    """Rows with aligned columns: the first two to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -277,7 +279,7 @@ def _aligned(rows: list[list[str]]) -> str:
     return "".join(lines)
 
 
-def _result_dict(result: Result) -> dict[str, Any]:
+def _result_dict(result: SystemResult) -> dict[str, Any]:
     record: dict[str, Any] = {"score": result.score, "runs": list(result.spread.scores)}
     if result.spread.deviation is not None:
         record["std_runs"] = result.spread.deviation

@@ -165,7 +165,7 @@ def _choosing(
         best = bleu.index(max(bleu))  # the first of equal ones
         lines = table(found, figures, best)
         for line in lines:
-            task.watch.say(line)
+            task.progress.say(line)
         copies = [(outputs[best][0], out / ANSWER)]
         if bins:
             label = label_of({k: v for k, v in found[best].values.items() if k in OF_BINS}) or "all"

@@ -1,4 +1,4 @@
-"""Work shared out to threads, its results in the order in which it came."""
+"""An ordered map over threads."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-AHEAD = 8  # items a thread may be ahead of the results that were taken
+AHEAD = 8  # items that a thread may be ahead of the consumer
 NAME = "hiero-in-order"
-PATIENCE = 0.3  # seconds that threads get to finish what they are at when nobody wants it any more
+JOIN_SECONDS = 0.3  # that threads get to finish their items when the iteration ends early
 
 
 def in_order(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Generator[Result, None, None]:
-    """``map(function, items)`` by that many threads; each result is there as soon as those before it are.
+    """``map(function, items)`` over several threads; a result is yielded as soon as all before it are.
 
-    The threads draw the items, so a slow source, such as a person who types, holds up no result. An
-    exception, whether of the source or of the function, comes in its place in the order. All threads are
-    daemons: who leaves before the end, as Ctrl-C does, does not wait for them (``still_busy``).
+    The threads draw the items, so a slow source, such as a terminal, delays no result. An exception of the
+    source or of the function is raised at its place in the order. All threads are daemons: leaving early,
+    as with Ctrl-C, does not wait for them (``still_busy``).
     """
     source = iter(items)
     drawing = threading.Lock()
-    # For each item that was drawn a slot: whether it went well, and what came of it. None: no more items.
+    # A slot for each item drawn: whether it succeeded, and its result or exception. None: no more items.
     order: SimpleQueue[SimpleQueue[tuple[bool, Any]] | None] = SimpleQueue()
-    room = threading.Semaphore(AHEAD * threads)
+    free = threading.Semaphore(AHEAD * threads)
     stop = threading.Event()
 
     def work() -> None:
         while True:
-            room.acquire()
+            free.acquire()
             slot: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
             try:
                 with drawing:
@@ -52,32 +52,32 @@ def in_order(
                         raise
                     order.put(slot)
                 result = function(item)
-            except BaseException as error:  # for whoever takes the results
+            except BaseException as error:  # raised by the consumer
                 slot.put((False, error))
             else:
                 slot.put((True, result))
-                del item, result  # not to be kept while waiting for more
+                del item, result  # release them while waiting
 
-    team = [threading.Thread(target=work, name=NAME, daemon=True) for _ in range(threads)]
-    for thread in team:
+    workers = [threading.Thread(target=work, name=NAME, daemon=True) for _ in range(threads)]
+    for thread in workers:
         thread.start()
     try:
         while (slot := order.get()) is not None:
-            well, result = slot.get()
-            if not well:
+            succeeded, result = slot.get()
+            if not succeeded:
                 raise result
             yield result
             del result
-            room.release()
+            free.release()
     finally:
         stop.set()
-        room.release(threads)
-        until = time.monotonic() + PATIENCE
-        for thread in team:
+        free.release(threads)
+        until = time.monotonic() + JOIN_SECONDS
+        for thread in workers:
             thread.join(max(0.0, until - time.monotonic()))
 
 
 def still_busy() -> bool:
-    """Whether some thread was left behind. The process must then end by ``os._exit``: Python would take
-    from under it what it works with."""
+    """Whether a thread is still running. The process must then end by ``os._exit``: at a normal exit, Python
+    would destroy objects that the thread still uses."""
     return any(thread.name == NAME for thread in threading.enumerate())

@@ -1,4 +1,4 @@
-"""Decoding a text from beginning to end: read, share out, write in order, report."""
+"""Decoding of a whole text: input, threads, ordered output and a report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hiero.inorder import in_order
 from hiero.rulesource import grammar_paths
 from hiero.statistics import Statistics
 from hiero.translations import TranslationWriter
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -36,23 +36,23 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
-    """What is read and written, beside the model."""
+    """Input, output and other settings beside the model."""
 
     input: str = "-"
     output: str = "-"
-    style: str | None = None  # of the output; by default text, and cdec's for k-best lists
-    forest: str | None = None  # directory for a file for each sentence
+    style: str | None = None  # of the output; by default text, or cdec for k-best lists
+    forest: str | None = None  # directory, with a file for each sentence
     forest_format: str = "json.gz"
     threads: int = 1
-    resume: bool = False  # continue what is there, which must have been made with the same settings
-    # Stands for all that the output depends on. What is there is then continued if it was made with the
-    # same, and otherwise begun again.
+    resume: bool = False  # continue an interrupted output, made with the same settings
+    # A digest of everything that the output depends on. An interrupted output with the same key is continued,
+    # one with another key is made again.
     key: str | None = None
 
 
 @dataclass(slots=True)
-class Result:
-    """What a thread makes of one line."""
+class LineResult:
+    """The result of one line."""
 
     line: bytes
     block: bytes
@@ -60,15 +60,15 @@ class Result:
     num_escaped: int
     merged: frozenset[str]
     is_utf8: bool
-    is_failure: bool  # there were words, and no translation
+    is_failure: bool  # a sentence with words but without a translation
     has_grammar: bool
 
 
 class Job:
-    """One run over a text."""
+    """Decodes one text."""
 
-    def __init__(self, settings: JobSettings, config: Config, watch: Watch) -> None:
-        self.settings, self.config, self.watch = settings, config, watch
+    def __init__(self, settings: JobSettings, config: Config, progress: Progress) -> None:
+        self.settings, self.config, self.progress = settings, config, progress
         self.statistics = Statistics()
         self.style = settings.style or ("cdec" if config.search.kbest else "text")
         self.path = STANDARD_INPUT if settings.input == "-" else settings.input
@@ -80,7 +80,7 @@ class Job:
         self.num_broken = 0
         self.num_failed, self.first_failed = 0, 0
         self.merged: set[str] = set()
-        self.without_grammar: int | None = None  # the first line that had none
+        self.without_grammar: int | None = None  # the first line without a grammar
         self.model: Model
 
     # ---- the run
@@ -91,7 +91,7 @@ class Job:
         lines, total = self._open_input()
         start = time.process_time()
         if self.config.weights is None:
-            self.watch.say(NO_WEIGHTS)
+            self.progress.say(NO_WEIGHTS)
         self.model = make_model(self.config, base=self.base)
         self.load_seconds = time.process_time() - start
         with ExitStack() as stack:
@@ -107,7 +107,9 @@ class Job:
                 if output.kept:
                     kept = _counted(output.kept, "line is", "lines are")
                     next_time = "--resume" if self.settings.key is None else "the next run"
-                    self.watch.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
+                    self.progress.say(
+                        f"{kept} in {self.settings.output}.part; {next_time} continues from there"
+                    )
                 raise
             output.finish()
 
@@ -115,13 +117,13 @@ class Job:
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
     ) -> None:
         results = in_order(self._translate, enumerate(lines, output.done + 1), self.settings.threads)
-        self.watch.begin(total)
+        self.progress.begin(total)
         with contextlib.closing(results):
-            self.watch.advance(output.done)
+            self.progress.advance(output.done)
             for result in results:
                 output.write(result.block, result.line)
                 self._account(result, output.done)
-                self.watch.advance(1, f"{self.statistics.mean_score:.3f} mean score")
+                self.progress.advance(1, f"{self.statistics.mean_score:.3f} mean score")
 
     def _resume(self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes]) -> None:
         self.num_resumed = output.done
@@ -129,26 +131,26 @@ class Job:
         for number in range(output.done if self.settings.forest else 0):
             path = self._forest_path(number)
             if not path.exists():
-                hint = "leave --resume out to start again"
-                raise FormatError(path, 0, found="no such file", expected="the forest", hint=hint)
+                hint = "omit --resume to start again"
+                raise FormatError(path, 0, found="no such file", expected="a forest", hint=hint)
 
     # ---- input and output
 
     def _open_input(self) -> tuple[Iterator[bytes], int | None]:
-        """The lines, with their ends, and how many there are if that can be known."""
+        """The lines with their line ends, and their number if it is known."""
         if self.settings.input == "-":
             return self._standard_input(), None
-        # Read whole: so that the number of lines is known, and the file may change meanwhile.
+        # Read whole, so that the number of lines is known and the file may change meanwhile.
         data = b"".join(chunk.data for chunk in read_chunks(self.path, what="text to translate"))
         if b"<seg" in data:
             self._check(io.BytesIO(data))
         return iter(io.BytesIO(data)), data.count(b"\n")
 
     def _standard_input(self) -> Iterator[bytes]:
-        """The lines of standard input, as they come."""
+        """The lines of standard input, as they arrive."""
         stream = sys.stdin.buffer
         if sys.stdin.isatty():
-            self.watch.say("reading sentences from the terminal, a line each")
+            self.progress.say("reading sentences from the terminal, a line each")
         if not isinstance(stream, io.BufferedReader) or stream.peek(2)[:2] != GZIP_MAGIC:
             yield from stream
             return
@@ -160,19 +162,19 @@ class Job:
             raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
 
     def _check(self, lines: Iterable[bytes]) -> None:
-        """Find what is wrong with the input before hours go by, not after."""
-        own = [section.per_sentence for section in self.config.grammar if section.per_sentence is not None]
-        bases = [Path(base) for base in own] or [self.base]
+        """Check markup and grammar files of all lines before decoding."""
+        given = [section.per_sentence for section in self.config.grammar if section.per_sentence is not None]
+        bases = [Path(base) for base in given] or [self.base]
         for number, line in enumerate(lines, 1):
             if b"<seg" in line:
                 segment = parse_segment(decode_line(line, number)[0], self.path, number)
                 for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
                     if not (base / name).exists():
                         error = FormatError(base / name, 0, found="no such file", expected="a grammar")
-                        raise self._placed(error, number)
+                        raise self._located(error, number)
 
-    def _placed(self, error: HieroError, number: int) -> HieroError:
-        """An error with the line of the input that it came up with."""
+    def _located(self, error: HieroError, number: int) -> HieroError:
+        """The error with the line of the input that caused it."""
         place = f"{self.path}:{number}"
         if not isinstance(error, FormatError):
             return HieroError(f"{place}: {error}")
@@ -194,7 +196,7 @@ class Job:
             dataclasses.asdict(self.config),
             self.style,
             self.settings.forest and [self.settings.forest, self.settings.forest_format],
-            [_identity(path) for path in self.config.model_files],
+            [_file_state(path) for path in self.config.model_files],
         ]
         settings = json.dumps(made_with, sort_keys=True)
         return ResumableOutput(target, settings, resume=self.settings.resume)
@@ -204,27 +206,27 @@ class Job:
 
     # ---- one line
 
-    def _translate(self, numbered: tuple[int, bytes]) -> Result:
+    def _translate(self, numbered: tuple[int, bytes]) -> LineResult:
         number, line = numbered
         text, is_utf8 = decode_line(line, number)
-        here = Statistics()
+        statistics = Statistics()
         try:
             segment = parse_segment(text, self.path, number)
-            forest = self.model.parse(segment, here)
+            forest = self.model.parse(segment, statistics)
         except HieroError as error:
-            raise self._placed(error, number) from error
+            raise self._located(error, number) from error
         features = DerivationFeatures.of(forest, cdec_names=self.config.features.cdec_names)
         writer = TranslationWriter(self.style)
-        with here.timed("kbest"):
+        with statistics.timed("kbest"):
             found = self._list(forest)
-        with here.timed("output"):
+        with statistics.timed("output"):
             block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
-        return Result(
+        return LineResult(
             line,
             block.encode(),
-            here,
+            statistics,
             writer.num_escaped,
             frozenset(features.replay.merged),
             is_utf8,
@@ -238,7 +240,7 @@ class Job:
         else:
             found = [forest.viterbi()] if forest else []
         for translation in found[:1]:
-            translation.words  # noqa: B018  works all of them out
+            translation.words  # noqa: B018  expands all derivations
         return found
 
     def _has_grammar(self, segment: Segment) -> bool:
@@ -246,9 +248,9 @@ class Job:
             section.path or section.index for section in self.config.grammar
         )
 
-    # ---- what the user should know
+    # ---- the report
 
-    def _account(self, result: Result, number: int) -> None:
+    def _account(self, result: LineResult, number: int) -> None:
         self.statistics.add(result.statistics)
         self.num_escaped += result.num_escaped
         self.num_broken += not result.is_utf8
@@ -258,31 +260,31 @@ class Job:
             self.first_failed = self.first_failed or number
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
-            self.watch.say(
-                f"{self.path}:{number}: no grammar (expected -g GRAMMAR, grammar in the configuration,"
-                ' or <seg grammar="…">); words pass through as they are'
+            self.progress.say(
+                f"{self.path}:{number}: no grammar (from -g GRAMMAR, grammar in the configuration,"
+                ' or <seg grammar="…">); words pass through untranslated'
             )
 
     def report(self) -> None:
         if self.num_broken:
             lines = _counted(self.num_broken, "line was", "lines were")
-            self.watch.say(f"{lines} not UTF-8; what could not be read is written as U+FFFD")
+            self.progress.say(f"{lines} not UTF-8; invalid bytes are written as U+FFFD")
         if self.num_failed:
             sentences = _counted(self.num_failed, "sentence has", "sentences have")
-            self.watch.say(f"{sentences} no translation, first in line {self.first_failed}")
+            self.progress.say(f"{sentences} no translation, first in line {self.first_failed}")
         if self.num_escaped:
             times = _counted(self.num_escaped, "time", "times")
-            self.watch.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
+            self.progress.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
         if self.merged:
             names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
-            self.watch.say(f"{names} for several features, such as {min(self.merged)}")
+            self.progress.say(f"{names} for several features, such as {min(self.merged)}")
 
     def figures(self) -> dict[str, float | int]:
         """Counts, scores and times."""
         numbers = self.statistics.as_dict()
         numbers["load_s"] += self.load_seconds
         numbers["decode_wall_s"] = self.decode_seconds  # without loading the model
-        numbers["resumed"] = self.num_resumed  # lines that an earlier run had done, counted nowhere above
+        numbers["resumed"] = self.num_resumed  # lines done by an earlier run, not counted above
         return numbers
 
     def write_statistics(self, path: str, seconds: float) -> None:
@@ -295,8 +297,8 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _identity(path: str) -> list[int]:
-    """What changes if a file is written anew."""
+def _file_state(path: str) -> list[int]:
+    """Size and modification time, which change when a file is replaced."""
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns]
 
@@ -308,4 +310,4 @@ def _make_directory(path: str) -> None:
         found = "a file" if isinstance(error, FileExistsError) else os_message(error)
         raise FormatError(path, 0, found=found, expected="a directory") from None
     if not os.access(path, os.W_OK):
-        raise FormatError(path, 0, found="no right to write", expected="a directory for forests")
+        raise FormatError(path, 0, found="no write permission", expected="a directory for forests")

@@ -1,8 +1,8 @@
-"""What stages of work were made from, kept beside what they made, so that none is done twice.
+"""The manifest of a run: what each stage was made from, so that unchanged stages are skipped.
 
-``manifest.json`` holds, of each stage, the digests of its inputs and outputs, its settings, and what it took;
-beside these the versions of the programs, and the sizes, times and digests of files, so that a large file
-that nobody touched need not be read again. It is replaced as a whole after each stage.
+``manifest.json`` holds the digests of each stage's inputs and outputs, its settings and its resource usage,
+the versions of the programs, and the sizes, times and digests of files, so that a large unchanged file is
+not read again. It is replaced as a whole after each stage.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from hiero.errors import FormatError, os_message
 
 NAME = "manifest.json"
 VERSION = 1
-# A file that was written less than this before it was digested may be written once more in the same tick of
-# its clock: its digest is good, but that it has not changed cannot be told by its time.
+# A file modified less than this before its digest was taken could change again within one tick of its clock:
+# its modification time does not prove then that it is unchanged.
 TICK_NS = 2_000_000_000
 READ_BYTES = 1 << 20
 Entry = dict[str, Any]
@@ -52,7 +52,7 @@ class Manifest:
             raise FormatError(self.path, 0, found=f"version {version}", expected=str(VERSION), hint=hint)
 
     def write(self) -> None:
-        """Replace the file, at once."""
+        """Replace the file atomically."""
         content = {
             "version": VERSION,
             **self.head,
@@ -108,7 +108,7 @@ class Manifest:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that results depend on."""
+    """The versions of hiero, Python and the packages that results depend on."""
     found = {"hiero": hiero.__version__, "python": platform.python_version()}
     for package in ("numpy", "numba", "llvmlite", "sacrebleu", "sacremoses", "scipy"):
         try:

@@ -1,21 +1,21 @@
 # mypy: allow-untyped-calls
-"""BLEU of translations as word ids: what tuning learns from, for whole k-best lists at once.
+"""BLEU of translations as word ids, for tuning: whole k-best lists at once.
 
 All scores lie between 0 and 1. Statistics are rows of numbers that add up over a corpus: length, length of
-the reference, matches of orders 1 ... N, n-grams of orders 1 ... N. What is reported to people is computed by
-sacrebleu (``hiero.evaluation``); summed statistics score the same here.
+the reference, matches of orders 1 ... N, n-grams of orders 1 ... N. Reported scores are computed by sacrebleu
+(``hiero.evaluation``), which gives the same score for the same sums.
 
-``SENTENCE_BLEU`` names the ways to score a sentence, of which the literature and the other systems have many:
+``SENTENCE_BLEU`` names the variants of sentence BLEU in the literature and in other systems:
 
     plain         Papineni et al. 2002; 0 unless every order has a match
     lin           Lin and Och 2004: one more match and n-gram for orders >= 2; 0 without a common word
-    nakov         Nakov et al. 2012: as lin, and the reference counts one word more in the brevity penalty
+    nakov         Nakov et al. 2012: as lin, with one word more of the reference in the brevity penalty
     nakov-all     as nakov, and order 1 is smoothed too
     moses         one more match and n-gram for every order (PRO in Moses)
     liang         Liang et al. 2006: BLEU of orders 1, 2, ..., N with weights 1/2^N ... 1/2; at most 0.9375
     cdec-ibm      no match counts as 0.01; orders longer than the translation are left out
-    cdec-qcri     no match counts as 1, and what a translation without matches would get is taken off
-    sacrebleu     what sacrebleu says of a sentence: exponential smoothing, effective order
+    cdec-qcri     no match counts as 1, minus the score of a translation without matches
+    sacrebleu     sacrebleu's sentence score: exponential smoothing, effective order
     dtrain-...    plain, stupid (lin), fixed-stupid (nakov), smooth (liang), without orders longer than the
                   reference
     phrasal-...   smooth (lin), nakov (nakov-all), times the length of the shortest reference
@@ -38,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 Statistics = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 MAX_ORDER = 4
-NEVER = 0.01  # what cdec makes of no match
+NO_MATCH = 0.01  # cdec-ibm's count of matches where there is none
 
 
 class References:
@@ -128,12 +128,12 @@ def corpus_bleu(
 ) -> Floats:
     """BLEU of each row of (summed) statistics, as sacrebleu defines it.
 
-    smooth   none, floor, add-k or exp: what becomes of orders without a match
+    smooth   none, floor, add-k or exp: smoothing of orders without a match
     value    for floor (0.1) and add-k (1)
     effective_order  leave out orders that are longer than the text, which would make the score 0
     """
     length, ref_length, match, total = _parts(stats)
-    some = match.any(axis=1)
+    has_match = match.any(axis=1)
     if smooth == "add-k":
         extra = 1.0 if value is None else value
         match[:, 1:] += extra
@@ -151,14 +151,14 @@ def corpus_bleu(
                 f"smooth: unknown {smooth!r}; {did_you_mean(smooth, ['none', 'floor', 'add-k', 'exp'])}"
             )
     used = reached if effective_order else np.ones_like(reached)
-    return np.where(some, _brevity(length, ref_length) * _geometric_mean(precision, used), 0.0)
+    return np.where(has_match, _brevity(length, ref_length) * _geometric_mean(precision, used), 0.0)
 
 
 # ---- of a sentence
 
 
 def _parts(stats: Statistics) -> tuple[Floats, Floats, Floats, Floats]:
-    """Lengths, reference lengths, matches and n-grams: copies, which may be written to."""
+    """Lengths, reference lengths, matches and n-grams: writable copies."""
     rows = np.array(stats, np.float64, ndmin=2)
     order = (rows.shape[1] - 2) // 2
     return rows[:, 0], rows[:, 1], rows[:, 2 : 2 + order], rows[:, 2 + order :]
@@ -181,7 +181,7 @@ def _geometric_mean(precision: Floats, used: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _added(stats: Statistics, used: npt.NDArray[np.bool_], first: int, longer: int) -> Floats:
-    """One more match and n-gram from order ``first`` on; the reference counts ``longer`` words more."""
+    """One more match and n-gram from order ``first`` on, and ``longer`` more words of the reference."""
     length, ref_length, match, total = _parts(stats)
     match[:, first - 1 :] += 1
     total[:, first - 1 :] += 1
@@ -195,19 +195,19 @@ def _plain(stats: Statistics, used: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _liang(stats: Statistics, used: npt.NDArray[np.bool_]) -> Floats:
-    """Where an order has no match, neither have longer ones, nor those longer than the reference: 0 in any
-    case, so there is nothing to leave out."""
+    # Orders above one without a match, or above the reference's length, have no match either and score 0:
+    # there is no need to leave them out.
     order = used.shape[1]
     score = np.zeros(len(used))
     for longest in range(1, order + 1):
-        here = np.broadcast_to(np.arange(order) < longest, used.shape)
-        score += _plain(stats, here) / 2.0 ** (order - longest + 1)
+        up_to = np.broadcast_to(np.arange(order) < longest, used.shape)
+        score += _plain(stats, up_to) / 2.0 ** (order - longest + 1)
     return score
 
 
 def _cdec_ibm(stats: Statistics, _used: npt.NDArray[np.bool_]) -> Floats:
     length, ref_length, match, total = _parts(stats)
-    precision = _ratio(np.where(match > 0, match, NEVER), total)
+    precision = _ratio(np.where(match > 0, match, NO_MATCH), total)
     return np.where(length > 0, _brevity(length, ref_length) * _geometric_mean(precision, total > 0), 0.0)
 
 
@@ -237,15 +237,17 @@ _VARIANTS: dict[str, _Variant] = {
 
 @dataclass(frozen=True)
 class SentenceBleu:
-    """A way to score sentences; see the head of the module."""
+    """A variant of sentence BLEU; see the module's docstring."""
 
     variant: str
     shorten: bool = False  # leave out orders that are longer than the reference
     scaled: bool = False  # multiply with the length of the shortest reference
 
     def __call__(self, stats: Statistics, shortest: float | Ints | None = None) -> Floats:
-        """The score of each row. ``shortest``: lengths of the shortest references, where ``scaled`` needs
-        them; without, the reference lengths in the statistics stand in, which with one reference are those.
+        """The score of each row.
+
+        shortest  lengths of the shortest references, for ``scaled``; by default the reference lengths of the
+                  statistics, which are the same for a single reference
         """
         rows: Floats = np.array(stats, np.float64, ndmin=2)
         order = (rows.shape[1] - 2) // 2
@@ -268,7 +270,7 @@ SENTENCE_BLEU: dict[str, SentenceBleu] = {
 
 
 def sentence_bleu(name: str) -> SentenceBleu:
-    """A way to score sentences by its name in ``SENTENCE_BLEU``.
+    """A variant of sentence BLEU by its name in ``SENTENCE_BLEU``.
 
     >>> references = References([[[1, 2, 3, 4, 5]]])
     >>> statistics = references.statistics(0, [[1, 2, 3, 4, 5], [1, 2, 3], [6]])
@@ -280,19 +282,19 @@ def sentence_bleu(name: str) -> SentenceBleu:
     return SENTENCE_BLEU[name]
 
 
-# ---- of a sentence among those before it
+# ---- of a sentence with a background
 
 
 @dataclass
 class Background:
-    """BLEU of a sentence as part of a fading memory of what was translated before it (Chiang et al. 2008).
+    """BLEU of a sentence together with a decaying sum of earlier sentences (Chiang et al. 2008).
 
-    decay     what a count is worth after one more sentence
-    start     every count in the beginning
-    times     what the score is multiplied with: 1, or the length, with the memory's, of "source" or
-              "reference", so that long sentences weigh more
-    new_fades whether a sentence fades already when it is added (Chiang), or with the next one (Moses)
-    bleu      how memory and sentence together are scored
+    decay     factor of all counts after each sentence
+    start     initial value of all counts
+    times     factor of the score: 1, or the length of "source" or "reference", memory included, so that long
+              sentences weigh more
+    new_fades whether a sentence decays when it is added (Chiang), or only with the next one (Moses)
+    bleu      variant that scores the sum
     """
 
     decay: float = 0.9
@@ -321,14 +323,14 @@ class Background:
         return score
 
     def add(self, stats: Statistics, source_length: int = 0) -> None:
-        """Remember the translation that was chosen, one row."""
+        """Add the statistics of the chosen translation, one row."""
         row = np.asarray(stats, np.float64).reshape(-1)
         fresh = self.decay if self.new_fades else 1.0
         self.memory = self.decay * self.memory + fresh * row
         self.source = self.decay * self.source + fresh * source_length
 
     def state(self) -> tuple[list[float], float]:
-        """All that is remembered, for ``restore``."""
+        """The memory, for ``restore``."""
         return self.memory.tolist(), self.source
 
     def restore(self, memory: Sequence[float], source: float) -> None:

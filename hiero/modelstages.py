@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
 """The stages from text to models: preparing, aligning, estimating, indexing.
 
-Each ``add`` looks at the configuration, adds the stages that it asks for, and puts the paths of what they
-make into the configuration that the next one sees.
+Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
+paths of their outputs, for the functions that follow.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_prep(plan: Plan) -> None:
     for name, given in plan.config.data.items():
         is_train = name == TRAIN
         if is_train and given.alignment is not None:
-            problem = "found with prep, which may drop pairs; expected no alignment"
+            problem = "cannot be combined with prep, which may drop pairs"
             raise plan.error("data: train: alignment", problem)
         limits = {"min_words": NO_LIMIT, "max_words": NO_LIMIT, "max_ratio": float(NO_LIMIT)}
         config = PrepConfig(**(settings if is_train else settings | limits))
@@ -44,15 +44,15 @@ def add_prep(plan: Plan) -> None:
             ["source", "target"] if is_train else ["source", *map("reference{}".format, range(1, len(texts)))]
         )
         outputs = [plan.out / "prep" / f"{name}.{ending}" for ending in endings[: len(texts)]]
-        spoken = [languages[0], *[languages[1]] * len(given.translations)]
+        text_languages = [languages[0], *[languages[1]] * len(given.translations)]
 
         plan.add(
             Stage(
                 name=f"prep:{name}",
-                work=_preparation(texts, outputs, spoken, config),
+                work=_preparation(texts, outputs, text_languages, config),
                 inputs=dict(zip(keys, map(Path, texts), strict=True)),
                 outputs=tuple(outputs),
-                settings=dataclasses.asdict(config) | {"languages": spoken},
+                settings=dataclasses.asdict(config) | {"languages": text_languages},
             )
         )
         paths = [str(path) for path in outputs]
@@ -66,8 +66,8 @@ def _preparation(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         outputs[0].parent.mkdir(exist_ok=True)
-        task.watch.begin(None)
-        return vars(prepare(texts, outputs, languages, config, task.threads, task.watch.advance))
+        task.progress.begin(None)
+        return vars(prepare(texts, outputs, languages, config, task.threads, task.progress.advance))
 
     return work
 
@@ -80,7 +80,7 @@ def add_align(plan: Plan) -> None:
     given = plan.config.data[TRAIN].alignment if TRAIN in plan.config.data else None
     if given is not None:
         if config is not None:
-            problem = "found together with data: train: alignment, expected one of them"
+            problem = "cannot be combined with data: train: alignment"
             raise plan.error("align", problem)
         return
     if config is None and not _indexes_train(plan.config) and plan.config.reorder is None:
@@ -92,8 +92,8 @@ def add_align(plan: Plan) -> None:
     source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
 
     def work(task: Task) -> Figures:
-        summary = align_files(source, target, output, config, threads=task.threads, watch=task.watch)
-        task.watch.say(str(summary))
+        summary = align_files(source, target, output, config, threads=task.threads, watch=task.progress)
+        task.progress.say(str(summary))
         return {
             "pairs": summary.num_pairs,
             "links": summary.num_links,
@@ -111,7 +111,7 @@ def _indexes_train(config: Config) -> bool:
     return any(section.index == TRAIN for section in config.grammar)
 
 
-NOT_OF_A_MODEL = ("path", "name", "estimate", "vocabulary", "memory")
+NO_SETTINGS = ("path", "name", "estimate", "vocabulary", "memory")
 
 
 def add_lm(plan: Plan) -> None:
@@ -119,7 +119,7 @@ def add_lm(plan: Plan) -> None:
     for number, section in enumerate(plan.config.lm, 1):
         place = f"lm: entry {number}"
         if (section.path is None) == (section.estimate is None):
-            raise plan.error(place, "expected either path or estimate")
+            raise plan.error(place, "needs exactly one of path and estimate")
         if section.estimate is None:
             sections.append(section)
             continue
@@ -128,7 +128,7 @@ def add_lm(plan: Plan) -> None:
         ending = "arpa.gz" if section.format == "arpa" else "lm"
         output = plan.out / f"{section.name}.{ending}"
         if any(output in stage.outputs for stage in plan.stages):
-            raise plan.error(f"{place}: name", f"found {section.name!r} a second time, expected another")
+            raise plan.error(f"{place}: name", f"{section.name!r} is already the name of another model")
         is_train = section.estimate == TRAIN
         text = str(plan.train(place).target) if is_train else section.estimate
         inputs = {"data: train: target" if is_train else f"{place}: estimate": Path(text)}
@@ -145,7 +145,7 @@ def add_lm(plan: Plan) -> None:
             )
         except ConfigError as error:
             raise plan.error(place, str(error)) from None
-        settings = {k: v for k, v in dataclasses.asdict(section).items() if k not in NOT_OF_A_MODEL}
+        settings = {k: v for k, v in dataclasses.asdict(section).items() if k not in NO_SETTINGS}
         plan.add(
             Stage(
                 name=f"lm:{section.name}",
@@ -161,19 +161,19 @@ def add_lm(plan: Plan) -> None:
 
 def _estimation(text: str, output: Path, config: EstimateConfig) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
-        here = dataclasses.replace(config, temp=task.temp, threads=task.threads)
-        known = ("", 0)
+        local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
+        reported = ("", 0)  # task and steps
 
         def report(what: str, done: int, total: int | None) -> None:
-            nonlocal known
-            if known[0] != what:
-                task.watch.begin(total, what)
-                known = what, 0
-            task.watch.advance(done - known[1])
-            known = what, done
+            nonlocal reported
+            if reported[0] != what:
+                task.progress.begin(total, what)
+                reported = what, 0
+            task.progress.advance(done - reported[1])
+            reported = what, done
 
         compiled = not output.name.endswith(".arpa.gz")
-        model = estimate_language_model(text, output, here, compiled=compiled, report=report)
+        model = estimate_language_model(text, output, local, compiled=compiled, report=report)
         return {
             "lines": model.num_lines,
             "words": model.num_words,
@@ -193,7 +193,12 @@ def add_index(plan: Plan) -> None:
 
     def work(task: Task) -> Figures:
         make_index(
-            source, target, alignments, output, limits=limits, log=lambda what: task.watch.begin(None, what)
+            source,
+            target,
+            alignments,
+            output,
+            limits=limits,
+            log=lambda what: task.progress.begin(None, what),
         )
         return {"pairs": open_index(output).num_sentences}
 

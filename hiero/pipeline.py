@@ -1,10 +1,10 @@
-"""``hiero run``: the stages of a configuration, each when what it is made from has changed.
+"""``hiero run``: the stages of a configuration, each run only when its inputs have changed.
 
-A stage is skipped when the digests of its inputs and its settings are those of the last time, and its outputs
-are there as it left them. Who kills a run at any moment and starts it again gets the same files, to the byte:
-outputs appear complete, the manifest says a stage is done after its outputs are there, and a text that was
-being decoded is continued where it was. What differs from run to run, times above all, is in
-``manifest.json`` and ``log.jsonl`` alone.
+A stage is skipped when the digests of its inputs, its settings and its outputs are those of the last time.
+A run that is killed at any moment and started again makes the same files, to the byte: outputs appear
+complete, a stage is entered in the manifest after its outputs are written, and decoding continues in the
+middle of a text. Only ``manifest.json`` and ``log.jsonl`` hold times and other values that differ between
+runs.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from hiero.stages import Plan, Stage, Task
 from hiero.teststages import add_decode, add_eval, add_extract, model_config
 from hiero.tunestage import add_tune
 from hiero.usage import Usage
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
-# What work that was killed may leave beside a file or directory that is complete now.
+# Endings of files that killed work may leave beside its output.
 LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
 
 
-# Each adds the stages that the configuration asks for, and puts what they make into the configuration that
-# the next one sees. One more kind of stage is one more function.
+# Each adds the stages that the configuration asks for, and puts their outputs into the configuration for the
+# next. A new kind of stage is a new function.
 STAGES = (
     *(add_prep, add_align, add_lm, add_index, add_reorder, add_extract),
     *(add_grid, add_bins, add_tune, add_curves),
@@ -52,34 +52,34 @@ STAGES = (
 
 
 def plan(config: Config, out: Path, where: str) -> Plan:
-    """All stages that a configuration names, in an order in which they can run."""
+    """All stages of a configuration, in the order of running."""
     made = Plan(config, out, where)
     for add in STAGES:
         add(made)
     if not made.stages:
-        raise ConfigError(f"{where}: found nothing to do, expected data, and what to make of it")
+        raise ConfigError(f"{where}: nothing to do: needs data, and sections such as align, lm or grammar")
     return made
 
 
 class Display(Protocol):
-    """Shows stages as they go by."""
+    """Shows the stages of a run."""
 
     def plan(self, names: Sequence[str]) -> None:
-        """The stages there will be."""
+        """Show the names of all stages."""
 
     def skip(self, name: str, reason: str) -> None:
-        """A stage is not run."""
+        """Show that a stage is skipped."""
 
-    def start(self, name: str, reason: str) -> Watch:
-        """A stage runs; who is to be told of its progress."""
+    def start(self, name: str, reason: str) -> Progress:
+        """Show that a stage starts; returns where to report its progress."""
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        """A stage is done."""
+        """Show that a stage is done."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is to be done about a stage: run it for some reason, or, without one, skip it."""
+    """A stage with the reason to run it; None if it is skipped."""
 
     stage: Stage
     reason: str | None
@@ -95,10 +95,10 @@ class Run:
 
     def __init__(self, path: str | Path, directory: Path, only: Sequence[str] = ()) -> None:
         self.path, self.directory = Path(path), directory
-        # From the root, and without links: what is written into files holds from everywhere.
+        # Absolute and without links, so that paths written into files are valid from any directory.
         content = read_settings(path)
         self.config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
-        # Absolute: the paths that end up in files must not depend on where the command was given.
+        # Absolute, so that paths in files do not depend on the working directory.
         self.plan: Plan = plan(self.config, Path(os.path.abspath(directory)), str(path))
         self.only = self._chosen(only)
         _check_directory(directory)
@@ -113,16 +113,16 @@ class Run:
                 raise UsageError(f"argument --only: unknown stage {name!r}; {did_you_mean(name, known)}")
         return set().union(*(known[name] for name in only)) if only else {s.name for s in self.plan.stages}
 
-    # ---- what is to be done
+    # ---- planning
 
     def steps(self) -> Iterator[Step]:
-        """What would be done, and why, if every stage that runs changed its outputs."""
+        """The planned steps, as if every stage that runs changed its outputs."""
         changing: dict[Path, str] = {}
         for stage in self.plan.stages:
             if stage.name not in self.only:
                 continue
             makers = [changing[path] for path in stage.inputs.values() if path in changing]
-            reason = f"if {makers[0]} changes what it reads" if makers else self.reason(stage)
+            reason = f"if {makers[0]} changes its inputs" if makers else self.reason(stage)
             if makers and stage.name not in self.manifest.stages:
                 reason = "not done before"
             if reason is not None:
@@ -130,7 +130,7 @@ class Run:
             yield Step(stage, reason)
 
     def reason(self, stage: Stage) -> str | None:
-        """Why a stage has to run; None if nothing has changed."""
+        """The reason to run a stage; None if nothing has changed."""
         entry = self.manifest.stages.get(stage.name)
         if entry is None:
             return "not done before"
@@ -138,7 +138,7 @@ class Run:
             return f"made by hiero {entry['made_by']}"
         changed = differences(entry["settings"], _plain(stage.settings))
         if changed:
-            return f"{changed[0]} is another"
+            return f"{changed[0]} has changed"
         known = {key: one["sha256"] for key, one in entry["inputs"].items()}
         changed = differences(known, self._inputs(stage))
         if changed:
@@ -146,9 +146,9 @@ class Run:
         for path in stage.outputs:
             expected, found = entry["outputs"].get(self._local(path)), self.manifest.digest(path)
             if not found:
-                return f"{self._local(path)} is not there"
+                return f"{self._local(path)} is missing"
             if found != expected:
-                return f"{self._local(path)} is not as it was left"
+                return f"{self._local(path)} was modified"
         return None
 
     def _inputs(self, stage: Stage) -> dict[str, str]:
@@ -157,18 +157,18 @@ class Run:
             found[key] = self.manifest.digest(path)
             if not found[key]:
                 made_by = [other.name for other in self.plan.stages if path in other.outputs]
-                hint = f"the stage {made_by[0]} makes it" if made_by else ""
-                expected = f"it for the stage {stage.name}"
+                hint = f"made by the stage {made_by[0]}" if made_by else ""
+                expected = f"an input of the stage {stage.name}"
                 raise FormatError(path, 0, found="no such file", expected=expected, hint=hint)
         return found
 
     def _local(self, path: Path) -> str:
         return path.relative_to(self.plan.out).as_posix()
 
-    # ---- doing it
+    # ---- running
 
     def run(self, display: Display, threads: int) -> None:
-        """Run what has to be run."""
+        """Run all chosen stages that are not up to date."""
         with locked(self.directory, "hiero run"):
             self._prepare()
             chosen = [stage for stage in self.plan.stages if stage.name in self.only]
@@ -177,12 +177,12 @@ class Run:
                 with _Log(self.directory / LOG) as log:
                     log.write("run", config=str(self.path), hiero=hiero.__version__, threads=threads)
                     for stage in chosen:
-                        self._one(stage, display, threads, log)
+                        self._run_stage(stage, display, threads, log)
             finally:
                 shutil.rmtree(self.directory / TEMPORARY, ignore_errors=True)
 
     def _prepare(self) -> None:
-        # Once more: another run may have written it while we waited for nothing to be wrong.
+        # Read again: another run may have written it before the directory was locked.
         self.manifest = Manifest(self.directory)
         self.manifest.head = {"seed": self.config.seed, "config": resolved(self.config)}
         self.manifest.write()
@@ -195,7 +195,7 @@ class Run:
                 self.directory / MODEL, model, "hiero decode -c model.yaml; hiero.load('model.yaml')"
             )
 
-    def _one(self, stage: Stage, display: Display, threads: int, log: _Log) -> None:
+    def _run_stage(self, stage: Stage, display: Display, threads: int, log: _Log) -> None:
         reason = self.reason(stage)
         if reason is None:
             display.skip(stage.name, "unchanged")
@@ -208,11 +208,11 @@ class Run:
         temporary = self.directory / TEMPORARY
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        watch = _Noted(display.start(stage.name, reason), stage.name, log)
+        progress = _LoggedProgress(display.start(stage.name, reason), stage.name, log)
         usage = Usage()
-        task = Task(threads, temporary, hashlib.sha256(key.encode()).hexdigest(), watch)
+        task = Task(threads, temporary, hashlib.sha256(key.encode()).hexdigest(), progress)
         figures = _plain(dict(stage.work(task)))
-        took = usage.as_dict()
+        used = usage.as_dict()
         for path in stage.outputs:
             for ending in LEFTOVERS:
                 _remove(path.with_name(path.name + ending))
@@ -224,16 +224,16 @@ class Run:
             "outputs": {self._local(path): self.manifest.digest(path) for path in stage.outputs},
             "figures": figures,
             "threads": threads,
-            **took,
+            **used,
             "finished": _now(),
         }
         self.manifest.stages[stage.name] = entry
         self.manifest.write()
-        log.write("end", stage=stage.name, figures=figures, **took)
-        display.finish(stage.name, took)
+        log.write("end", stage=stage.name, figures=figures, **used)
+        display.finish(stage.name, used)
 
     def scores(self) -> dict[str, Mapping[str, float]]:
-        """What the sets scored, by their names."""
+        """The scores of each evaluated set."""
         kind = "eval:"
         names = [stage.name for stage in self.plan.stages if stage.name.startswith(kind)]
         done = self.manifest.stages
@@ -244,11 +244,11 @@ class Run:
 
 
 def _check_directory(directory: Path) -> None:
-    """Only a new directory, an empty one, or one of a run: nobody's files are to be mixed with ours."""
+    """Refuse a directory with other files than those of a run."""
     if directory.is_dir():
         names = set(os.listdir(directory)) - {LOCK, f"{NAME}.part"}
         if names and NAME not in names:
-            hint = "-o names another"
+            hint = "choose another with -o"
             expected = f"a new directory, or one with {NAME}"
             raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
     elif directory.exists():
@@ -266,7 +266,7 @@ def _remove(path: Path) -> None:
 
 
 class _Log:
-    """A line of JSON for each thing that happens, after those of earlier runs."""
+    """A log with a line of JSON for each event, appended to those of earlier runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -290,20 +290,20 @@ class _Log:
             raise FormatError(self._path, 0, found=reason, expected="room to write") from None
 
 
-class _Noted:
-    """A watch whose notes go to the log as well."""
+class _LoggedProgress:
+    """Progress whose notes go to the log as well."""
 
-    def __init__(self, watch: Watch, stage: str, log: _Log) -> None:
-        self._watch, self._stage, self._log = watch, stage, log
+    def __init__(self, progress: Progress, stage: str, log: _Log) -> None:
+        self._progress, self._stage, self._log = progress, stage, log
 
     def begin(self, total: int | None, what: str = "") -> None:
-        self._watch.begin(total, what)
+        self._progress.begin(total, what)
 
     def advance(self, steps: int, note: str = "") -> None:
-        self._watch.advance(steps, note)
+        self._progress.advance(steps, note)
 
     def say(self, note: str) -> None:
-        self._watch.say(note)
+        self._progress.say(note)
         self._log.write("note", stage=self._stage, note=note)
 
 
@@ -311,7 +311,7 @@ class _Noted:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON has it, so that what is read equals what was written."""
+    """Convert to JSON types, so that values equal those read back."""
     plain: dict[str, Any] = json.loads(json.dumps(values))
     return plain
 

@@ -1,7 +1,7 @@
-"""From raw text to what the rest expects, a sentence of words a line, and back: cleaning, tokens, filters.
+"""Cleaning, tokenisation and filtering of raw text, a sentence a line, and detokenisation.
 
-Text is made NFC; control characters become spaces, invisible ones vanish; sacremoses splits words and
-punctuation, without escaping anything; lower-casing comes last, because the tokeniser looks at capitals.
+Text is normalised to NFC; control characters become spaces, invisible ones are removed; sacremoses splits
+words and punctuation without escaping; lower-casing comes last, because the tokeniser uses capitals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Row = tuple[str, ...]  # one line of each file
 
-BATCH = 1000  # rows that a process gets at once
+BATCH = 1000  # rows that a process receives at once
 AHEAD = 4  # batches a process may be ahead of the output
 NO_LIMIT = 0
 # Tabs are white space like any other. U+0085, U+2028 and U+2029 end lines for some programs, never for ours.
@@ -41,7 +41,7 @@ _INVISIBLE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class PrepConfig:
-    """What to do to text, and which pairs to drop; a limit of 0 is none."""
+    """Settings of cleaning and filtering; 0 means no limit."""
 
     tokenize: bool = True
     normalize_punctuation: bool = False  # quotes, dashes and spaces as Moses writes them
@@ -49,10 +49,10 @@ class PrepConfig:
     min_words: int = 1
     max_words: int = 80
     max_ratio: float = 9.0  # of the longer side to the shorter
-    keep_empty: bool = False  # whatever min_words says, keep lines that are empty on a side
+    keep_empty: bool = False  # keep lines with an empty side, regardless of min_words
 
     def reason_to_drop(self, row: Row) -> str:
-        """One of the counts of ``PrepCounts``, or nothing."""
+        """The name of a count of ``PrepCounts``, or an empty string."""
         lengths = [len(text.split(" ")) if text else 0 for text in row]
         shortest, longest = min(lengths), max(lengths)
         if shortest == 0 and self.min_words and not self.keep_empty:
@@ -66,7 +66,7 @@ class PrepConfig:
 
 @dataclass
 class PrepCounts:
-    """What became of the lines, or pairs of lines."""
+    """Numbers of lines, or of pairs of lines, by outcome."""
 
     read: int = 0
     kept: int = 0
@@ -81,7 +81,7 @@ class PrepCounts:
         return self.read - self.kept
 
 
-class Batch(NamedTuple):
+class CleanedRows(NamedTuple):
     rows: list[Row]
     counts: PrepCounts
 
@@ -90,7 +90,7 @@ class Batch(NamedTuple):
 
 
 class Cleaner:
-    """Turns a raw line into words with single spaces between them."""
+    """Cleans a raw line: words with single spaces between them."""
 
     def __init__(self, language: str, config: PrepConfig) -> None:
         self.config = config
@@ -103,9 +103,9 @@ class Cleaner:
             self._tokenize = functools.partial(tokenizer.tokenize, escape=False, return_str=True)
 
     def __call__(self, line: str) -> tuple[str, bool]:
-        """The words, and whether there were characters that nobody can see."""
+        """The words, and whether the line had control or invisible characters."""
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", line))
-        seen = text == line
+        is_clean = text == line
         text = unicodedata.normalize("NFC", text)
         if self._normalize is not None:
             text = self._normalize(text)
@@ -113,16 +113,16 @@ class Cleaner:
             text = self._tokenize(text)
         if self.config.lowercase:
             text = unicodedata.normalize("NFC", text.lower())
-        return " ".join(text.split()), not seen
+        return " ".join(text.split()), not is_clean
 
 
 class Detokenizer:
-    """Turns words into text as people write it."""
+    """Joins words to plain text."""
 
     def __init__(self, language: str, recaser: Recaser | None) -> None:
         self._recase = recaser
         self._join: Callable[..., str] = sacremoses().MosesDetokenizer(lang=language).detokenize
-        self._join_plainly: Callable[..., str] = sacremoses().MosesDetokenizer(lang="").detokenize
+        self._join_generic: Callable[..., str] = sacremoses().MosesDetokenizer(lang="").detokenize
 
     def __call__(self, line: str) -> str:
         words = line.split()
@@ -131,22 +131,22 @@ class Detokenizer:
         try:
             return self._join(words, unescape=False)
         except TypeError:
-            # sacremoses 0.2 calls next() on a list at a Czech "-li": join that line by the common rules.
-            return self._join_plainly(words, unescape=False)
+            # sacremoses 0.2 calls next() on a list at a Czech "-li": join that line by the generic rules.
+            return self._join_generic(words, unescape=False)
 
 
 def sacremoses() -> Any:
-    """The package, or one line that says how to get it."""
+    """The package, or an error with the command that installs it."""
     try:
         import sacremoses as package
     except ImportError as error:
         reason = "" if error.name == "sacremoses" else f" ({error})"
-        raise ConfigError(f"hiero prep needs sacremoses: pip install 'hiero-mt[prep]'{reason}") from None
+        raise ConfigError(f"sacremoses is not installed (pip install 'hiero-mt[prep]'){reason}") from None
     return package
 
 
 def knows_language(language: str) -> bool:
-    """Whether sacremoses has a list of abbreviations for it; for others it takes the English one."""
+    """Whether sacremoses has a list of abbreviations; otherwise it uses the English one."""
     return language in sacremoses().corpus.NonbreakingPrefixes().available_langs
 
 
@@ -161,7 +161,7 @@ def prepare(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> PrepCounts:
-    """Clean one file, or several that are parallel, of which a line is dropped from all or none.
+    """Clean one file, or several parallel files, from all of which the same lines are dropped.
 
     The output does not depend on ``jobs``, the number of processes.
     """
@@ -169,7 +169,7 @@ def prepare(
     work = functools.partial(_clean_batch, config, tuple(languages))
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(path)) for path in outputs]
-        for batch in _shared_out(work, _batches(parallel_lines(inputs)), jobs):
+        for batch in _map_processes(work, _batches(parallel_lines(inputs)), jobs):
             for stream, column in zip(streams, zip(*batch.rows, strict=True), strict=bool(batch.rows)):
                 stream.write("".join(f"{line}\n" for line in column).encode())
             for name, count in vars(batch.counts).items():
@@ -187,12 +187,12 @@ def detokenize(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Write words as text; returns the number of lines. With a ``recaser``, capitals are put in by rule."""
+    """Write words as text; returns the number of lines. A ``recaser`` adds capitals."""
     forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
     work = functools.partial(_join_batch, language, forms)
     lines = 0
     with open_output(output) as stream:
-        for texts in _shared_out(work, _batches(parallel_lines([source])), jobs):
+        for texts in _map_processes(work, _batches(parallel_lines([source])), jobs):
             stream.write("".join(f"{text}\n" for text in texts).encode())
             lines += len(texts)
             if progress is not None:
@@ -208,10 +208,10 @@ def learn_truecase(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Write a list for a ``Recaser``, learnt from text with its case; returns the number of its words."""
+    """Learn a list for a ``Recaser`` from cased text and write it; returns the number of words."""
     counter = CaseCounter()
     work = functools.partial(_clean_batch, config, (language,))
-    for batch in _shared_out(work, _batches(parallel_lines([source])), jobs):
+    for batch in _map_processes(work, _batches(parallel_lines([source])), jobs):
         for (text,) in batch.rows:
             counter.add(text.split())
         if progress is not None:
@@ -223,7 +223,7 @@ def learn_truecase(
 
 
 def parallel_lines(paths: Sequence[str | Path]) -> Iterator[Row]:
-    """One line of each file at a time; they must be UTF-8 and have equally many."""
+    """Rows with a line of each file, which must be UTF-8 and have the same number of lines."""
     streams = [enumerate(read_lines(path, "text"), 1) for path in paths]
     for rows in itertools.zip_longest(*streams):
         if None in rows:
@@ -241,7 +241,7 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-# ---- in other processes, which know what they are given and nothing else
+# ---- in worker processes
 
 
 @functools.lru_cache(maxsize=8)
@@ -254,7 +254,7 @@ def _detokenizer(language: str, forms: tuple[tuple[str, str], ...] | None) -> De
     return Detokenizer(language, None if forms is None else Recaser(dict(forms)))
 
 
-def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> Batch:
+def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> CleanedRows:
     cleaners = [_cleaner(language, config) for language in languages]
     counts, kept = PrepCounts(read=len(rows)), []
     for row in rows:
@@ -267,7 +267,7 @@ def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]
         else:
             kept.append(texts)
     counts.kept = len(kept)
-    return Batch(kept, counts)
+    return CleanedRows(kept, counts)
 
 
 def _join_batch(language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]) -> list[str]:
@@ -275,13 +275,13 @@ def _join_batch(language: str, forms: tuple[tuple[str, str], ...] | None, rows: 
     return [join(line) for (line,) in rows]
 
 
-def _shared_out(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """Results in the order of the items, by so many processes."""
+def _map_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """An ordered map over ``jobs`` processes."""
     if jobs == 1:
         yield from map(work, items)
         return
     waiting: deque[Future[Result]] = deque()
-    # Spawned, not forked: the parent may have threads, and it is the same everywhere.
+    # Spawned, since forking is unsafe with threads, and spawning works on every platform.
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         try:
             for item in items:
@@ -291,7 +291,7 @@ def _shared_out(work: Callable[[Item], Result], items: Iterable[Item], jobs: int
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
-            raise HieroError("hiero prep: a process was killed (is there enough memory for -j?)") from None
+            raise HieroError("hiero prep: a process was killed (out of memory? try a smaller -j)") from None
         finally:
             for future in waiting:
                 future.cancel()

@@ -1,7 +1,7 @@
-"""Capital letters for lower-case text, by rule: where a sentence begins, and in words from a list.
+"""Rule-based recasing of lower-case text: capitals at sentence starts and in words of a list.
 
-The list holds one word a line, written as it is written inside a sentence (Germany, EU, iPhone). It is learnt
-from text that still has its case: of each word the most frequent form that does not begin a sentence.
+The list has one word a line, in its form inside a sentence (Germany, EU, iPhone). It is learnt from cased
+text: of each word, the most frequent form that does not begin a sentence.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ ENDS = frozenset([".", "!", "?", "。", "！", "？"])
 
 
 class Recaser:
-    """Gives words their capitals; a word that has one keeps it."""
+    """Adds capitals to words; words with a capital stay as they are."""
 
     def __init__(self, forms: Mapping[str, str] | None = None) -> None:
-        """``forms`` maps words in lower case to how they are written."""
+        """``forms`` maps lower-case words to their cased forms."""
         self.forms = forms or {}
 
     @classmethod
     def read(cls, path: str | Path) -> Recaser:
-        """A list from a file."""
+        """Read a list from a file."""
         forms: dict[str, str] = {}
         for number, word in enumerate(read_text(path, "a list of words"), 1):
             if not word or word.split() != [word]:
@@ -37,7 +37,7 @@ class Recaser:
         return cls(forms)
 
     def __call__(self, words: Sequence[str]) -> list[str]:
-        """Tokenised words with capitals.
+        """Add capitals to tokenised words.
 
         >>> Recaser({"berlin": "Berlin"})("' in berlin ? 3 times . yes !".split())
         ["'", 'In', 'Berlin', '?', '3', 'times', '.', 'Yes', '!']
@@ -45,13 +45,13 @@ class Recaser:
         cased = []
         for word, begins in zip(words, sentence_starts(words), strict=True):
             form = self.forms.get(word, word) if word == word.lower() else word
-            # A form from the list with a capital inside (iPhone) is right at the beginning too.
+            # A listed form with a capital inside (iPhone) is kept at the beginning of a sentence too.
             cased.append(form[0].title() + form[1:] if begins and form == form.lower() else form)
         return cased
 
 
 def sentence_starts(words: Iterable[str]) -> list[bool]:
-    """Which words begin a sentence: the first with a letter; digits begin one without capitals."""
+    """Flags of the words to capitalise: those that begin a sentence and start with a letter."""
     flags, open_start = [], True
     for word in words:
         begins = open_start and word[0].isalpha()
@@ -64,7 +64,7 @@ def sentence_starts(words: Iterable[str]) -> list[bool]:
 
 
 class CaseCounter:
-    """Learns a list for a ``Recaser`` from tokenised text with its case."""
+    """Learns a list for a ``Recaser`` from tokenised, cased text."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {}
@@ -75,10 +75,10 @@ class CaseCounter:
                 self._counts.setdefault(word.lower(), Counter())[word] += 1
 
     def forms(self) -> list[str]:
-        """What a list should hold, sorted.
+        """The sorted entries of the list.
 
-        Of equally frequent forms the one with fewer capitals, then the first by code point, so that the list
-        does not depend on the order of the text.
+        Ties go to the form with fewer capitals, then to the first by code point, so that the list does not
+        depend on the order of the text.
         """
         best = (
             (lower, min(forms, key=lambda form: (-forms[form], sum(map(str.isupper, form)), form)))

@@ -1,8 +1,8 @@
-"""Typed records made of what a settings file or a caller says; a mistake is one line with its place.
+"""Typed records of settings, from a file or from arguments; an error is one line with its place.
 
-A record is a dataclass whose fields are numbers, strings, flags, literals, records, lists of these, tables of
-these under names of the user's own, and one of these or a list of them.
-Unknown keys are errors that name the nearest one, and no type is turned into another: ``"15"`` is no number.
+A record is a dataclass whose fields are numbers, strings, flags, literals, records, lists of these, mappings
+from user-chosen names to these, or unions of one with a list of it. Unknown keys are errors that name the
+nearest one, and no type is converted into another: ``"15"`` is not a number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def record(kind: type[Record], content: Any, where: str) -> Record:
-    """A record of a mapping. ``where`` begins each message: a file, or the name of a section."""
+    """Make a record of a mapping. ``where`` begins each message: a file, or the name of a section."""
     if not isinstance(content, Mapping):
         raise _error(where, content, f"keys and values: {', '.join(_fields(kind))}")
     fields = _fields(kind)
@@ -29,16 +29,16 @@ def record(kind: type[Record], content: Any, where: str) -> Record:
     values = {}
     for key, value in content.items():
         if key is None and "null" in fields:
-            key = "null"  # what YAML reads as nothing where it stands for a name
+            key = "null"  # YAML's null, meant as a name
         if key not in fields:
             raise ConfigError(f"{where}: unknown key {_shown(key)}; {did_you_mean(str(key), fields)}")
         if value is None and fields[key].default_factory is not dataclasses.MISSING:
-            continue  # a section with nothing in it
+            continue  # an empty section
         values[key] = _value(hints[key], value, f"{where}: {key}")
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
-            raise ConfigError(f"{where}: found no {name}, expected one")
+            raise ConfigError(f"{where}: {name} is missing")
     try:
         return kind(**values)
     except ConfigError as error:
@@ -74,15 +74,15 @@ def _value(kind: Any, value: Any, where: str) -> Any:
             return None
         lists = [member for member in others if get_origin(member) is list]
         return _value(lists[0] if lists and isinstance(value, (list, tuple)) else others[0], value, where)
-    # A flag is an int to Python, and nobody means that.
-    wanted = (int, float) if kind is float else kind
-    if not isinstance(value, wanted) or (isinstance(value, bool) and kind is not bool):
+    # In Python a bool is an int as well: not here.
+    allowed = (int, float) if kind is float else kind
+    if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise _error(where, value, NAMES[kind] + _hint(kind, value))
     return value
 
 
 def _hint(kind: Any, value: Any) -> str:
-    """Of what looks like a number and is text: in YAML a power of ten has a point and a sign."""
+    """A hint for text that looks like a number: YAML needs a point and a sign in a power of ten."""
     if kind is not float or not isinstance(value, str):
         return ""
     try:

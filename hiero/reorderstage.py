@@ -29,7 +29,7 @@ def add_reorder(plan: Plan) -> None:
     train = plan.train("the orientation model")
     alignments = as_list(train.alignment)
     if len(alignments) != 1:
-        problem = f"found {len(alignments)} alignments of data: train, expected one to learn from"
+        problem = f"found {len(alignments)} alignments of data: train, expected one"
         raise plan.error("reorder", problem)
     given = as_list(plan.config.features.reordering)
     kinds = [(path, isinstance(open_model(path), Classifier)) for path in given]
@@ -74,7 +74,7 @@ def add_reorder(plan: Plan) -> None:
 
 
 def _part(section: ReorderSection, kind: Any) -> Any:
-    """The settings of one of the records that the section is made of."""
+    """The part of a section that is a record of type ``kind``."""
     return kind(**{field.name: getattr(section, field.name) for field in dataclasses.fields(kind)})
 
 
@@ -88,9 +88,9 @@ def _extraction(
             _part(section, ExampleConfig),
             held_out=held_out,
             every=section.held_out_every,
-            watch=task.watch,
+            watch=task.progress,
         )
-        task.watch.say(str(summary))
+        task.progress.say(str(summary))
         return dataclasses.asdict(summary)
 
     return work
@@ -101,8 +101,8 @@ def _training(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         config = _part(section, LearnConfig)
-        trained = train_model(examples, model, config, seed=seed, held_out=held_out, watch=task.watch)
-        task.watch.say(str(trained))
+        trained = train_model(examples, model, config, seed=seed, held_out=held_out, watch=task.progress)
+        task.progress.say(str(trained))
         figures: dict[str, Any] = {"examples": trained.num_examples, "learning_cpu": trained.cpu}
         if trained.learned is not None:
             figures |= {"passes": trained.learned.history[-1].number, "primal": trained.learned.primal}
@@ -113,11 +113,11 @@ def _training(
 
 def _evaluation(model: Path, held_out: Path, table: Path, record: Path) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
-        task.watch.begin(None)
+        task.progress.begin(None)
         opened, examples = open_model(model), open_examples(held_out)
         found = evaluate(opened, examples)
         majority = evaluate_majority(opened, examples)
-        # By what it is: where it is is no part of what was found.
+        # Named by its learner, since its path is not part of the result.
         found = dataclasses.replace(found, name=opened.learning["learner"])
         systems = [found, majority]
         content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"

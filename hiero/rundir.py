@@ -1,4 +1,4 @@
-"""What directories of runs have in common: one run at a time, and the configuration in full."""
+"""Run directories: a lock, and the configuration with all its defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOCK, CONFIG = "lock", "config.yaml"
 
 @contextlib.contextmanager
 def locked(directory: Path, command: str) -> Iterator[None]:
-    """Nobody else runs in a directory, which is made if it is not there."""
+    """Lock a directory against other runs; it is made if it is missing."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         stream = open(directory / LOCK, "a")  # noqa: SIM115
@@ -30,12 +30,12 @@ def locked(directory: Path, command: str) -> Iterator[None]:
         try:
             _lock(stream)
         except OSError:
-            raise HieroError(f"{directory}: found another {command} at work here, expected none") from None
+            raise HieroError(f"{directory}: another {command} is using this directory") from None
         yield
 
 
 def _lock(stream: IO[str]) -> None:
-    """Lock an open file until it is closed, or its process ends, however it does."""
+    """Lock an open file until it is closed or its process ends."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -50,13 +50,16 @@ MODEL_SECTIONS = ("grammar", "lm", "weights", "features", "search")
 
 
 def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
-    """A configuration with its defaults, as it would be written; paths below ``base`` relative to it."""
+    """A configuration with its defaults as plain values.
+
+    base  given, only the sections of a model, with the paths below this directory relative to it
+    """
 
     def plain(value: Any) -> Any:
         if dataclasses.is_dataclass(value):
             fields = dataclasses.fields(value)
             items = [(field, getattr(value, field.name)) for field in fields]
-            # Nothing is written where it is what is meant by writing nothing.
+            # A None that is the default, and an empty mapping, are left out.
             return {
                 f.name: plain(item) for f, item in items if item != {} and (item, f.default) != (None, None)
             }
@@ -70,16 +73,16 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
 
     written = plain(config)
     if base is not None:
-        # Of a model alone; and what its defaults are is for the program that reads it.
-        wanted = {key: written[key] for key in MODEL_SECTIONS if key in written}
-        wanted["grammar"] = [
-            {key: value for key, value in entry.items() if key != "write"} for entry in wanted["grammar"]
+        # Without the defaults of sections, which are left to the program that reads them.
+        model = {key: written[key] for key in MODEL_SECTIONS if key in written}
+        model["grammar"] = [
+            {key: value for key, value in entry.items() if key != "write"} for entry in model["grammar"]
         ]
-        wanted["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in wanted["lm"]]
-        return wanted
+        model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
+        return model
     return dict(written)
 
 
 def series() -> str:
-    """Versions of one series give the same results."""
+    """The series of this version, whose versions all give the same results."""
     return ".".join(hiero.__version__.split(".")[:2])

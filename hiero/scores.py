@@ -1,4 +1,4 @@
-"""Scores from file to file."""
+"""Scoring of files of translations, with the results in files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hiero.corpusmetrics import corpus_metric
 from hiero.errors import ConfigError
-from hiero.evaluation import EvalConfig, Report, evaluate, read_system
+from hiero.evaluation import EvalConfig, EvaluationReport, evaluate, read_system
 from hiero.formats.hypotheses import read_references
 from hiero.formats.text import open_output
 
@@ -23,14 +23,14 @@ def score_files(
     *,
     say: Callable[[str], None] = lambda note: None,
 ) -> dict[str, float]:
-    """Score systems, each with one or several runs; a table for people, a record for programs.
+    """Score systems of one or several runs each; write a table as text and a record as JSON.
 
     Returns the scores of the last system.
     """
     texts = read_references(references)
     read = [read_system(name, runs, len(texts[0]), references[0], say=say) for name, runs in systems.items()]
     try:
-        report: Report = evaluate(read, texts, config)
+        report: EvaluationReport = evaluate(read, texts, config)
     except ConfigError as error:
         raise ConfigError(f"eval: {error}") from None
     for path, text in ((table, report.table()), (record, as_json(report))):
@@ -41,12 +41,12 @@ def score_files(
 
 
 def check_config(config: EvalConfig) -> None:
-    """That the settings make sense, without any text."""
+    """Check the settings before any text is read."""
     config.check()
     for metric in config.metrics:
         corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
 
 
-def as_json(report: Report, **more: Any) -> str:
-    """A report for programs."""
+def as_json(report: EvaluationReport, **more: Any) -> str:
+    """A report as JSON."""
     return json.dumps(report.as_dict() | more, indent=2, ensure_ascii=False) + "\n"

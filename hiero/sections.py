@@ -1,7 +1,7 @@
-"""The sections of a configuration that are no settings of one module alone, as typed records.
+"""Sections of a configuration that belong to no single module, as typed records.
 
-``train`` in place of a path stands for the training data of the same configuration: ``hiero run`` makes of
-them what is meant.
+``train`` in place of a path stands for the training data of the same configuration, of which ``hiero run``
+makes the index or the language model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Paths = str | list[str]  # a file, or several
 
 
 def as_list(paths: Paths | None) -> list[str]:
-    """The files, however many."""
+    """The paths as a list, which is empty for None."""
     return [] if paths is None else [paths] if isinstance(paths, str) else list(paths)
 
 
@@ -37,11 +37,11 @@ class DataSection:
     source: str
     target: str | None = None
     references: Paths | None = None  # one or several translations of each line of the source
-    alignment: Paths | None = None  # of training data; several count as so many bitexts
+    alignment: Paths | None = None  # of training data; each of several counts as one more bitext
 
     @property
     def translations(self) -> list[str]:
-        """What translations of the source are compared with."""
+        """The references, or the target side as the only one."""
         return as_list(self.references) or as_list(self.target)
 
     @property
@@ -51,7 +51,7 @@ class DataSection:
 
 @dataclass(frozen=True, kw_only=True)
 class PrepSection(PrepConfig):
-    """All data are raw text, to be made into words first. Pairs are dropped of the training data alone."""
+    """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
 
     source_language: str | None = None  # needed unless tokenize is off
     target_language: str | None = None
@@ -59,7 +59,7 @@ class PrepSection(PrepConfig):
     def __post_init__(self) -> None:
         for name in ("source_language", "target_language"):
             if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
-                raise ConfigError(f"found no {name}, expected one, such as de")
+                raise ConfigError(f"{name} is missing (such as de)")
         for name in ("min_words", "max_words", "max_ratio"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
@@ -67,23 +67,23 @@ class PrepSection(PrepConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarSection(GrammarFormat):
-    """One grammar: a file, a compiled directory, an index, or where files of ``<seg grammar=…>`` are."""
+    """One grammar: a file, a compiled directory, an index, or the directory of ``<seg grammar=…>`` files."""
 
     path: str | None = None
-    index: str | None = None  # a bitext index, where ``path`` would do as well; train: made of data.train
+    index: str | None = None  # a bitext index (also allowed as path); train: made of data.train
     per_sentence: str | None = None
     extract: ExtractConfig = field(default_factory=ExtractConfig)  # from an index
-    # What hiero run writes of the rules in an index before it translates: nothing, so that they are extracted
-    # as they are needed; one grammar of the whole bitext; or one grammar for each sentence to translate.
+    # Rules that hiero run writes before it translates: nothing (they are extracted on the fly), one grammar
+    # of the whole bitext, or one grammar for each sentence to translate.
     write: Literal["nothing", "whole", "per_sentence"] = "nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelSection:
-    """A language model: one there is, or one to be estimated."""
+    """A language model: an existing one, or one to be estimated."""
 
     path: str | None = None
-    name: str = "LanguageModel"  # of its feature; NAME_OOV counts the words it does not know
+    name: str = "LanguageModel"  # of its feature; NAME_OOV counts unknown words
     estimate: str | None = None  # from this text; train: from the target side of data.train
     order: int = 5
     prune: list[int] = field(default_factory=list)  # as --prune of hiero lm estimate
@@ -91,7 +91,7 @@ class LanguageModelSection:
     vocabulary: str | None = None  # file with the words of the model
     skip_symbols: bool = False
     memory: int = 0  # MB for n-grams; 0: a quarter of the machine's
-    format: Literal["compiled", "arpa"] = "compiled"  # what is written
+    format: Literal["compiled", "arpa"] = "compiled"  # of the output
 
     @property
     def discounts(self) -> tuple[float, ...] | None:
@@ -105,20 +105,19 @@ class LanguageModelSection:
 class FeaturesSection:
     templates: list[str] = field(default_factory=list)
     bins: str | None = None  # a file of bins, as hiero bins learn makes it
-    # Dense features of the grammars turned back into what their logarithms are of, or left out.
+    # Dense features given as logarithms, turned back into probabilities or counts, or left out.
     transform: dict[str, Literal["probability", "count", "drop"]] = field(default_factory=dict)
-    reordering: Paths | None = None  # orientation models of hiero reorder train: one, or one of each kind
-    cdec_names: bool = False  # write names as cdec spells them, also where two features then share one
+    reordering: Paths | None = None  # orientation models of hiero reorder train, at most one of each kind
+    cdec_names: bool = False  # use cdec's spelling of names, even where two features then share one
 
     def __post_init__(self) -> None:
         if WORDS in self.transform:
-            found = f"transform: found {WORDS}, which is of no grammar"
-            raise ConfigError(f"{found}, expected columns of grammars (it can be put into bins)")
+            raise ConfigError(f"transform: {WORDS} is not a column of a grammar (bins can be made of it)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridSection:
-    """Settings to be tried out in all combinations; odd lines of the held-out set choose."""
+    """Settings to try in all combinations; odd lines of the held-out set choose the best."""
 
     # of bins, for all features
     bits: list[int] = field(default_factory=list)
@@ -135,9 +134,7 @@ class GridSection:
 
     def __post_init__(self) -> None:
         if not any(getattr(self, key) for key in self.__dataclass_fields__):
-            raise ConfigError(
-                f"found nothing to try out, expected values of {', '.join(self.__dataclass_fields__)}"
-            )
+            raise ConfigError(f"nothing to try, expected values of {', '.join(self.__dataclass_fields__)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +144,9 @@ class WeightsSection:
 
 @dataclass(frozen=True, kw_only=True)
 class ReorderSection(ExampleConfig, LearnConfig):
-    """An orientation model, to be learnt from data.train and its alignment."""
+    """An orientation model, learnt from data.train and its alignment."""
 
-    held_out_every: int = 0  # one sentence pair in so many is not learnt from, but evaluated on; 0: none
+    held_out_every: int = 0  # every Nth sentence pair is held out for evaluation; 0: none
 
     def __post_init__(self) -> None:
         ExampleConfig.__post_init__(self)
@@ -160,26 +157,25 @@ class ReorderSection(ExampleConfig, LearnConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class EvalSection(EvalConfig):
-    """How to score the translations of all sets that have references."""
+    """Scoring of the translations of all sets that have references."""
 
-    # Translations by other systems, by name and set, which ours are compared with: a file, or one of each of
-    # several tuning runs.
+    # Translations by other systems to compare with, by name and set: a file, or one for each tuning run.
     against: dict[str, dict[str, Paths]] = field(default_factory=dict)
 
 
 def check_data(data: dict[str, DataSection], where: str) -> None:
-    """What types cannot say of ``data``."""
+    """Check rules of ``data`` that types cannot express."""
     for name, section in data.items():
         place = f"{where}: data: {name}"
         if not SET_NAME.fullmatch(name):
             raise ConfigError(f"{place}: found {show(name)}, expected a name of letters and digits, . _ -")
         if section.target is not None and section.references is not None:
-            raise ConfigError(f"{place}: found target and references, expected one of them")
+            raise ConfigError(f"{place}: target cannot be combined with references")
         if name == TRAIN and section.references is not None:
-            raise ConfigError(f"{place}: found references, expected target")
+            raise ConfigError(f"{place}: training data need target, not references")
         if name == TRAIN and section.target is None:
-            raise ConfigError(f"{place}: found no target, expected one")
+            raise ConfigError(f"{place}: target is missing")
         if name != TRAIN and section.alignment is not None:
-            raise ConfigError(f"{place}: found alignment, which only {TRAIN} has")
+            raise ConfigError(f"{place}: alignment is only allowed in {TRAIN}")
         if section.references is not None and not section.translations:
-            raise ConfigError(f"{place}: references: found none, expected a file or several")
+            raise ConfigError(f"{place}: references: needs at least one file")

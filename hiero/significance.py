@@ -1,14 +1,14 @@
-"""Is one system better than another, or was it luck? Tests and intervals over sentences and tuning runs.
+"""Significance tests and confidence intervals over sentences and tuning runs.
 
-A system is an array of statistics, float64 [runs, sentences, K]: what its metric adds up, for every output of
-each of its tuning runs. A metric is a function from rows of sums to scores, [rows, K] -> [rows]. Everything
-random comes from a seed, and all trials of a chunk are one matrix product.
+A system is an array of statistics, float64 [runs, sentences, K], which its metric adds up, for every output
+of each of its tuning runs. A metric is a function from rows of sums to scores, [rows, K] -> [rows]. All
+random numbers come from a seed, and the trials of a chunk are one matrix product.
 
-Approximate randomisation (Noreen 1989; Riezler and Maxwell 2005): were the systems alike, it would not
-matter which of the two an output came from. Outputs are swapped at random, and p is how often the difference
-is then at least as large as the one observed. With several runs of each system, output i of run r of the one
-is swapped with output i of run r of the other (Clark et al. 2011), each pair by itself; systems with unequal
-numbers of runs have all outputs for a sentence swapped together.
+Approximate randomisation (Noreen 1989; Riezler and Maxwell 2005): under the null hypothesis, the outputs of
+both systems are exchangeable. Outputs are swapped at random, and p is how often the difference is then at
+least as large as the one observed. With several runs of each system, output i of run r of one system is
+swapped with output i of run r of the other (Clark et al. 2011), each pair independently; between systems with
+different numbers of runs, all outputs for a sentence are swapped together.
 
 Bootstrap (Efron and Tibshirani 1993; Koehn 2004): sentences are drawn with replacement, the same for all
 systems. The differences, shifted so that their mean is zero, show what luck can do; p is how often they are
@@ -26,14 +26,14 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Metric = Callable[[Floats], Floats]
 
-CHUNK_ENTRIES = 1 << 21  # of the matrix that chooses outputs, 16 MB
-TIE = 1e-9  # differences of differences that sums in another order may make
+CHUNK_ENTRIES = 1 << 21  # of the matrix of swaps or samples, 16 MB
+TIE = 1e-9  # rounding differences between sums in another order
 COVERAGE = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What redrawing the sentences does to a score."""
+    """A bootstrap confidence interval of a score."""
 
     low: float
     high: float
@@ -61,7 +61,7 @@ class RunSpread:
 
 
 def spread(metric: Metric, runs: Floats) -> RunSpread:
-    """Every run's score, their mean, and how far they lie apart because tuning ended differently."""
+    """The scores of all tuning runs, with their mean and standard deviation."""
     scores = metric(runs.sum(axis=1))
     deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
     return RunSpread(tuple(scores.tolist()), float(scores.mean()), deviation)
@@ -86,7 +86,7 @@ def randomization_test(
 
 
 def _paired(baseline: Floats, system: Floats) -> tuple[Floats, Floats]:
-    """What is swapped with what, a row each."""
+    """The pairs of rows to swap."""
     if baseline.shape[1:] != system.shape[1:]:
         raise ValueError(f"the systems' statistics have different shapes: {baseline.shape}, {system.shape}")
     if len(baseline) != len(system):
@@ -109,8 +109,7 @@ def _chunks(trials: int, width: int) -> Iterator[int]:
 def bootstrap_scores(
     metric: Metric, systems: Sequence[Floats], trials: int = 10_000, seed: int = 1
 ) -> Floats:
-    """Scores of all systems on the same samples of the sentences, [systems, trials]; all runs of a system
-    pooled."""
+    """Scores of all systems on the same samples of sentences, [systems, trials], with all runs pooled."""
     pooled = np.stack([runs.mean(axis=0) for runs in systems], axis=1)
     num_sentences, num_systems, width = pooled.shape
     flat = pooled.reshape(num_sentences, -1)
@@ -133,9 +132,9 @@ def interval(samples: Floats) -> Interval:
 
 
 def bootstrap_test(observed: float, baseline: Floats, system: Floats) -> Comparison:
-    """Two-sided paired bootstrap from what ``bootstrap_scores`` gave for two systems.
+    """Two-sided paired bootstrap from the samples of ``bootstrap_scores`` for two systems.
 
-    observed  the difference of their scores on all sentences, as they are
+    observed  the difference of their scores on all sentences
     """
     sampled = system - baseline
     shifted = np.abs(sampled - sampled.mean())
@@ -145,7 +144,7 @@ def bootstrap_test(observed: float, baseline: Floats, system: Floats) -> Compari
 
 
 def pooled_score(metric: Metric, runs: Floats) -> float:
-    """The score of all runs' outputs taken as one text."""
+    """The score of all runs' outputs as one text."""
     return float(metric(runs.mean(axis=0).sum(axis=0)[None, :])[0])
 
 

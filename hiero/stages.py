@@ -1,4 +1,4 @@
-"""What a stage of an experiment is, and a plan of stages that take one from the other."""
+"""Stages of an experiment, and a plan of stages that build on each other."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from hiero.config import Config
 from hiero.errors import ConfigError, did_you_mean
 from hiero.sections import TRAIN, DataSection
-from hiero.watch import Watch
+from hiero.watch import Progress
 
-Figures = Mapping[str, Any]  # what a stage found, for the manifest
+Figures = Mapping[str, Any]  # results of a stage, for the manifest
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the work of a stage is given.
+    """The arguments of a stage's work.
 
-    temp  an empty directory, for the time of the work
-    key   stands for all that the outputs depend on
+    temp  an empty directory, removed afterwards
+    key   a digest of everything that the outputs depend on
     """
 
     threads: int
     temp: Path
     key: str
-    watch: Watch
+    progress: Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Stage:
     """A piece of work. Its outputs depend on its inputs and settings, and on nothing else.
 
     name      ``kind`` or ``kind:what``
-    inputs    files and directories, by what they are; of those that the user names, the key that names them
+    inputs    files and directories by name; for those of the configuration, the key that names them
     outputs   files and directories; each appears complete
     settings  plain values
     """
@@ -54,37 +54,37 @@ class Stage:
 class Plan:
     """The stages of a configuration so far.
 
-    config  with the paths of what the stages make
-    where   what messages begin with: the file of the configuration
-    texts   for each set to translate, what decoding reads
+    config  with the paths of the stages' outputs
+    where   the beginning of messages: the file of the configuration
+    texts   for each set to translate, the input of decoding
     """
 
     def __init__(self, config: Config, out: Path, where: str) -> None:
         self.config, self.out, self.where = config, out, where
         self.stages: list[Stage] = []
         self.texts: dict[str, Path] = {}
-        self.grammars: dict[str, Path] = {}  # for each set, where the grammars of its sentences are
+        self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
         self.outputs: dict[str, Path] = {}  # for each set, its translations
 
     def add(self, stage: Stage) -> None:
         made = {path for earlier in self.stages for path in earlier.outputs}
         for key, path in stage.inputs.items():
             if path not in made and not path.exists():
-                raise self.error(key, f"found no file {path}, expected one")
+                raise self.error(key, f"no such file: {path}")
         self.stages.append(stage)
 
     def error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: {key}: {problem}")
 
-    def train(self, wanted_by: str) -> DataSection:
+    def train(self, purpose: str) -> DataSection:
         if TRAIN not in self.config.data:
             others = self.config.data
             hint = f"; {did_you_mean(TRAIN, others)}" if others else ""
-            raise self.error("data", f"found no {TRAIN}, expected it for {wanted_by}{hint}")
+            raise self.error("data", f"{TRAIN} is missing, which {purpose} needs{hint}")
         return self.config.data[TRAIN]
 
     def test_sets(self) -> Iterator[tuple[str, DataSection]]:
-        """What is to be translated."""
+        """The sets to translate."""
         return ((name, section) for name, section in self.config.data.items() if name != TRAIN)
 
     def replace(self, **sections: Any) -> None:

@@ -23,8 +23,8 @@ from hiero.scores import check_config, score_files
 from hiero.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.stages import Figures, Plan, Stage, Task, keys_of, numbered
 
-FILES = ("bins", "reordering")  # features that are in files: those are inputs
-OURS = "hiero"  # name of the system that a run is, in tables of scores
+FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs
+OURS = "hiero"  # name of the run in tables of scores
 
 # ---- from an index to grammars
 
@@ -34,21 +34,21 @@ def add_extract(plan: Plan) -> None:
     for number, section in enumerate(plan.config.grammar, 1):
         place = f"grammar: entry {number}"
         if (section.path, section.index, section.per_sentence).count(None) != 2:
-            raise plan.error(place, "expected either path, index or per_sentence")
+            raise plan.error(place, "needs exactly one of path, index and per_sentence")
         if section.write != "nothing" and section.index is None:
-            raise plan.error(f"{place}: write", "expected index with it")
+            raise plan.error(f"{place}: write", "needs index")
         if section.write == "whole":
             section = _add_whole(plan, place, section, len(grammar))
         elif section.write == "per_sentence":
             if plan.grammars:
-                raise plan.error(f"{place}: write", "found per_sentence a second time, expected it once")
+                raise plan.error(f"{place}: write", "only one grammar can be written per_sentence")
             section = _add_per_sentence(plan, place, section)
         grammar.append(section)
     plan.replace(grammar=grammar)
 
 
 def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
-    """What the rules depend on, but not how they are remembered."""
+    """Settings that change the rules, without those of caches."""
     return {
         key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
     }
@@ -60,10 +60,10 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
 
     def work(task: Task) -> Figures:
         extractor = Extractor(open_index(index), config)
-        task.watch.begin(extractor.index.num_sentences)
+        task.progress.begin(extractor.index.num_sentences)
         done = num_rules = 0
         for sentences, num_rules in GrammarWriter(extractor, task.threads).whole(output):
-            task.watch.advance(sentences - done, f"{num_rules} rules")
+            task.progress.advance(sentences - done, f"{num_rules} rules")
             done = sentences
         return {"rules": num_rules}
 
@@ -97,17 +97,17 @@ def _extraction(
         segments = list(read_sentences(source))
         extractor = Extractor(open_index(index), config)
         part = grammars.with_name(grammars.name + ".part")
-        # Whole or not at all: grammars of sentences that are no longer there must not stay.
+        # Replaced as a whole: no grammars of removed sentences may stay.
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         names = [grammar_name(number) for number in range(len(segments))]
         num_rules = 0
-        task.watch.begin(len(segments))
+        task.progress.begin(len(segments))
         files = zip((part / name for name in names), segments, strict=True)
         with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
             for found in results:
                 num_rules += found
-                task.watch.advance(1, f"{num_rules} rules")
+                task.progress.advance(1, f"{num_rules} rules")
         shutil.rmtree(grammars, ignore_errors=True)
         os.rename(part, grammars)
         with open_output(text) as stream:
@@ -128,9 +128,9 @@ def add_decode(plan: Plan) -> None:
     config = plan.config
     if not config.grammar:
         hint = "{index: train}, or {path: …}"
-        raise plan.error("grammar", f"found none, expected one to translate {next(iter(sets))} with: {hint}")
+        raise plan.error("grammar", f"needs one to translate {next(iter(sets))}: {hint}")
     if config.weights is None:
-        raise plan.error("weights", "found none, expected the path of a file with names and weights")
+        raise plan.error("weights", "needs a file with names and weights")
     model = model_config(config)
     for name, data in sets.items():
         source = plan.texts.setdefault(name, Path(data.source))
@@ -154,7 +154,7 @@ def add_decode(plan: Plan) -> None:
 
 
 def model_config(config: Config) -> Config:
-    """What makes a model of a whole configuration."""
+    """The sections of a configuration that make a model."""
     grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
     return Config(
         grammar=grammar,
@@ -166,7 +166,7 @@ def model_config(config: Config) -> Config:
 
 
 def model_inputs(config: Config) -> dict[str, Path]:
-    """The files of a model, by the keys that name them."""
+    """The files of a model by their keys."""
     inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
     if config.features.bins is not None:
         inputs["features: bins"] = Path(config.features.bins)
@@ -182,7 +182,7 @@ def model_inputs(config: Config) -> dict[str, Path]:
 
 
 def model_settings(config: Config) -> dict[str, Any]:
-    """What a model does with its files."""
+    """The settings of a model, without its files."""
     grammar = [
         {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
         | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
@@ -190,7 +190,7 @@ def model_settings(config: Config) -> dict[str, Any]:
     ]
     return {
         "search": dataclasses.asdict(config.search),
-        # Of the bins what counts is their content.
+        # Bins count by their content, as inputs.
         "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
@@ -200,7 +200,7 @@ def model_settings(config: Config) -> dict[str, Any]:
 def _decoding(source: Path, output: Path, model: Config) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
-        job = Job(settings, model, task.watch)
+        job = Job(settings, model, task.progress)
         job.run()
         job.report()
         return job.figures()
@@ -223,7 +223,7 @@ def add_eval(plan: Plan) -> None:
         raise plan.error("eval", str(error)) from None
     for name, data in scored:
         _check_lines(plan, name, data)
-        # Theirs first: the first is what the others are compared with.
+        # The first system is the baseline: other systems come before ours.
         systems = {system: as_list(sets[name]) for system, sets in config.against.items() if name in sets}
         inputs = {
             key: Path(path)
@@ -246,9 +246,9 @@ def add_eval(plan: Plan) -> None:
 
 
 def _check_lines(plan: Plan, name: str, data: DataSection) -> None:
-    """References must be as long as the source; better now than after decoding."""
+    """Check that references are as long as the source, before decoding."""
     if plan.config.prep is not None:
-        return  # which looks at that itself
+        return  # it checks the lengths
     source, *others = (sum(chunk.data.count(b"\n") for chunk in read_chunks(p)) for p in data.all_sides)
     for key, path, lines in zip(keys_of(name, data)[1:], data.translations, others, strict=True):
         if lines != source:
@@ -260,7 +260,7 @@ def _evaluation(
     systems: Mapping[str, list[str]], references: list[str], outputs: tuple[Path, Path], config: EvalSection
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
-        task.watch.begin(None)
-        return score_files(systems, references, config, *outputs, say=task.watch.say)
+        task.progress.begin(None)
+        return score_files(systems, references, config, *outputs, say=task.progress.say)
 
     return work

@@ -15,7 +15,7 @@ from hiero.stages import Figures, Plan, Stage, Task
 from hiero.tune.table import Table
 from hiero.tunedir import STATE
 from hiero.tuning import ANSWER, Tuned, Tuning
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 FOLDER = "tune"
 FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "features")
@@ -59,7 +59,7 @@ def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Call
     def work(task: Task) -> Figures:
         if not tuning.fits(folder):
             shutil.rmtree(folder, ignore_errors=True)
-        watch = _Rows(task.watch, Table(tuning.settings, held_out=tuning.held_out is not None))
+        watch = _Rows(task.progress, Table(tuning.settings, held_out=tuning.held_out is not None))
         tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch)
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())
@@ -85,7 +85,7 @@ def _tidy(folder: Path) -> None:
 class _Rows:
     """Progress of tuning, with a table of its epochs as notes."""
 
-    def __init__(self, watch: Watch, table: Table) -> None:
+    def __init__(self, watch: Progress, table: Table) -> None:
         self._watch, self._table, self._rows = watch, table, 0
         self.begin, self.advance, self.say = watch.begin, watch.advance, watch.say
 

@@ -1,4 +1,4 @@
-"""What a piece of work takes: time on the clock and on processors, time for compiling, memory at its peak."""
+"""Resource usage: wall, CPU and compile time, and peak memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 class Usage:
-    """Measures from when it is made."""
+    """Measures from its creation on."""
 
     def __init__(self) -> None:
-        # Linux can forget the peak of before; elsewhere the peak is that of the process so far.
+        # Linux can reset the peak; elsewhere it is that of the whole process.
         with contextlib.suppress(OSError):
             _RESET.write_text("5")
         self._wall, self._cpu = time.perf_counter(), _cpu_seconds()
@@ -43,7 +43,7 @@ class Usage:
 def _cpu_seconds() -> float:
     if not resource:
         return time.process_time()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 

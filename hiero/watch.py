@@ -1,25 +1,25 @@
-"""How long work tells whoever waits for it where it is."""
+"""The progress of long work: a protocol for bars and logs, and a silent one."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 
-class Watch(Protocol):
-    """Somebody who watches: a terminal, a log, or nobody."""
+class Progress(Protocol):
+    """Shows the progress of some work, on a terminal or in a log."""
 
     def begin(self, total: int | None, what: str = "") -> None:
-        """A piece of work begins, of ``total`` steps if that is known, with a name if there are several."""
+        """Begin a task named ``what``, of ``total`` steps if that is known."""
 
     def advance(self, steps: int, note: str = "") -> None:
-        """So many steps more are done; ``note`` is a figure of now, such as a mean score."""
+        """Add finished steps; ``note`` is a current figure, such as a mean score."""
 
     def say(self, note: str) -> None:
-        """What the user should know, in a line."""
+        """Show a message of one line."""
 
 
-class Nobody:
-    """Does not watch."""
+class SilentProgress:
+    """Shows nothing."""
 
     def begin(self, total: int | None, what: str = "") -> None:
         pass

@@ -78,7 +78,7 @@ class Experiment:
         capfd.readouterr()
         assert self.run(*more) == 0
         lines = [line.split(": ") for line in capfd.readouterr().err.splitlines()]
-        return [parts[1] for parts in lines if len(parts) > 2 and parts[2].startswith("begins")]
+        return [parts[1] for parts in lines if len(parts) > 2 and parts[2].startswith("started")]
 
     def error(self, capfd: pytest.CaptureFixture[str], *more: str, code: int = 1) -> str:
         """Run it quietly, expect failure, and return its one line of output."""

@@ -144,21 +144,21 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "argument -s: expected the source text"),
-        (("-s", "a"), "argument -t: expected the target text"),
+        ((), "argument -s: the source text is missing"),
+        (("-s", "a"), "argument -t: the target text is missing"),
         (
             ("-s", "-", "-t", "-"),
-            "argument -t: found - twice, but only one side can come from standard input",
+            "argument -t: standard input (-) can be read only once",
         ),
         (("-s", "a", "-t", "b", "-j", "0"), "argument -j: found 0, expected at least 1"),
         (("-s", "a", "-t", "b", "--null", "2"), "null: found 2.0, expected 1e-06 to 0.999999"),
         (
             ("-s", "a", "-t", "b", "--hmm-iterations", "2"),
-            "argument --hmm-iterations: expected --model hmm with it",
+            "argument --hmm-iterations: requires --model hmm",
         ),
         (
             ("-s", "a", "-t", "b", "--no-hmm-agreement"),
-            "argument --hmm-agreement: expected --model hmm with it",
+            "argument --hmm-agreement: requires --model hmm",
         ),
     ],
 )

@@ -410,6 +410,6 @@ def test_a_column_may_be_called_like_a_bin() -> None:
 def test_a_feature_cannot_be_transformed_twice(files: Path) -> None:
     config: dict[str, Any] = {"features": {"transform": {"P": "drop"}, "bins": str(files / "my.bins")}}
     with pytest.raises(
-        HieroError, match=r"features: transform: P: found it in .*my.bins as well, expected it"
+        HieroError, match=r"features: transform: P: already in .*my.bins, and a feature can only be in one"
     ):
         hiero.load(config, rules=RULES, weights=WEIGHTS)

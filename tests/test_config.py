@@ -98,23 +98,29 @@ def test_resolved_configurations_are_equivalent() -> None:
     ("content", "message"),
     [
         ({"dta": {}}, "unknown key 'dta'; did you mean 'data'?"),
-        ({"data": {"train": {"source": "a"}}}, "data: train: found no target, expected one"),
-        ({"data": {"train": {"source": "a", "references": "b"}}}, "data: train: found references, expected"),
-        ({"data": {"dev": {"target": "a"}}}, "data: dev: found no source, expected one"),
+        ({"data": {"train": {"source": "a"}}}, "data: train: target is missing"),
+        (
+            {"data": {"train": {"source": "a", "references": "b"}}},
+            "data: train: training data need target, not references",
+        ),
+        ({"data": {"dev": {"target": "a"}}}, "data: dev: source is missing"),
         (
             {"data": {"dev": {"source": "a", "target": "b", "references": "c"}}},
-            "found target and references",
+            "data: dev: target cannot be combined with references",
         ),
-        ({"data": {"dev": {"source": "a", "references": []}}}, "data: dev: references: found none, expected"),
+        (
+            {"data": {"dev": {"source": "a", "references": []}}},
+            "data: dev: references: needs at least one file",
+        ),
         (
             {"data": {"dev": {"source": "a", "alignment": "b"}}},
-            "data: dev: found alignment, which only train",
+            "data: dev: alignment is only allowed in train",
         ),
         ({"data": {"a/b": {"source": "a"}}}, "data: a/b: found 'a/b', expected a name of letters and digits"),
         ({"align": {"model": "ibm3"}}, "align: model: found 'ibm3', expected one of ibm2, hmm"),
         ({"align": {"iterations": 0}}, "align: iterations: found 0, expected 1 to 1000"),
         ({"grammar": [{"index": "train", "write": "all"}]}, "entry 1: write: found 'all', expected one of"),
-        ({"prep": {"source_language": "de"}}, "prep: found no target_language, expected one, such as de"),
+        ({"prep": {"source_language": "de"}}, "prep: target_language is missing (such as de)"),
         ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected 0 or more"),
         ({"seed": "one"}, "seed: found 'one', expected a whole number"),
         (
@@ -133,7 +139,7 @@ def test_errors(content: dict[str, Any], message: str) -> None:
 def test_sections_that_only_a_run_can_fill() -> None:
     for section, message in (
         ({"grammar": [{"index": "train"}]}, "grammar: entry 1: found index: train, expected its path"),
-        ({"lm": [{"estimate": "train"}]}, "lm: entry 1: found no path, expected one"),
+        ({"lm": [{"estimate": "train"}]}, "lm: entry 1: path is missing"),
     ):
         with pytest.raises(HieroError, match=message):
             load(section, weights={})

@@ -378,7 +378,7 @@ def test_symbols_may_be_skipped(tmp_path: Path) -> None:
         (["--prune", 1, 0], "prune: found 1 0, expected thresholds from 0 on, in ascending order"),
         (["--discount-fallback", 2, 1], "discount_fallback: found 2.0, expected 0 to 1 for count 1"),
         (["--discount-fallback", *[0.5] * 4], "discount_fallback: found 4 values, expected 1 to 3"),
-        (["--memory", 0], "--memory: found 0, expected 16 or more"),
+        (["--memory", 0], "argument --memory: found 0, expected 16 or more"),
         (["-j", 0], "threads: found 0, expected 1 or more"),
     ],
 )

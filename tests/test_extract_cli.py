@@ -163,11 +163,11 @@ def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-o", "x"], "expected either -i IN or --all"),
-        (["-o", "x", "--all", "-i", "y"], "expected either -i IN or --all"),
-        (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: expected with -i"),
-        (["-o", "x", "--all", "--store", "y"], "argument --store: expected with -i"),
-        (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: expected with --leave-one-out"),
+        (["-o", "x"], "requires either -i IN or --all"),
+        (["-o", "x", "--all", "-i", "y"], "requires either -i IN or --all"),
+        (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: not allowed with --all"),
+        (["-o", "x", "--all", "--store", "y"], "argument --store: not allowed with --all"),
+        (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: requires --leave-one-out"),
         (["-o", "x", "--all", "-j", "0"], "argument -j: found 0"),
     ],
 )
@@ -408,8 +408,8 @@ def test_an_index_in_a_configuration(index: Path, tmp_path: Path) -> None:
     [
         ({"index": "{x}", "extract": {"sample": 3}}, "unknown key 'sample'; did you mean 'samples'"),
         ({"index": "{x}", "extract": {"samples": 0}}, "samples: found 0, expected 1 to 1000000"),
-        ({"index": "{x}", "path": "{x}"}, "expected either path, index or per_sentence"),
-        ({"path": "g", "extract": {"samples": 3}}, "expected extract with an index"),
+        ({"index": "{x}", "path": "{x}"}, "needs exactly one of path, index and per_sentence"),
+        ({"path": "g", "extract": {"samples": 3}}, "extract needs an index"),
     ],
 )
 def test_invalid_configurations(section: dict[str, Any], message: str, index: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hiero.cli.prep import add_parser
 from hiero.errors import ConfigError, FormatError, UsageError
-from hiero.prep import BATCH, PrepConfig, _shared_out, detokenize, parallel_lines, prepare
+from hiero.prep import BATCH, PrepConfig, _map_processes, detokenize, parallel_lines, prepare
 from hiero.recase import CaseCounter, Recaser, sentence_starts
 
 PLAIN = PrepConfig(tokenize=False)
@@ -77,7 +77,7 @@ def test_pairs_are_dropped_together(tmp_path: Path, capfd: pytest.CaptureFixture
     assert capfd.readouterr().err == (
         "hiero: 6 pairs read, 2 kept, 4 dropped (2 empty, 1 of more than 80 words, "
         "1 longer on one side by more than 9 times)\n"
-        "hiero: control or invisible characters were taken out of 1 pairs\n"
+        "hiero: control or invisible characters removed from 1 pairs\n"
     )
     kept = pair(tmp_path, src, tgt, "--no-tokenize", "--keep-empty", "--max-words", "0", "--max-ratio", "0")
     assert [side.count("\n") for side in kept] == [6, 6]
@@ -122,7 +122,7 @@ def test_a_killed_process_is_one_line() -> None:
     from hiero.errors import HieroError
 
     with pytest.raises(HieroError, match="a process was killed"):
-        list(_shared_out(_die, range(3), 2))
+        list(_map_processes(_die, range(3), 2))
 
 
 def _die(number: int) -> None:
@@ -162,23 +162,26 @@ def test_streams(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-s", "a", "-o", "x", "y"], "expected both -s and -t"),
+        (["-s", "a", "-o", "x", "y"], "requires both -s and -t"),
         (["-s", "a", "-t", "b", "-i", "c"], "argument -i: not allowed with -s and -t"),
         (["-s", "a", "-t", "b"], "argument -o: found 0 files, expected two files"),
         (["-s", "a", "-t", "b", "-o", "x"], "argument -o: found 1 files, expected two files"),
-        (["-s", "a", "-t", "b", "-o", "x", "./x"], "argument -o: found x twice"),
-        (["-s", "-", "-t", "-", "-o", "x", "y"], "standard input can only be read once"),
+        (["-s", "a", "-t", "b", "-o", "x", "./x"], "argument -o: x is given twice"),
+        (["-s", "-", "-t", "-", "-o", "x", "y"], "standard input (-) can be read only once"),
         (["-i", "a", "-o", "x", "y"], "argument -o: found 2 files, expected one file"),
-        (["-s", "a", "-t", "b", "-o", "x", "y", "--lang", "de"], "argument --lang: expected --src-lang"),
-        (["--src-lang", "de"], "arguments --src-lang, --tgt-lang: expected --lang"),
-        (["-s", "a", "-t", "b", "-o", "x", "y"], "argument --src-lang: expected a language, such as de"),
-        ([], "argument --lang: expected a language, such as de"),
+        (
+            ["-s", "a", "-t", "b", "-o", "x", "y", "--lang", "de"],
+            "argument --lang: not allowed with -s and -t",
+        ),
+        (["--src-lang", "de"], "arguments --src-lang, --tgt-lang: require -s and -t"),
+        (["-s", "a", "-t", "b", "-o", "x", "y"], "argument --src-lang is missing (a language, such as de)"),
+        ([], "argument --lang is missing (a language, such as de)"),
         (["-j", "0"], "argument -j: found 0, expected at least 1"),
         (["--max-words", "-1"], "argument --max-words: found -1, expected 0 or more"),
-        (["--max-ratio", "2"], "argument --max-ratio: expected -s and -t"),
-        (["--truecase", "x"], "only with --detokenize"),
+        (["--max-ratio", "2"], "argument --max-ratio: requires -s and -t"),
+        (["--truecase", "x"], "arguments --truecase, --recase: require --detokenize"),
         (["--detokenize", "--no-recase", "--truecase", "x"], "not allowed with --no-recase"),
-        (["--detokenize", "-s", "a", "-t", "b"], "argument --detokenize: expected a single file"),
+        (["--detokenize", "-s", "a", "-t", "b"], "argument --detokenize: requires a single file"),
         (["--detokenize", "--lowercase"], "argument --lowercase: not allowed with --detokenize"),
         (["--detokenize", "--no-tokenize"], "argument --no-tokenize: not allowed with --detokenize"),
         (["--learn-truecase", "--lowercase"], "argument --lowercase: not allowed with --learn-truecase"),
@@ -223,7 +226,7 @@ def test_learning_capitals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     assert counter.forms() == ["EU", "Hund"]
     text = write(tmp_path / "text", "Das Haus in  Köln\u00ad .\nDer Baum , das Haus\n")
     prep("--learn-truecase", "-i", text, "-o", tmp_path / "list", "--no-tokenize")
-    assert capfd.readouterr().err == "hiero: 3 words have capitals inside sentences\n"
+    assert capfd.readouterr().err == "hiero: 3 words with capitals inside sentences\n"
     assert (tmp_path / "list").read_text(encoding="utf-8") == "Baum\nHaus\nKöln\n"
     assert Recaser.read(tmp_path / "list").forms == {"baum": "Baum", "haus": "Haus", "köln": "Köln"}
 
@@ -239,7 +242,7 @@ def test_without_sacremoses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(ConfigError) as error:
         single(tmp_path, "a", "--lang", "de")
-    assert str(error.value).startswith("hiero prep needs sacremoses: pip install 'hiero-mt[prep]'")
+    assert str(error.value).startswith("sacremoses is not installed (pip install 'hiero-mt[prep]')")
     with pytest.raises(ConfigError):
         single(tmp_path, "a", "--lang", "de", "--detokenize")
     assert not (tmp_path / "out").exists()
@@ -273,9 +276,7 @@ class TestWithSacremoses:
         prep("-i", write(tmp_path / "in", "a."), "--lang", "xx")
         out, err = capfd.readouterr()
         assert out == "a .\n"
-        assert err.startswith(
-            "hiero: no abbreviations of language xx are known, those of English are taken\n"
-        )
+        assert err.startswith("hiero: no list of abbreviations for language xx, using that of English\n")
 
     def test_detokenization(self, tmp_path: Path) -> None:
         words = '" das haus , " sagte er , " ist 3,5 m hoch . " ( ja ? ) wirklich !\n\n'

@@ -130,27 +130,27 @@ def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["train", "ex", "-o", "out", "--smoothing", "1"],
             2,
-            "argument --smoothing: expected --learner lexicali",
+            "argument --smoothing: requires --learner lexicali",
         ),
         (
             ["train", "ex", "-o", "o", "--learner", "primal", "--shrink", "1"],
             2,
-            "--shrink: expected --learner dual",
+            "--shrink: requires --learner dual",
         ),
         (
             ["train", "ex", "-o", "out", "--learner", "lexicalised", "--passes", "3"],
             2,
-            "argument --passes: expected --learner dual or primal with it",
+            "argument --passes: requires --learner dual or primal",
         ),
         (
             ["train", "ex", "-o", "out", "--learner", "lexicalised", "--held-out", "held"],
             2,
-            "argument --held-out: expected no --learner lexicalised, which makes no passes",
+            "argument --held-out: not allowed with --learner lexicalised",
         ),
         (
             ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "out", "--held-out-every", "4"],
             2,
-            "argument --held-out-every: expected --held-out with it",
+            "argument --held-out-every: requires --held-out",
         ),
         (["extract", "-s", "src", "-t", "tgt", "-a", "src", "-o", "out"], 1, "src:1: found '"),
         (

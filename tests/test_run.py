@@ -184,19 +184,19 @@ def test_dry_runs(experiment: Experiment, capfd: Capture) -> None:
     capfd.readouterr()
     assert experiment.run("--dry-run") == 0
     assert capfd.readouterr().out.splitlines() == [
-        "align: would run (iterations is another)",
+        "align: would run (iterations has changed)",
         "lm:LanguageModel: unchanged",
-        "index: would run (if align changes what it reads)",
-        "decode:dev: would run (if index changes what it reads)",
-        "decode:test: would run (if index changes what it reads)",
-        "eval:dev: would run (if decode:dev changes what it reads)",
-        "eval:test: would run (if decode:test changes what it reads)",
+        "index: would run (if align changes its inputs)",
+        "decode:dev: would run (if index changes its inputs)",
+        "decode:test: would run (if index changes its inputs)",
+        "eval:dev: would run (if decode:dev changes its inputs)",
+        "eval:test: would run (if decode:test changes its inputs)",
     ]
     assert {path: path.read_bytes() for path in experiment.out.rglob("*") if path.is_file()} == before
 
 
 def test_one_stage_alone(experiment: Experiment, capfd: Capture) -> None:
-    assert "the stage align makes it" in experiment.error(capfd, "--only", "index")
+    assert "made by the stage align" in experiment.error(capfd, "--only", "index")
     assert experiment.stages_run(capfd, "--only", "align", "--only", "lm") == STAGES[:2]
     assert experiment.stages_run(capfd) == STAGES[2:]
     experiment.set(eval={"metrics": ["bleu"], "trials": 0})
@@ -209,9 +209,7 @@ def test_two_runs_in_one_directory(experiment: Experiment, capfd: Capture) -> No
     experiment.out.mkdir()
     with open(experiment.out / "lock", "a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        assert experiment.error(capfd) == (
-            f"{experiment.out}: found another hiero run at work here, expected none"
-        )
+        assert experiment.error(capfd) == (f"{experiment.out}: another hiero run is using this directory")
     assert experiment.run("-q") == 0
 
 
@@ -308,7 +306,9 @@ def test_a_given_alignment(experiment: Experiment, capfd: Capture) -> None:
     experiment.set(data=data)
     assert experiment.stages_run(capfd)[0] == "index"
     experiment.set(align={"model": "hmm"})
-    assert experiment.error(capfd).startswith(f"{experiment.path}: align: found together with data: train")
+    assert experiment.error(capfd).startswith(
+        f"{experiment.path}: align: cannot be combined with data: train"
+    )
 
 
 def test_comparison_with_others(experiment: Experiment, capfd: Capture) -> None:
@@ -350,7 +350,7 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
     (experiment.folder / "test.en").write_text("She has a home.\n")
     assert experiment.stages_run(capfd) == ["prep:test", "eval:test"]
     experiment.set(prep={"source_language": "de"})
-    assert "prep: found no target_language, expected one" in experiment.error(capfd)
+    assert "prep: target_language is missing" in experiment.error(capfd)
 
 
 @pytest.mark.heavy

@@ -23,32 +23,35 @@ def experiment(tmp_path: Path) -> Experiment:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"data": {"dev": {"source": "dev.de"}}}, "data: found no train, expected it for the word alignment"),
-        ({"data": {"train": {"source": "x", "target": "train.en"}}}, "data: train: source: found no file"),
+        ({"data": {"dev": {"source": "dev.de"}}}, "data: train is missing, which the word alignment needs"),
+        ({"data": {"train": {"source": "x", "target": "train.en"}}}, "data: train: source: no such file"),
         (
             {"data": {"trian": {"source": "train.de", "target": "train.en"}}},
-            "expected it for the word alignment; did you mean 'trian'?",
+            "which the word alignment needs; did you mean 'trian'?",
         ),
-        ({"weights": {"path": "none"}}, "weights: path: found no file"),
-        ({"weights": None}, "weights: found none, expected the path of a file"),
-        ({"grammar": None}, "grammar: found none, expected one to translate dev with: {index: train}"),
-        ({"grammar": [{"index": "none"}]}, "grammar: entry 1: index: found no file"),
-        ({"grammar": [{"path": "a", "index": "train"}]}, "grammar: entry 1: expected either path, index or"),
-        ({"grammar": [{"path": "weights", "write": "whole"}]}, "entry 1: write: expected index with it"),
-        ({"lm": [{"order": 3}]}, "lm: entry 1: expected either path or estimate"),
+        ({"weights": {"path": "none"}}, "weights: path: no such file"),
+        ({"weights": None}, "weights: needs a file with names and weights"),
+        ({"grammar": None}, "grammar: needs one to translate dev: {index: train}"),
+        ({"grammar": [{"index": "none"}]}, "grammar: entry 1: index: no such file"),
+        (
+            {"grammar": [{"path": "a", "index": "train"}]},
+            "grammar: entry 1: needs exactly one of path, index",
+        ),
+        ({"grammar": [{"path": "weights", "write": "whole"}]}, "entry 1: write: needs index"),
+        ({"lm": [{"order": 3}]}, "lm: entry 1: needs exactly one of path and estimate"),
         ({"lm": [{"estimate": "train", "order": 9}]}, "lm: entry 1: order: found 9, expected 1 to 6"),
-        ({"lm": [{"estimate": "none"}]}, "lm: entry 1: estimate: found no file"),
+        ({"lm": [{"estimate": "none"}]}, "lm: entry 1: estimate: no such file"),
         ({"lm": [{"estimate": "train", "name": "a b"}]}, "lm: entry 1: name: found 'a b', expected letters"),
         (
             {"lm": [{"estimate": "train", "discount_fallback": True}, {"estimate": "train"}]},
-            "lm: entry 2: name: found 'LanguageModel' a second time",
+            "lm: entry 2: name: 'LanguageModel' is already the name",
         ),
         ({"eval": {"metrics": ["blue"]}}, "eval: metrics: unknown 'blue'; did you mean 'bleu'?"),
         ({"eval": {"tokenize": "all"}}, "eval: tokenize: unknown 'all'; one of"),
         ({"eval": {"trials": -1}}, "eval: trials: found -1, expected 0 or more"),
-        ({"eval": {"against": {"a": {"dev": "none"}}}}, "eval: against: a: dev: found no file"),
+        ({"eval": {"against": {"a": {"dev": "none"}}}}, "eval: against: a: dev: no such file"),
         ({"search": {"pop_limt": 3}}, "search: unknown key 'pop_limt'; did you mean 'pop_limit'?"),
-        ({"grammar": None, "align": None, "data": {}}, "data: found no train, expected it for lm: entry 1"),
+        ({"grammar": None, "align": None, "data": {}}, "data: train is missing, which lm: entry 1 needs"),
     ],
 )
 def test_invalid_configurations(
@@ -64,7 +67,7 @@ def test_invalid_configurations(
 def test_nothing_to_do(experiment: Experiment, capfd: Capture) -> None:
     experiment.path.write_text("")
     assert experiment.error(capfd) == (
-        f"{experiment.path}: found nothing to do, expected data, and what to make of it"
+        f"{experiment.path}: nothing to do: needs data, and sections such as align, lm or grammar"
     )
 
 
@@ -102,7 +105,10 @@ def test_unwritable_places(experiment: Experiment, capfd: Capture) -> None:
     assert "found not a directory, expected a directory to write to" in experiment.error(capfd)
     experiment.out = experiment.folder
     line = experiment.error(capfd)
-    assert "found other files, expected a new directory, or one with manifest.json (-o names another)" in line
+    assert (
+        "found other files, expected a new directory, or one with manifest.json (choose another with -o)"
+        in line
+    )
     if os.getuid() != 0:
         experiment.out = experiment.folder / "locked"
         experiment.out.mkdir(mode=0o500)

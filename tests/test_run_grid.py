@@ -105,8 +105,8 @@ def test_labels_and_tables() -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"grid": {}}, "grid: found nothing to try out, expected values of bits, overlap, neighbours, beta,"),
         ({"tune": None}, "grid: needs the section tune, whose settings it varies"),
+        ({"grid": {}}, "grid: nothing to try, expected values of bits, overlap, neighbours, beta,"),
         (
             {"bins": None, "tune": TUNE | {"neighbours": "none"}},
             "grid: bits: needs the section bins",

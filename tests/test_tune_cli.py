@@ -224,7 +224,7 @@ def test_two_runs_in_one_directory(world: Tuning, capfd: Capture) -> None:
     world.out.mkdir()
     with open(world.out / "lock", "a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        assert world.error(capfd) == f"{world.out}: found another hiero tune at work here, expected none"
+        assert world.error(capfd) == f"{world.out}: another hiero tune is using this directory"
     assert world.run("-q") == 0
 
 

@@ -14,7 +14,7 @@ from hiero.bitext.corpus import read_bitext
 from hiero.bitext.symmetrize import combine
 from hiero.formats.pharaoh import write_alignment
 from hiero.formats.text import open_output
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 class AlignSummary(NamedTuple):
@@ -48,10 +48,10 @@ def align_files(
     *,
     directions: Mapping[str, str | Path] | None = None,
     threads: int = 1,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> AlignSummary:
     """Align a bitext and write its links; ``directions`` names files for ``forward`` and ``reverse`` ones."""
-    watch = watch or Nobody()
+    watch = watch or SilentProgress()
     with ExitStack() as stack:
         # Opened first, so that a path that cannot be written is an error before the work.
         stream = stack.enter_context(open_output(output))

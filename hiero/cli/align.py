@@ -1,4 +1,4 @@
-"""``hiero align``: word alignments of a bitext, and how good they are."""
+"""``hiero align``: word alignments of a bitext and their error rate."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 from hiero.bitext.alignconfig import METHODS, MODELS, AlignConfig
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import ConfigError, FormatError, UsageError
 
 DESCRIPTION = """\
-Align the words of a bitext, without supervision. A model of each direction is trained on it: IBM model 2
-with a prior that favours the diagonal, as fast_align's, or on top of that an HMM (better, twice the time).
-Their links are combined to one alignment: a line for each sentence pair, i-j for each link, source position
+Align the words of a bitext, without supervision. A model is trained in each direction: IBM model 2 with a
+prior that favours the diagonal, as in fast_align, or an HMM initialised by it (better, twice the time). The
+links of both directions are combined: a line for each sentence pair, i-j for each link, source position
 first, from 0. The result does not depend on the number of threads.
 
-hiero align score HYP GOLD compares an alignment with one made by hand."""
+hiero align score HYP GOLD compares an alignment with a gold standard."""
 EPILOG = """\
 examples:
   hiero align -s train.de -t train.en -o train.align.gz -j 4
@@ -43,18 +43,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
-    add("-t", "--target", metavar="TGT", help="target side, as many lines")
+    add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
     add("--model", choices=MODELS, help="default: ibm2")
     add(
         "--symmetrize",
         choices=METHODS,
-        help="how both directions are combined (default grow-diag-final-and); none: links of target words to "
-        "source words as they are",
+        help="method that combines both directions (default grow-diag-final-and); none: only links of target "
+        "words to source words",
     )
     add("--forward", metavar="FILE", help="also write the links of target words to source words")
     add("--reverse", metavar="FILE", help="also write the links of source words to target words")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="default 1")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     add = command.add_argument_group("models").add_argument
     add("--iterations", metavar="N", type=int, help="rounds of training of ibm2 (default 5)")
@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--tension",
         metavar="T",
         type=float,
-        help="how strongly links keep to the diagonal at first (default 4)",
+        help="initial tension of links to the diagonal (default 4)",
     )
     add(
         "--tension-rounds",
@@ -86,7 +86,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     commands = command.add_subparsers(dest="align_command", metavar="score")
     score = commands.add_parser(
         "score",
-        help="compare an alignment with one made by hand",
+        help="compare an alignment with a gold standard",
         description=SCORE_DESCRIPTION,
         formatter_class=style,
     )
@@ -101,14 +101,14 @@ def run(args: argparse.Namespace) -> int:
         return _score(args.hypothesis, args.gold)
     for flag, value in (("-s", args.source), ("-t", args.target)):
         if value is None:
-            raise UsageError(f"argument {flag}: expected the {'source' if flag == '-s' else 'target'} text")
+            raise UsageError(f"argument {flag}: the {'source' if flag == '-s' else 'target'} text is missing")
     if args.source == args.target == "-":
-        raise UsageError("argument -t: found - twice, but only one side can come from standard input")
+        raise UsageError("argument -t: standard input (-) can be read only once")
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
     config = _config(args)
 
-    # Loading numba takes longer than reading the command line: not before the command line is right.
+    # Imported after the command line is checked, since numba is slow to load.
     from hiero._jit import compile_timer
     from hiero.bitext.alignfiles import align_files
 
@@ -118,9 +118,9 @@ def run(args: argparse.Namespace) -> int:
         )
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
-    with CommandWatch("align", quiet=args.quiet) as watch:
-        summary = align_files(*files, config, directions=directions, threads=args.threads, watch=watch)
-    watch.say(str(summary))
+    with CommandProgress("align", quiet=args.quiet) as progress:
+        summary = align_files(*files, config, directions=directions, threads=args.threads, watch=progress)
+    progress.say(str(summary))
     return 0
 
 
@@ -129,7 +129,7 @@ def _config(args: argparse.Namespace) -> AlignConfig:
     given = {name: value for name, value in given.items() if value is not None}
     for name in FOR_HMM:
         if name in given and args.model != "hmm":
-            raise UsageError(f"argument --{name.replace('_', '-')}: expected --model hmm with it")
+            raise UsageError(f"argument --{name.replace('_', '-')}: requires --model hmm")
     try:
         return AlignConfig(**given)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""``hiero bins``: put dense features into bins, and look at what was learnt for them."""
+"""``hiero bins``: learn bins of dense features, and show the weights learnt for them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from hiero.config import Config
 
 DESCRIPTION = """\
-A dense feature of a grammar is a number, and its weight the slope of a straight line. In bins, each of which
-has a weight, the line may bend: whether a logarithm, a root or a step is best is then learnt, and not guessed
-(Clark, Dyer and Lavie 2014).
+Replace dense features by indicators of bins (Clark, Dyer and Lavie 2014). The score is linear in a dense
+feature; with one weight for each bin of its values, it can be any step function of them, so that a logarithm,
+for instance, is learnt and not assumed.
 
-learn  reads the rules of a text and makes bins with as many rules in each as can be had. A bin is an
-       indicator, NAME_bin2_0.25: it counts the rules whose number is in the second bin, which begins at 0.25
+learn  reads the rules of a text and makes bins with about the same number of rules in each. A bin is an
+       indicator, NAME_bin2_0.25: it counts the rules whose value is in the second bin, which begins at 0.25
 show   prints bins, and with -w their weights
-plot   draws the weights against the numbers, and the logarithm that fits them best
+plot   draws the weights against the values, and the logarithm that fits them best
 
-What makes weights of neighbouring bins alike is said to hiero tune: --neighbours monotone --beta 1000."""
+hiero tune --neighbours monotone --beta 1000 regularises the weights of neighbouring bins."""
 EPILOG = """\
 examples:
   hiero bins learn -g train.idx -i dev.de --features EgivenFCoherent=probability,CountEF=count -o my.bins
@@ -36,8 +36,8 @@ examples:
   hiero decode -c experiment.yaml --bins my.bins -w runs/mnr/weights.gz -i input.de
 
 in a configuration:
-  features: {bins: my.bins}                        # bins there are
-  bins:                                            # or bins that hiero run learns
+  features: {bins: my.bins}                        # existing bins
+  bins:                                            # or bins learnt by hiero run
     features: {EgivenFCoherent: {of: probability}, CountEF: {of: count, keep: true}}
     bits: 4"""
 
@@ -46,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Define ``hiero bins learn | show | plot``."""
     parser = subparsers.add_parser(
         "bins",
-        help="put dense features into bins, and draw what is learnt for them",
+        help="learn bins of dense features, show and draw their weights",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -55,12 +55,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_learn(actions)
     for name, text in {
         "show": "print bins, and the weights of their indicators",
-        "plot": "draw weights against the numbers that features have, as SVG",
+        "plot": "draw weights against feature values, as SVG",
     }.items():
         action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        action.add_argument("bins", metavar="BINS", help="a file of bins")
+        action.add_argument("bins", metavar="BINS", help="file of bins")
         needed = name == "plot"
-        action.add_argument("-w", "--weights", metavar="WEIGHTS", required=needed, help="learnt with them")
+        action.add_argument(
+            "-w", "--weights", metavar="WEIGHTS", required=needed, help="weights learnt with these bins"
+        )
         if needed:
             action.add_argument(
                 "-o",
@@ -68,16 +70,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 metavar="DIR",
                 type=Path,
                 required=True,
-                help="gets NAME.svg of each feature",
+                help="directory for NAME.svg of each feature",
             )
     parser.set_defaults(run=run)
 
 
 def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "make bins of the rules of a text, with as many rules in each as can be had"
+    text = "make bins of the rules of a text, with about the same number of rules in each"
     learn = actions.add_parser("learn", help=text, description=f"{text[0].upper()}{text[1:]}.")
     add = learn.add_argument
-    add("-c", "--config", metavar="CONFIG", help="YAML with grammars, data, and maybe a section bins")
+    add("-c", "--config", metavar="CONFIG", help="YAML with grammars, data and, optionally, bins")
     add(
         "-g",
         "--grammar",
@@ -85,19 +87,24 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         action="append",
         help="file, compiled grammar or index; repeatable",
     )
-    add("-i", "--input", metavar="IN", help="sentences whose rules have a vote each (in place of --on)")
+    add("-i", "--input", metavar="IN", help="text whose rules are counted (instead of --on)")
     add("-o", "--output", metavar="BINS", required=True, help="file to write; - for standard output")
     add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
     add(
         "--features",
         metavar="A,B=OF,...",
-        help="columns of the grammar, or WordPenalty for the number of target words; OF is given (default): "
-        "the number as it is; probability, where it is -log10 of one; count, where it is log10(1 + count)",
+        help="columns of the grammar, or WordPenalty for the number of target words; OF is given (default) "
+        "for the value itself, probability for a value of -log10 p, count for a value of log10(1 + count)",
     )
-    add("--on", metavar="SET", help="set of data in CONFIG whose rules have votes (default dev)")
+    add("--on", metavar="SET", help="set of data in CONFIG whose rules are counted (default dev)")
     add("--bits", metavar="N", type=int, help="2 ** N bins of each feature (default 4)")
-    add("--overlap", metavar="N", type=int, help="a number counts for N bins more on either side (default 0)")
-    add("--keep", action=argparse.BooleanOptionalAction, help="keep the number itself beside its bins")
+    add(
+        "--overlap",
+        metavar="N",
+        type=int,
+        help="a value also counts for the N bins on either side (default 0)",
+    )
+    add("--keep", action=argparse.BooleanOptionalAction, help="keep the value itself beside its bins")
     add(
         "--leave-one-out",
         action=argparse.BooleanOptionalAction,
@@ -129,27 +136,27 @@ def _learn(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
     if args.input and args.on:
-        raise UsageError("argument --on: found with -i, expected one of them")
+        raise UsageError("argument --on: not allowed with -i")
     if not (args.config or (args.grammar and args.input)):
-        raise UsageError("expected -c CONFIG, or both -g GRAMMAR and -i IN")
+        raise UsageError("requires -c CONFIG, or both -g GRAMMAR and -i IN")
 
     from hiero.binning import Binning, check_train
-    from hiero.cli.progress import CommandWatch
+    from hiero.cli.progress import CommandProgress
 
     config = _config(args)
     where = args.config or "hiero bins learn"
     check_train(config, where)
     binning = Binning(config, where)
-    with CommandWatch("bins", quiet=args.quiet) as watch:
-        bins = binning.run(args.output, args.threads, watch)
+    with CommandProgress("bins", quiet=args.quiet) as progress:
+        bins = binning.run(args.output, args.threads, progress)
     if not args.quiet:
-        said = ", ".join(f"{one.feature} {len(one)}" for one in bins)
-        print(f"{args.output}: bins of {said}", file=sys.stderr)
+        sizes = ", ".join(f"{one.feature} {len(one)}" for one in bins)
+        print(f"{args.output}: bins of {sizes}", file=sys.stderr)
     return 0
 
 
 def _config(args: argparse.Namespace) -> Config:
-    """The configuration with what the flags say in place of it."""
+    """The configuration, with the given options replacing its settings."""
     from hiero.config import Config, read_config
     from hiero.sections import DataSection, GrammarSection
 
@@ -166,7 +173,7 @@ def _config(args: argparse.Namespace) -> Config:
     if args.input:
         bins = dataclasses.replace(bins, on=args.input)
         config = dataclasses.replace(config, data={args.input: DataSection(source=args.input)})
-    # Bins that are in use already have no say in what is learnt now.
+    # Existing bins do not influence those learnt here.
     features = dataclasses.replace(config.features, bins=None)
     return dataclasses.replace(config, bins=bins, features=features)
 
@@ -175,7 +182,7 @@ def _features(text: str) -> dict[str, FeatureConfig]:
     found: dict[str, FeatureConfig] = {}
     for name, settings in map(_feature, filter(str.strip, text.split(","))):
         if name in found:
-            raise UsageError(f"argument --features: found {name} twice, expected it once")
+            raise UsageError(f"argument --features: {name} is given twice")
         found[name] = settings
     return found
 

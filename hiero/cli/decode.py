@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import FormatError, UsageError
 from hiero.searchconfig import MOST, SearchConfig
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Translate sentences, a line each: plain words, or <seg id="7" grammar="g.7.gz">words</seg>, whose grammars
-are added for that sentence. A line in, a line out, in the same order, for any number of threads.
+are added for that sentence. The output has a line for each input line, in the same order.
 
-If nothing names a grammar, language model or weights, the German-English model in the package translates."""
+Without a grammar, language model and weights, the bundled German-English model is used."""
 EPILOG = """\
 examples:
   echo 'er hat mir ein buch versprochen .' | hiero decode
@@ -41,13 +41,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument_group("model").add_argument
-    add("-c", "--config", metavar="CONFIG", help="YAML configuration; flags win over it")
+    add("-c", "--config", metavar="CONFIG", help="YAML configuration; options take precedence over it")
     add(
         "-g",
         "--grammar",
         metavar="GRAMMAR",
         action="append",
-        help="text (plain or gz) or compiled; repeatable",
+        help="text (plain or gz), compiled grammar or index; repeatable",
     )
     add(
         "-l",
@@ -56,19 +56,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         help="ARPA, KenLM probing binary or compiled; repeatable",
     )
-    add("-w", "--weights", metavar="WEIGHTS", help="a feature's name and its weight on each line")
+    add("-w", "--weights", metavar="WEIGHTS", help="file with a feature name and its weight on each line")
     add(
         "--features",
         metavar="A,B,...",
         help="rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, "
-        "arity, span_size, cdec's names for them, or MODULE:NAME of your own",
+        "arity, span_size, cdec's names for them, or your own as MODULE:NAME",
     )
-    add("--bins", metavar="FILE", help="bins in place of dense features, as hiero bins learn makes them")
+    add("--bins", metavar="FILE", help="bins that replace dense features, from hiero bins learn")
     add(
         "--reordering",
         metavar="MODEL",
         action="append",
-        help="orientation model of hiero reorder train; repeatable, for one of each kind",
+        help="orientation model of hiero reorder train; repeatable, one of each kind",
     )
     add = command.add_argument_group("input and output").add_argument
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
@@ -86,13 +86,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--cdec-names",
         action="store_true",
         default=None,
-        help="spell features as cdec does, merging what it merges",
+        help="write features under cdec's names, some of which several features share",
     )
     add("--forest", metavar="DIR", help="write the forest of each sentence into a directory, as N.json.gz")
     add("--forest-format", choices=["json", "json.gz", "npz"], default="json.gz", help="default: json.gz")
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
-    add("--resume", action="store_true", help="continue an interrupted run with the same settings (needs -o)")
-    add("-j", "--threads", metavar="N", type=_at_least(1), default=1, help="sentences at once (default 1)")
+    add(
+        "--resume",
+        action="store_true",
+        help="continue an interrupted run with the same settings (requires -o)",
+    )
+    add("-j", "--threads", metavar="N", type=_at_least(1), default=1, help="threads (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     add = command.add_argument_group("search").add_argument
     add("--span-limit", metavar="N", type=_at_least(1), help="longest span of a rule (default 15)")
@@ -105,23 +109,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--pass-through",
         choices=["all", "oov", "none"],
-        help="words that may stand for themselves (default all)",
+        help="source words that may be copied to the translation (default all)",
     )
-    add(
-        "--oov", choices=["copy", "drop", "mark"], help="what becomes of a word no rule covers (default copy)"
-    )
+    add("--oov", choices=["copy", "drop", "mark"], help="treatment of words without a rule (default copy)")
     add(
         "--glue",
         action=argparse.BooleanOptionalAction,
         help="join partial translations left to right (default)",
     )
     add("--goal", metavar="LABEL", help="category of a whole sentence (default S)")
-    add("--category", metavar="LABEL", help="category that glue joins (default X)")
+    add("--category", metavar="LABEL", help="category that glue rules join (default X)")
     add(
         "--max-edges",
         metavar="N",
         type=_at_least(1),
-        help="an exhaustive search gives up beyond (default 50,000,000)",
+        help="limit of edges in an exhaustive search (default 50,000,000)",
     )
     command.set_defaults(run=run)
 
@@ -141,11 +143,11 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 def run(args: argparse.Namespace) -> int:
     if args.resume and args.output == "-":
-        raise UsageError("argument --resume: expected -o OUT, since standard output cannot be continued")
+        raise UsageError("argument --resume: requires -o OUT (standard output cannot be continued)")
     if args.stats == args.output == "-":
-        raise UsageError("argument --stats: expected a file, since standard output is for the results")
+        raise UsageError("argument --stats: requires a file, since translations go to standard output")
     for path in (args.output, args.stats):
-        _check_place(path)
+        _check_writable(path)
     config = _config(args)
     _check_distinct(args, config)
 
@@ -166,10 +168,10 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         resume=args.resume,
     )
-    # Where results appear on a terminal, they are the progress.
+    # No bar where the results themselves appear on the terminal.
     bar = not (args.output == "-" and sys.stdout.isatty())
-    with CommandWatch("decode", quiet=args.quiet, bar=bar) as watch:
-        job = Job(settings, config, watch)
+    with CommandProgress("decode", quiet=args.quiet, bar=bar) as progress:
+        job = Job(settings, config, progress)
         job.run()
     job.report()
     if args.stats:
@@ -177,8 +179,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_place(path: str | None) -> None:
-    """Find out now, not after the work is done, that a result cannot be written."""
+def _check_writable(path: str | None) -> None:
+    """Check that a result can be written, before the work is done."""
     if path is None or path == "-":
         return
     folder = Path(path).parent
@@ -188,19 +190,19 @@ def _check_place(path: str | None) -> None:
     elif not folder.is_dir():
         found = "no such directory"
     elif not os.access(path if Path(path).exists() else folder, os.W_OK):
-        found = "no right to write"
+        found = "no write permission"
     if found:
-        raise FormatError(path, 0, found=found, expected="a place for a file")
+        raise FormatError(path, 0, found=found, expected="a file that can be written")
 
 
 def _check_distinct(args: argparse.Namespace, config: Config) -> None:
-    """No result may overwrite what it is made from, or another result."""
+    """Refuse outputs that would overwrite an input or another output."""
     taken = [("-i", args.input), ("-c", args.config)]
     taken += [("of the model", path) for path in config.model_files]
     for flag, path in (("-o", args.output), ("--stats", args.stats)):
         for other, used in taken:
             if path and used and "-" not in (path, used) and _same_file(path, used):
-                raise UsageError(f"argument {flag}: found {path}, which is the file {other}")
+                raise UsageError(f"argument {flag}: {path} is also the file {other}")
         taken.append((flag, path))
 
 
@@ -211,7 +213,7 @@ def _same_file(one: str, other: str) -> bool:
 
 
 def _named(spec: str) -> dict[str, Any]:
-    """``[NAME=]PATH``; a file that has ``=`` in its own name is taken for what it is."""
+    """Parse ``[NAME=]PATH``; an existing path may contain ``=``."""
     name, equals, path = spec.partition("=")
     if not equals or Path(spec).exists():
         return {"path": spec}
@@ -221,7 +223,7 @@ def _named(spec: str) -> dict[str, Any]:
 
 
 def _config(args: argparse.Namespace) -> Config:
-    """The configuration with what the flags say in place of it."""
+    """The configuration, with the given options replacing its settings."""
     from hiero.config import Config, read_config, with_bundled
     from hiero.records import record
     from hiero.sections import GrammarSection, LanguageModelSection, WeightsSection

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hiero.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.evaluation import EvalConfig, Report
+    from hiero.evaluation import EvalConfig, EvaluationReport
 
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
@@ -25,8 +25,8 @@ examples:
   hiero eval old.txt new.txt -r ref0 ref1 ref2 --test bootstrap
   hiero eval --system mert=m1,m2,m3 --system pro=p1,p2,p3 -r reference.en --per-segment scores.tsv
 
-Several runs of a system show what luck in tuning does (Clark et al. 2011): the score is their mean, std how
-far they lie apart, and the test swaps the outputs of the runs pair by pair."""
+Several tuning runs of a system show the variance of tuning (Clark et al. 2011): the score is their mean, std
+their standard deviation, and the test swaps the outputs of the runs pair by pair."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,13 +48,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="a system by name, with the output of one or several tuning runs; repeatable",
     )
-    add("--input-format", choices=["text", "kbest", "json"], help="of all HYP; default: as they look")
+    add("--input-format", choices=["text", "kbest", "json"], help="of all HYP; default: detected")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
     add("--format", choices=["table", "json"], default="table", help="default: table")
-    add("--per-segment", metavar="FILE", help="write the scores of every line, columns between tabs")
+    add("--per-segment", metavar="FILE", help="write the scores of every line, as tab-separated columns")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     add = command.add_argument_group("metrics").add_argument
-    add("--metrics", metavar="A,B,...", default="bleu,chrf,ter", help="of bleu, chrf, chrf++, ter")
+    add(
+        "--metrics",
+        metavar="A,B,...",
+        default="bleu,chrf,ter",
+        help="any of bleu, chrf, chrf++, ter (default bleu,chrf,ter)",
+    )
     add(
         "--tokenize",
         metavar="NAME",
@@ -62,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="for BLEU, as in sacrebleu: none, 13a (default), ...",
     )
     add("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
-    add("--force", action="store_true", help="do not say that the input looks tokenised")
+    add("--force", action="store_true", help="do not warn that the input looks tokenised")
     add = command.add_argument_group("significance").add_argument
     add(
         "--test",
@@ -75,20 +80,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         type=int,
         default=10_000,
-        help="of test and intervals (default 10,000; 0: no trials)",
+        help="number of trials of test and intervals (default 10,000); 0: none",
     )
-    add("--seed", metavar="N", type=int, default=1, help="default 1")
+    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
     command.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     named = list(_named(args))
     if not named:
-        raise UsageError("found no translations, expected HYP or --system NAME=RUN1,RUN2")
+        raise UsageError("requires translations: HYP or --system NAME=RUN1,RUN2")
     config = _config(args)
     inputs = [path for _, runs in named for path in runs] + args.references
     if inputs.count("-") > 1:
-        raise UsageError("found - more than once, but standard input can only be read once")
+        raise UsageError("standard input (-) can be read only once")
 
     from hiero.evaluation import evaluate, read_system
     from hiero.formats.hypotheses import read_references
@@ -108,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     if report.tokenized and not args.force and not args.quiet:
         print(
             f"hiero: the input looks tokenised, and BLEU tokenises it again ({args.tokenize}); "
-            "detokenise both sides, or --tokenize none, or --force",
+            "detokenise both sides, or use --tokenize none or --force",
             file=sys.stderr,
         )
     _write(args, report)
@@ -147,7 +152,7 @@ def _config(args: argparse.Namespace) -> EvalConfig:
     )
 
 
-def _write(args: argparse.Namespace, report: Report) -> None:
+def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
     from hiero.formats.text import open_output
     from hiero.scores import as_json
 

@@ -24,13 +24,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "grammar",
         help="compile, convert or describe grammars",
-        description="Compile, convert or describe synchronous grammars. Grammars are text files as cdec, "
-        "Joshua or Moses write them, plain or gz, or grammars compiled before; several are taken as one.",
+        description="Compile, convert or describe synchronous grammars. Grammars are text files of cdec, "
+        "Joshua or Moses, plain or gz, or compiled grammars; several are combined into one.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     described = {
-        "compile": "write a directory of arrays that opens in no time and is shared between processes",
-        "convert": "write any grammar as cdec's text",
+        "compile": "write a directory of arrays, which opens at once and is shared between processes",
+        "convert": "write a grammar as text in cdec's format",
         "stats": "print the numbers of rules, source sides, gaps, labels and the ranges of the features",
     }
     for name, text in described.items():
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         )
         if name == "compile":
             action.add_argument(
-                "out", metavar="OUT", help="directory to write; a compiled grammar is replaced"
+                "out", metavar="OUT", help="directory to write; an existing compiled grammar is replaced"
             )
         if name == "convert":
             action.add_argument(
@@ -48,51 +48,53 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 "--output",
                 default="-",
                 metavar="OUT",
-                help="file to write, gz by its suffix (standard output)",
+                help="file to write, compressed if it ends in .gz (default: standard output)",
             )
         _add_reading(action)
     parser.set_defaults(run=run)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how text is read")
+    group = parser.add_argument_group("reading of text")
     group.add_argument(
         "--format",
         choices=FORMATS,
         default="auto",
-        help="auto tells Moses' tables from cdec's; Joshua's look like cdec's and must be named (auto)",
+        help="auto (default) detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
     )
     group.add_argument(
-        "--owner", default="pt", help="Joshua: name values without a name tm_OWNER_0, ... (pt)"
+        "--owner", default="pt", help="Joshua: name values without a name tm_OWNER_0, ... (default pt)"
     )
     group.add_argument(
         "--sign",
         choices=(-1, 1),
         type=int,
         default=-1,
-        help="Joshua: multiply values without a name by this; -1 is what Joshua does (-1)",
+        help="Joshua: factor of values without a name (default -1, as in Joshua)",
     )
     group.add_argument(
         "--scale",
         choices=SCALES,
         default="cdec",
-        help="Moses: a score p becomes -log10 p (cdec), ln p (moses) or stays p (keep) (cdec)",
+        help="Moses: a score p becomes -log10 p (cdec, default), ln p (moses) or stays p (keep)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; errors are HieroErrors. Returns the exit code."""
+    """Run ``hiero grammar``."""
     if args.grammar.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
-    # What follows loads numba: not for --help, and not before the command line is right.
+    # Imported after the command line is checked, since numba is slow to load.
     from hiero.formats.cdec import write_cdec
     from hiero.formats.compiled import write_compiled
     from hiero.rulesource import build_grammar, merge_tables, read_grammar
     from hiero.symbols import Symbols
 
     symbols = Symbols()
-    how = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
-    table = merge_tables([read_grammar(path, symbols, how, _Progress(path)) for path in args.grammar])
+    grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
+    table = merge_tables(
+        [read_grammar(path, symbols, grammar_format, _RuleCounter(path)) for path in args.grammar]
+    )
     if args.action == "compile":
         sources = [path for path in args.grammar if path != "-"]
         write_compiled(args.out, build_grammar([table]), symbols, sources)
@@ -101,14 +103,14 @@ def run(args: argparse.Namespace) -> int:
         with open_output(args.output) as file:
             changed = write_cdec(table, symbols, file)
         if changed:
-            print(f"{changed:,} words or names escaped: they looked like syntax", file=sys.stderr)
+            print(f"{changed:,} words or names that look like syntax were escaped", file=sys.stderr)
     else:
         sys.stdout.write(describe(table, symbols))
     return 0
 
 
-class _Progress:
-    """Says on standard error how far a long file has been read."""
+class _RuleCounter:
+    """Prints the number of rules read so far, every few seconds."""
 
     def __init__(self, path: str) -> None:
         self.path, self.next = path, time.monotonic() + REPORT_SECONDS
@@ -120,7 +122,7 @@ class _Progress:
 
 
 def describe(table: RuleTable, symbols: Symbols) -> str:
-    """A page about a grammar, one ``name<TAB>value`` a line, then a table of the dense features."""
+    """Facts about a grammar, a ``name<TAB>value`` on each line, and a table of its dense features."""
     import numpy as np
 
     from hiero.rulesource import build_grammar

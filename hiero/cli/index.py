@@ -1,4 +1,4 @@
-"""``hiero index``: a bitext as arrays that rules are extracted from."""
+"""``hiero index``: index a bitext for rule extraction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from hiero.errors import UsageError
 
 DESCRIPTION = """\
-Index a bitext: its words, its source side as a suffix array, word alignments, lexical tables, and where
-frequent words occur together. hiero extract and hiero decode -g take the rules of a sentence from it.
+Index a bitext: its words, the suffix array of its source side, word alignments, lexical tables, and the
+collocations of frequent words. hiero extract and hiero decode -g extract the rules of a sentence from it.
 
-Several alignments may be given: each counts as if the bitext were there once more with it. The index is a
-directory of arrays that are mapped when it is opened. It needs none of the files it is made from; but where
-these are still in their places, a changed one is an error."""
+Several alignments may be given; each counts as one more copy of the bitext. The index is a directory of
+memory-mapped arrays. The files it is made from are no longer needed; but if they still exist and have
+changed, opening the index is an error."""
 EPILOG = """\
 examples:
   hiero index -s train.de -t train.en -a train.align -o train.idx
@@ -26,14 +26,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Define ``hiero index``."""
     command = subparsers.add_parser(
         "index",
-        help="index a bitext, to extract rules from",
+        help="index a bitext for rule extraction",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
-    add("-t", "--target", metavar="TGT", help="target side, as many lines")
+    add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
     add(
         "-a",
         "--alignment",
@@ -41,11 +41,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         help="word links i-j of each pair, source first, from 0; repeatable",
     )
-    add("-o", "--output", metavar="INDEX", help="the directory to make")
+    add("-o", "--output", metavar="INDEX", help="directory to write")
     add(
         "--check",
         metavar="INDEX",
-        help="make no index, but compare every byte of one with its digest",
+        help="verify an existing index against its digests",
     )
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     command.set_defaults(run=run)
@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
     given = [flag for flag, value in needed.items() if value]
     if args.check:
         if given:
-            raise UsageError(f"argument --check: expected no {given[0]} with it")
+            raise UsageError(f"argument --check: not allowed with {given[0]}")
         return _check(args)
     missing = [flag for flag in needed if flag not in given]
     if missing:
-        raise UsageError(f"argument {missing[0]}: expected one (needed are -s, -t, -a and -o)")
+        raise UsageError(f"argument {missing[0]} is missing (-s, -t, -a and -o are required)")
 
     from hiero.bitext.index import make_index
 
@@ -83,7 +83,7 @@ def _check(args: argparse.Namespace) -> int:
         places = len(index.text.src) - index.num_sentences, len(index.text.tgt) - index.num_sentences
         print(
             f"{args.check}: {index.num_sentences} sentence pairs, {places[0]} and {places[1]} words, "
-            f"alignments: {len(index.links.src_span)}; as it was made",
+            f"alignments: {len(index.links.src_span)}; unchanged",
             file=sys.stderr,
         )
     return 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from hiero.bitext.discounts import FALLBACK
-from hiero.cli.progress import Progress
+from hiero.cli.progress import ProgressBar
 from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output, read_chunks
 
@@ -36,28 +36,28 @@ LEVELS = {
 }
 ESTIMATE_HELP = """\
 Estimate a language model from text, a sentence on each line, with interpolated modified Kneser-Ney smoothing:
-the same n-grams and probabilities as KenLM's lmplz. Words are what stands between white space; the text must
-be UTF-8. n-grams are counted and sorted in as much memory as you allow, and beyond that on disk; words, each
-once, come on top.
+the same n-grams and probabilities as KenLM's lmplz. Words are separated by white space; the text must be
+UTF-8. n-grams are counted and sorted in the memory given by --memory, and beyond that on disk; the
+vocabulary needs additional memory.
 
 OUT is an ARPA file if it ends in .arpa or .arpa.gz or is -, otherwise a compiled directory (see lm compile),
-whose table must fit into memory. It appears when it is complete."""
+whose table must fit into memory. It only appears when it is complete."""
 ESTIMATE_EXAMPLES = """\
 examples:
   hiero lm estimate --order 5 train.en lm.arpa.gz
   hiero lm estimate --order 5 --prune 0 0 1 --memory 4000 --temp /scratch train.en.gz lm
   hiero lm estimate --order 3 --discount-fallback --vocab words.txt classes.txt lm.arpa"""
 COMPILE_HELP = """\
-Write a language model as a directory of arrays, which are mapped into memory: it opens at once, and all
-processes on a machine share it. OUT is written as OUT.part and renamed at the end."""
+Write a language model as a directory of memory-mapped arrays: it opens at once, and all processes on a
+machine share it. OUT is written as OUT.part and renamed at the end."""
 QUERY_HELP = """\
 Print log10 probabilities in the form of KenLM's query: for each line
 
   word=id ngram_length log10(p(word|context))<TAB>...Total: log10(p) OOV: count
 
 and perplexities at the end. ngram_length is the length of the n-gram that was found, the word included. Id 0
-is the unknown word; other ids number the words in the order of the model and may differ from KenLM's. Every
-line counts, also a last one without a line end, for which KenLM's query prints no total."""
+is the unknown word; other ids number the words in the order of the model and may differ from KenLM's. A last
+line without a line end counts too; KenLM's query prints no total for it."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,7 +70,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     _add_estimate(commands)
     command = commands.add_parser(
-        "compile", help="write the mapped form of a model", description=COMPILE_HELP, formatter_class=style
+        "compile",
+        help="write a model as memory-mapped arrays",
+        description=COMPILE_HELP,
+        formatter_class=style,
     )
     command.add_argument("input", metavar="IN", type=Path, help=forms)
     command.add_argument("output", metavar="OUT", type=Path, help="directory to write")
@@ -81,29 +84,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
     command.add_argument("text", metavar="TEXT", nargs="?", default="-", help="default: standard input")
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default: standard output")
-    command.add_argument(
-        "-n", "--null-context", action="store_true", help="do not put lines between <s> and </s>"
-    )
+    command.add_argument("-n", "--null-context", action="store_true", help="do not add <s> and </s> to lines")
     command.add_argument(
         "-v",
         "--verbosity",
         action="append",
         choices=list(LEVELS),
-        help="what to print; may be given several times; default: all three; "
-        "2, 1, 0: from words, from sentences, only the summary",
+        help="what to print; repeatable; default: word, sentence and summary; 2: all, 1: sentence and "
+        "summary, 0: summary",
     )
     lm.set_defaults(run=run)
 
 
 class _NumberListParser(argparse.ArgumentParser):
-    """Lets ``--prune 0 0 1 TEXT`` end where the numbers end; argparse would want to read on."""
+    """A parser in which the numbers of ``--prune 0 0 1 TEXT`` end before TEXT, unlike with nargs."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         return super().parse_known_args(_fold(sys.argv[1:] if args is None else args), namespace)
 
 
 def _fold(arguments: Sequence[str]) -> list[str]:
-    """Each list of numbers as one argument: ``--prune=0 0 1``."""
+    """Join each list of numbers into one argument: ``--prune=0 0 1``."""
     folded: list[str] = []
     rest = list(arguments)
     while rest:
@@ -128,52 +129,52 @@ def _numbers(text: str) -> tuple[float, ...]:
 def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
     command = commands.add_parser(
         "estimate",
-        help="make a model from text",
+        help="estimate a model from text",
         description=ESTIMATE_HELP,
         epilog=ESTIMATE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
-    add("output", metavar="OUT", type=Path, help="what to write")
+    add("output", metavar="OUT", type=Path, help="file or directory to write")
     add("--order", metavar="N", type=int, default=5, help="longest n-gram, 1 to 6 (default 5)")
     add(
         "--prune",
         metavar="N ...",
         type=_integers,
         default=(),
-        help="leave out n-grams that occur N times or less; a number for each length, the last for all that "
-        "are longer (0 0 1: those of three or more words that occur once)",
+        help="leave out n-grams that occur N times or less; a number for each length, the last one for all "
+        "longer n-grams (0 0 1: those of three or more words that occur once)",
     )
     add(
         "--discount-fallback",
         metavar="D ...",
         type=_numbers,
-        help="discounts of counts 1, 2, and 3 and more, for lengths at which none can be estimated, as in "
-        f"small or repetitive text (without numbers: {' '.join(map(str, FALLBACK))})",
+        help="discounts of counts 1, 2, and 3 and more, for n-gram lengths whose discounts cannot be "
+        f"estimated, as in small or repetitive text (without numbers: {' '.join(map(str, FALLBACK))})",
     )
     add("--vocab", metavar="FILE", type=Path, help="words of the model; all others become <unk>")
     add(
         "--skip-symbols",
         action="store_true",
-        help="leave out <s>, </s> and <unk> in the text (default: refuse)",
+        help="ignore <s>, </s> and <unk> in the text (default: error)",
     )
     add(
         "--memory",
         metavar="MB",
         type=int,
-        help=f"for n-grams, {MIN_MEMORY} or more (default: a quarter of the machine's)",
+        help=f"memory for n-grams, {MIN_MEMORY} or more (default: a quarter of the machine's)",
     )
-    add("--temp", metavar="DIR", type=Path, help="for what does not fit into memory (default: the system's)")
-    add("--format", choices=["arpa", "compiled"], help="of OUT (default: by its name)")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="lengths smoothed at once (default 1)")
+    add("--temp", metavar="DIR", type=Path, help="directory of temporary files (default: the system's)")
+    add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
+    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.lm_command == "estimate":
         return _estimate(args)
-    # Kernels are compiled or fetched at import: not before they are needed, and not for --help.
+    # Imported here, since numba is slow to load.
     from hiero.language import compile_language_model, load_language_models, score_text
 
     if args.lm_command == "compile":
@@ -197,7 +198,7 @@ def _estimate(args: argparse.Namespace) -> int:
     from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
 
     if args.memory is not None and args.memory < MIN_MEMORY:
-        raise UsageError(f"--memory: found {args.memory}, expected {MIN_MEMORY} or more")
+        raise UsageError(f"argument --memory: found {args.memory}, expected {MIN_MEMORY} or more")
     try:
         config = EstimateConfig(
             order=args.order,
@@ -222,12 +223,12 @@ def _estimate(args: argparse.Namespace) -> int:
 
 
 class _Stages:
-    """A bar for each stage of a longer piece of work."""
+    """A bar for each stage of the estimation."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._stage, self._done = "", 0
-        self._bar: Progress | None = None
+        self._bar: ProgressBar | None = None
 
     def __enter__(self) -> _Stages:
         return self
@@ -236,7 +237,7 @@ class _Stages:
         if stage != self._stage:
             self.__exit__()
             self._stage, self._done = stage, 0
-            self._bar = Progress(stage, total, quiet=self._quiet).__enter__()
+            self._bar = ProgressBar(stage, total, quiet=self._quiet).__enter__()
         if self._bar is not None:
             self._bar.advance(done - self._done)
         self._done = done
@@ -248,7 +249,7 @@ class _Stages:
 
 
 def _statistics(model: EstimatedModel) -> Iterator[str]:
-    """As lmplz reports them."""
+    """Statistics in the form of lmplz."""
     different = len(model.words.first) - 1
     yield f"hiero: {model.num_lines} lines, {model.num_words} words, {different} different ones"
     for length, order in enumerate(model.orders, 1):
@@ -259,23 +260,23 @@ def _statistics(model: EstimatedModel) -> Iterator[str]:
 
 
 def _texts(path: str) -> Iterator[bytes]:
-    """Whole lines, as they arrive."""
+    """Blocks of whole lines, as they arrive."""
     if path != "-":
         yield from (chunk.data for chunk in read_chunks(path, READ_BYTES, "text"))
         return
-    held = b""
+    partial = b""
     standard_input = cast(io.BufferedReader, sys.stdin.buffer)
     while data := standard_input.read1(READ_BYTES):
-        lines, end, rest = (held + data).rpartition(b"\n")
+        lines, end, rest = (partial + data).rpartition(b"\n")
         if end:
             yield lines + end
-        held = rest
-    if held:
-        yield held + b"\n"
+        partial = rest
+    if partial:
+        yield partial + b"\n"
 
 
 class _Summary:
-    """What KenLM's query adds up: totals of lines in single precision, of the corpus in double."""
+    """Sums as in KenLM's query: totals of lines in single precision, of the corpus in double."""
 
     def __init__(self) -> None:
         self.total, self.unknown_total = 0.0, 0.0
@@ -310,7 +311,7 @@ def _lines(scored: ScoredText, text: bytes, levels: set[str], summary: _Summary)
                 start, stop = spans[n]
                 surface = text[start:stop].decode("utf-8", "surrogateescape") if stop else "</s>"
                 yield f"{surface}={words[n]} {lengths[n]} {_number(probs[n])}\t"
-        # One after the other, in single precision: np.sum would add in pairs.
+        # Added one by one in single precision, as in KenLM: np.sum adds in pairs.
         total = np.add.accumulate(scored.prob[begin:end])[-1] if end > begin else np.float32(0.0)
         summary.total += float(total)
         if "sentence" in levels:

@@ -1,4 +1,4 @@
-"""The ``hiero`` command: subcommands, and what becomes of errors."""
+"""The ``hiero`` command: subcommands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command line in one line, and names the nearest option to an unknown one."""
+    """An argument parser with errors of one line, which name the nearest option to an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -46,13 +46,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line; building it does not load numba, so that --help is there at once."""
+    """The parser of all commands; building it does not load numba, so that --help is fast."""
     top = Parser(
         prog="hiero",
         description="Hierarchical phrase-based translation: decoding with synchronous grammars.",
-        epilog="Each command has its own --help. Results go to standard output, all else to standard error. "
-        "Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 interrupted. "
-        "With HIERO_TRACEBACK=1 in the environment, an error shows where in the program it came up.",
+        epilog="Each command has its own --help. Results go to standard output, everything else to standard "
+        "error. Exit codes: 0 success, 1 input error, 2 usage error, 130 interrupted. "
+        "With HIERO_TRACEBACK=1 in the environment, errors are printed with a traceback.",
     )
     top.add_argument("--version", action="version", version=f"hiero {hiero.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -62,17 +62,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command and return its exit code."""
     _open_missing_streams()
     try:
         code = _run(arguments)
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
-        # The terminal has just written ^C at the beginning of a line.
+        # The terminal has echoed ^C on the current line.
         print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted", file=sys.stderr)
         code = 130
-    _leave_quietly(code)
+    _exit_quietly(code)
     return code
 
 
@@ -83,7 +83,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return 1  # whoever read our output has seen enough
+        return 1  # the reader of standard output has closed it, as head does
     except (HieroError, OSError, MemoryError) as error:
         if os.environ.get("HIERO_TRACEBACK"):
             traceback.print_exc()
@@ -97,24 +97,24 @@ def _line(error: HieroError | OSError | MemoryError, command: str) -> str:
     if isinstance(error, HieroError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"hiero: found too little memory{f' ({error})' if str(error) else ''}, expected more"
+        return f"hiero: out of memory{f' ({error})' if str(error) else ''}"
     reason = os_message(error)
-    return f"{error.filename}: found {reason}" if error.filename else f"hiero: found {reason}"
+    return f"{error.filename}: {reason}" if error.filename else f"hiero: {reason}"
 
 
 def _open_missing_streams() -> None:
-    """Who closes a stream (``hiero ... <&-``) gets an empty one: None has no buffer to read or write."""
+    """Replace closed standard streams (``hiero ... <&-``) by the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
-def _leave_quietly(code: int) -> None:
-    """See to it that Python, when it ends, neither complains nor waits."""
+def _exit_quietly(code: int) -> None:
+    """Flush standard output, and exit without error messages or waiting for threads."""
     try:
         sys.stdout.flush()
     except OSError:
-        # What could not be written now could not be written then.
+        # Otherwise Python would try to flush it again, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     inorder = sys.modules.get("hiero.inorder")
     if inorder is not None and inorder.still_busy():

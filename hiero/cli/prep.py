@@ -1,4 +1,4 @@
-"""``hiero prep``: raw text to words, and words to text."""
+"""``hiero prep``: tokenise, clean and detokenise text."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.progress import Progress
+from hiero.cli.progress import ProgressBar
 from hiero.errors import UsageError
 
 if TYPE_CHECKING:
     from hiero.prep import PrepConfig, PrepCounts
 
 DESCRIPTION = """\
-Make raw text what the other commands expect: Unicode in NFC, no control characters, words and punctuation
-with single spaces between them (sacremoses, nothing escaped), lower case if asked for.
+Prepare raw text for the other commands: Unicode in NFC, no control characters, words and punctuation
+separated by single spaces (sacremoses, nothing escaped), optionally lower case.
 
-Two files, -s and -t, are parallel: pairs that are empty, too long or too unequal are dropped, and counted on
-standard error. Of a single file, -i, nothing is dropped unless a limit is given: translations must line up.
+Two files, -s and -t, are parallel: pairs that are empty, too long or of too unequal length are dropped, and
+counted on standard error. In a single file, -i, lines are only dropped if a limit is given, so that
+translations stay aligned.
 
---detokenize is the way back: words to text, with capitals where sentences begin and in words of a list."""
+--detokenize joins words to text, with capitals at sentence starts and in words of a list."""
 EPILOG = """\
 examples:
   hiero prep -s raw.de -t raw.en --src-lang de --tgt-lang en --lowercase -o train.de train.en -j 4
@@ -34,15 +35,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Define ``hiero prep``."""
     command = subparsers.add_parser(
         "prep",
-        help="tokenise and clean text, and back",
+        help="tokenise, clean and detokenise text",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument_group("input and output").add_argument
     add("-s", "--source", metavar="SRC", help="source side of parallel text; gz is recognised")
-    add("-t", "--target", metavar="TGT", help="target side, as many lines")
-    add("-i", "--input", metavar="IN", help="a single file; default without -s and -t: standard input")
+    add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
+    add("-i", "--input", metavar="IN", help="a single file (default without -s and -t: standard input)")
     add(
         "-o",
         "--output",
@@ -64,18 +65,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--lowercase", action="store_true", help="write all words in lower case")
     add("--normalize-punctuation", action="store_true", help="write quotes, dashes and spaces as Moses does")
-    add = command.add_argument_group("what is dropped (limits of 0: none)").add_argument
+    add = command.add_argument_group("lines to drop (0: no limit)").add_argument
     add("--min-words", metavar="N", type=int, help="lines of fewer words (default for pairs: 1)")
     add("--max-words", metavar="N", type=int, help="lines of more words (default for pairs: 80)")
-    add("--max-ratio", metavar="X", type=float, help="pairs that differ more in length (default 9)")
-    add("--keep-empty", action="store_true", help="keep pairs of which a side is empty")
-    group = command.add_argument_group("the way back")
+    add("--max-ratio", metavar="X", type=float, help="pairs with a larger ratio of lengths (default 9)")
+    add("--keep-empty", action="store_true", help="keep pairs with an empty side")
+    group = command.add_argument_group("detokenisation")
     add = group.add_mutually_exclusive_group().add_argument
-    add("--detokenize", action="store_true", help="turn words into text")
-    add("--learn-truecase", action="store_true", help="write a list of words with capitals, learnt from -i")
+    add("--detokenize", action="store_true", help="join words to text")
+    add(
+        "--learn-truecase",
+        action="store_true",
+        help="learn a list of words with capitals from -i, and write it",
+    )
     add = group.add_argument
-    add("--recase", action=argparse.BooleanOptionalAction, help="put in capitals (default of --detokenize)")
-    add("--truecase", metavar="LIST", help="words that have capitals, one a line")
+    add("--recase", action=argparse.BooleanOptionalAction, help="add capitals (default of --detokenize)")
+    add("--truecase", metavar="LIST", help="words with capitals, one a line")
     command.set_defaults(run=run)
 
 
@@ -89,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """What argparse cannot: which flags go together."""
+    """Check which options go together."""
     pair = args.source is not None or args.target is not None
     if pair and (args.source is None or args.target is None):
-        raise UsageError("expected both -s and -t, or -i for a single file")
+        raise UsageError("requires both -s and -t, or -i for a single file")
     if pair and args.input is not None:
         raise UsageError("argument -i: not allowed with -s and -t")
     if args.jobs < 1:
@@ -102,16 +107,16 @@ def _check(args: argparse.Namespace) -> None:
             flag = name.replace("_", "-")
             raise UsageError(f"argument --{flag}: found {getattr(args, name)}, expected 0 or more")
     if not pair and args.max_ratio is not None:
-        raise UsageError("argument --max-ratio: expected -s and -t, a single file has no ratio")
+        raise UsageError("argument --max-ratio: requires -s and -t")
     mode = "detokenize" if args.detokenize else "learn-truecase" if args.learn_truecase else ""
     if pair and mode:
-        raise UsageError(f"argument --{mode}: expected a single file, -i, not -s and -t")
+        raise UsageError(f"argument --{mode}: requires a single file (-i, not -s and -t)")
     if pair and args.lang:
-        raise UsageError("argument --lang: expected --src-lang and --tgt-lang for -s and -t")
+        raise UsageError("argument --lang: not allowed with -s and -t (use --src-lang and --tgt-lang)")
     if not pair and (args.src_lang or args.tgt_lang):
-        raise UsageError("arguments --src-lang, --tgt-lang: expected --lang for a single file")
+        raise UsageError("arguments --src-lang, --tgt-lang: require -s and -t (use --lang for a single file)")
     if not args.detokenize and (args.truecase or args.recase is not None):
-        raise UsageError("arguments --truecase, --recase: only with --detokenize")
+        raise UsageError("arguments --truecase, --recase: require --detokenize")
     if args.recase is False and args.truecase:
         raise UsageError("argument --truecase: not allowed with --no-recase")
     if mode:
@@ -120,7 +125,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
-    """Flags that would be ignored."""
+    """Refuse options that would be ignored."""
     given = {
         "--lowercase": args.lowercase,
         "--keep-empty": args.keep_empty,
@@ -134,19 +139,19 @@ def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
 
 
 def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
-    wanted = 2 if pair else 1
+    num_expected = 2 if pair else 1
     args.output = args.output or ([] if pair else ["-"])
-    if len(args.output) != wanted:
+    if len(args.output) != num_expected:
         expected = "two files, OUT.SRC OUT.TGT," if pair else "one file"
         raise UsageError(f"argument -o: found {len(args.output)} files, expected {expected}")
     if pair and Path(args.output[0]).absolute() == Path(args.output[1]).absolute():
-        raise UsageError(f"argument -o: found {args.output[0]} twice, expected two files")
+        raise UsageError(f"argument -o: {args.output[0]} is given twice")
     if pair and args.source == args.target == "-":
-        raise UsageError("found - twice, but standard input can only be read once")
+        raise UsageError("standard input (-) can be read only once")
 
 
 def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
-    """The languages that flags name; without tokenising, none is needed."""
+    """The given languages, which are optional without tokenisation."""
     from hiero.prep import knows_language
 
     languages = []
@@ -154,10 +159,10 @@ def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
     for name in names:
         language = getattr(args, name)
         if language is None and needed:
-            raise UsageError(f"argument --{name.replace('_', '-')}: expected a language, such as de")
+            raise UsageError(f"argument --{name.replace('_', '-')} is missing (a language, such as de)")
         if needed and not args.quiet and not knows_language(language):
             print(
-                f"hiero: no abbreviations of language {language} are known, those of English are taken",
+                f"hiero: no list of abbreviations for language {language}, using that of English",
                 file=sys.stderr,
             )
         languages.append(language or "")
@@ -189,7 +194,7 @@ def _prepare(args: argparse.Namespace) -> int:
     inputs = [args.source, args.target] if pair else [args.input or "-"]
     config = _config(args, pair)
     languages = _languages(args, ["src_lang", "tgt_lang"] if pair else ["lang"])
-    with Progress("prep", None, quiet=args.quiet) as progress:
+    with ProgressBar("prep", None, quiet=args.quiet) as progress:
         counts = prepare(inputs, args.output, languages, config, args.jobs, progress.advance)
     if not args.quiet:
         for note in _notes(counts, config, "pairs" if pair else "lines"):
@@ -209,7 +214,7 @@ def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
     if dropped:
         notes[0] += f" ({dropped})"
     if counts.control:
-        notes.append(f"control or invisible characters were taken out of {counts.control:,} {unit}")
+        notes.append(f"control or invisible characters removed from {counts.control:,} {unit}")
     return notes
 
 
@@ -221,7 +226,7 @@ def _detokenize(args: argparse.Namespace) -> int:
     recaser = None
     if args.recase is not False:
         recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
-    with Progress("prep", None, quiet=args.quiet) as progress:
+    with ProgressBar("prep", None, quiet=args.quiet) as progress:
         detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress.advance)
     return 0
 
@@ -231,10 +236,10 @@ def _learn(args: argparse.Namespace) -> int:
 
     (language,) = _languages(args, ["lang"])
     config = _config(args, pair=False)
-    with Progress("prep", None, quiet=args.quiet) as progress:
+    with ProgressBar("prep", None, quiet=args.quiet) as progress:
         words = learn_truecase(
             args.input or "-", args.output[0], language, config, args.jobs, progress.advance
         )
     if not args.quiet:
-        print(f"hiero: {words:,} words have capitals inside sentences", file=sys.stderr)
+        print(f"hiero: {words:,} words with capitals inside sentences", file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar with an estimate; elsewhere nothing. Notes go to standard error."""
+"""Progress bars, only on a terminal, and notes on standard error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 
-class Progress:
-    """``with Progress("decode", total) as progress: progress.advance(1)``; total None if it is not known."""
+class ProgressBar:
+    """``with ProgressBar("decode", total) as bar: bar.advance(1)``; total is None if it is unknown."""
 
     def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
         self._bar: Any = None
@@ -24,11 +24,11 @@ class Progress:
                 rich.TimeElapsedColumn(),
                 rich.TimeRemainingColumn(),
                 console=Console(stderr=True),
-                redirect_stdout=False,  # results go where they go
+                redirect_stdout=False,  # results are not part of the display
             )
             self._task = self._bar.add_task(what, total=total, rate="")
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         if self._bar is not None:
             self._bar.start()
         return self
@@ -38,7 +38,7 @@ class Progress:
             self._bar.update(self._task, advance=steps, rate=rate)
 
     def say(self, note: str) -> None:
-        """A line above the bar, if there is one."""
+        """Print a line, above the bar if there is one."""
         if self._bar is not None:
             self._bar.console.print(note, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -51,14 +51,14 @@ class Progress:
             self._bar.stop()
 
 
-class CommandWatch:
-    """What a single command shows of its work: a bar, and notes. To be closed, as in ``with``."""
+class CommandProgress:
+    """The progress of a single command: bars and notes, in a ``with`` block."""
 
     def __init__(self, command: str, *, quiet: bool = False, bar: bool = True) -> None:
         self._command, self._quiet, self._with_bar = command, quiet, bar and not quiet
-        self._progress: Progress | None = None
+        self._progress: ProgressBar | None = None
 
-    def __enter__(self) -> CommandWatch:
+    def __enter__(self) -> CommandProgress:
         return self
 
     def __exit__(
@@ -70,7 +70,7 @@ class CommandWatch:
 
     def begin(self, total: int | None, what: str = "") -> None:
         self.__exit__(None, None, None)
-        self._progress = Progress(what or self._command, total, quiet=not self._with_bar).__enter__()
+        self._progress = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
 
     def advance(self, steps: int, note: str = "") -> None:
         if self._progress is not None:

@@ -1,4 +1,4 @@
-"""``hiero reorder``: models of the orientation of phrases, from examples to scores."""
+"""``hiero reorder``: extract examples, learn and evaluate orientation models."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import json
 import sys
 from typing import Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import ConfigError, UsageError
 from hiero.formats.text import open_output
 from hiero.reorder.settings import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
 
-EVERY = 20  # one sentence pair in so many is held out
+EVERY = 20  # one sentence pair of 20 is held out
 DESCRIPTION = """\
-Models of the orientation of phrases: does a phrase of the translation come, in the source sentence, right
-after the phrase before it (monotone), right before it (swap), or neither (other)? hiero decode has one as
-features: hiero decode --reordering MODEL, or features: {reordering: MODEL} in a configuration."""
+Models of the orientation of phrases: in the source sentence, a phrase of the translation comes right after
+the previous phrase (monotone), right before it (swap), or neither (other). Their scores are features of hiero
+decode: --reordering MODEL, or features: {reordering: MODEL} in a configuration."""
 EPILOG = """\
 examples:
   hiero reorder extract -s train.de -t train.en -a train.align -o train.examples --held-out held.examples
@@ -26,18 +26,18 @@ examples:
   hiero reorder eval reordering.model held.examples --against lexical.model
   hiero decode -c model.yaml --reordering reordering.model -w weights < input.de"""
 EXTRACT_DESCRIPTION = """\
-Make examples of a word-aligned bitext: phrase pairs, whose links do not leave them, with their orientation
-towards the previous target phrase. Known of an example are its pairs of aligned words, and the source words
-around it. The directory of arrays is mapped when it is used, so it may be larger than memory."""
+Extract examples from a word-aligned bitext: phrase pairs consistent with the alignment, with their
+orientation towards the previous target phrase. The features of an example are its aligned word pairs and the
+source words around it. The arrays are memory-mapped, so they may be larger than memory."""
 TRAIN_DESCRIPTION = """\
-Learn a model of examples. dual and primal are multinomial logistic regression (Alrajeh and Niranjan 2014):
-primal by stochastic gradient descent; dual by exponentiated gradient, which puts examples aside that are
-learnt, and is done when none is left. lexicalised counts how often each phrase pair had each orientation.
+Learn a model from examples. dual and primal are multinomial logistic regression (Alrajeh and Niranjan 2014):
+primal by stochastic gradient descent; dual by exponentiated gradient, which skips examples already fitted
+(shrinking), and stops when none is left. lexicalised counts how often each phrase pair has each orientation.
 The same seed gives the same model."""
 EVAL_DESCRIPTION = """\
-Say how many examples a model classifies wrongly, of each class; what it takes for what; how often its
-probabilities come true; and which features speak most for a class. The majority class is compared with, and
-so are the models of --against."""
+Print the error rate of a model, of each class, its confusion matrix, the calibration of its probabilities,
+and the features with the largest weights of each class. It is compared with the majority class, and with the
+models of --against."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -60,31 +60,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_extract(commands: Any, style: Any) -> None:
     command = commands.add_parser(
         "extract",
-        help="make examples of a bitext",
+        help="extract examples from a bitext",
         description=EXTRACT_DESCRIPTION,
         formatter_class=style,
     )
     add = command.add_argument
     add("-s", "--source", metavar="SRC", required=True, help="source side, a sentence a line; plain or gz")
-    add("-t", "--target", metavar="TGT", required=True, help="target side, as many lines")
+    add("-t", "--target", metavar="TGT", required=True, help="target side, with the same number of lines")
     add("-a", "--alignment", metavar="ALIGN", required=True, help="word links i-j of each pair, from 0")
-    add("-o", "--output", metavar="EXAMPLES", required=True, help="the directory to make")
-    add("--held-out", metavar="EXAMPLES", help="write the examples of some sentence pairs here instead")
-    add("--held-out-every", metavar="N", type=int, help=f"one pair in N (default {EVERY})")
-    add("--max-length", metavar="N", type=int, help="words of a phrase, on either side (default 7)")
+    add("-o", "--output", metavar="EXAMPLES", required=True, help="directory to write")
+    add("--held-out", metavar="EXAMPLES", help="directory for the examples of held-out sentence pairs")
+    add("--held-out-every", metavar="N", type=int, help=f"hold out one sentence pair of N (default {EVERY})")
+    add("--max-length", metavar="N", type=int, help="most words of a phrase, on either side (default 7)")
     add(
         "--orientation",
         choices=ORIENTATIONS,
-        help="what is the previous target phrase: any phrase that ends there (default), or a single link, as "
-        "Moses' wbe has it",
+        help="the previous target phrase: any phrase that ends there (default), or a single link, as in "
+        "Moses' wbe",
     )
-    add("--window", metavar="N", type=int, help="source words before a phrase, and after it (default 1)")
+    add("--window", metavar="N", type=int, help="context words before and after a source phrase (default 1)")
     add(
         "--edges",
         action=argparse.BooleanOptionalAction,
-        help="the first and last source word of a phrase are features too (default: no)",
+        help="use the first and last source word of a phrase as features (default: no)",
     )
-    add("--min-count", metavar="N", type=int, help="leave out features of fewer examples (default 10)")
+    add("--min-count", metavar="N", type=int, help="ignore features of fewer examples (default 10)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
 
 
@@ -93,30 +93,34 @@ def _add_train(commands: Any, style: Any) -> None:
         "train", help="learn a model", description=TRAIN_DESCRIPTION, formatter_class=style
     )
     add = command.add_argument
-    add("examples", metavar="EXAMPLES", help="a directory of hiero reorder extract")
-    add("-o", "--output", metavar="MODEL", required=True, help="the directory to make")
+    add("examples", metavar="EXAMPLES", help="directory of hiero reorder extract")
+    add("-o", "--output", metavar="MODEL", required=True, help="directory to write")
     add("--learner", choices=LEARNERS, help="default: dual")
     add("--held-out", metavar="EXAMPLES", help="classify these after each pass")
-    add("--passes", metavar="N", type=int, help="over the examples, at most (default 100)")
+    add("--passes", metavar="N", type=int, help="most passes over the examples (default 100)")
     add(
         "--variance",
         metavar="V",
         type=float,
-        help="of the prior of weights, the paper's sigma squared: more of it lets them grow (default "
+        help="variance of the Gaussian prior of weights; larger means less regularisation (default "
         f"{LearnConfig().variance:g})",
     )
     add(
         "--shrink",
         metavar="E",
         type=float,
-        help="dual: put an example aside when its gradients are within E of each other (default 0.1)",
+        help="dual: skip an example once its gradients are within E of each other (default 0.1)",
     )
-    add("--rate", metavar="R", type=float, help="of the first step (default: dual 0.5, primal by trial)")
-    add("--trials", metavar="N", type=int, help="dual: how often a step is halved (default 20)")
-    add("--start", metavar="P", type=float, help="dual: what wrong classes begin with (default 1e-8)")
+    add("--rate", metavar="R", type=float, help="initial learning rate (default: dual 0.5, primal by trial)")
+    add("--trials", metavar="N", type=int, help="dual: most halvings of a step (default 20)")
+    add("--start", metavar="P", type=float, help="dual: initial value of wrong classes (default 1e-8)")
     add("--smoothing", metavar="S", type=float, help="lexicalised: weight of the prior (default 0.5)")
-    add("--seed", metavar="N", type=int, default=1, help="default 1")
-    add("--history", metavar="FILE.json", help="write time, error and examples left of each pass")
+    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
+    add(
+        "--history",
+        metavar="FILE.json",
+        help="write time, error and number of remaining examples of each pass",
+    )
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
 
 
@@ -125,10 +129,10 @@ def _add_eval(commands: Any, style: Any) -> None:
         "eval", help="classify examples", description=EVAL_DESCRIPTION, formatter_class=style
     )
     add = command.add_argument
-    add("model", metavar="MODEL", help="of hiero reorder train")
+    add("model", metavar="MODEL", help="model of hiero reorder train")
     add("examples", metavar="EXAMPLES", help="held-out examples of the same extraction")
-    add("--against", metavar="MODEL", action="append", default=[], help="compare with it; repeatable")
-    add("--top", metavar="N", type=int, default=10, help="features shown for each class (default 10)")
+    add("--against", metavar="MODEL", action="append", default=[], help="model to compare with; repeatable")
+    add("--top", metavar="N", type=int, default=10, help="features to print for each class (default 10)")
     add("--format", choices=["text", "json"], default="text", help="default: text")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
 
@@ -141,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(kind: Any, args: argparse.Namespace) -> Any:
-    """The record of the flags that are given."""
+    """A record of the given options."""
     given = {field.name: getattr(args, field.name) for field in dataclasses.fields(kind)}
     try:
         return kind(**{name: value for name, value in given.items() if value is not None})
@@ -164,11 +168,11 @@ def _extract(args: argparse.Namespace) -> int:
     if every < 2:
         raise UsageError(f"argument --held-out-every: found {every}, expected 2 or more")
     if args.held_out is None and args.held_out_every is not None:
-        raise UsageError("argument --held-out-every: expected --held-out with it")
+        raise UsageError("argument --held-out-every: requires --held-out")
     _announce_compiling(args)
     from hiero.reorder.examples import extract_examples
 
-    with CommandWatch("reorder extract", quiet=args.quiet) as watch:
+    with CommandProgress("reorder extract", quiet=args.quiet) as progress:
         summary = extract_examples(
             args.source,
             args.target,
@@ -177,9 +181,9 @@ def _extract(args: argparse.Namespace) -> int:
             config,
             held_out=args.held_out,
             every=every,
-            watch=watch,
+            watch=progress,
         )
-    watch.say(str(summary))
+    progress.say(str(summary))
     return 0
 
 
@@ -187,22 +191,22 @@ def _train(args: argparse.Namespace) -> int:
     learner = args.learner or LearnConfig.learner
     for flag, learners in USED_BY.items():
         if getattr(args, flag) is not None and learner not in learners:
-            raise UsageError(f"argument --{flag}: expected --learner {' or '.join(learners)} with it")
+            raise UsageError(f"argument --{flag}: requires --learner {' or '.join(learners)}")
     config: LearnConfig = _settings(LearnConfig, args)
     if args.seed < 0:
         raise UsageError(f"argument --seed: found {args.seed}, expected 0 or more")
     for flag in ("history", "held_out"):
         if getattr(args, flag) is not None and config.learner == "lexicalised":
             name = flag.replace("_", "-")
-            raise UsageError(f"argument --{name}: expected no --learner lexicalised, which makes no passes")
+            raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
     _announce_compiling(args)
     from hiero.reorder.train import train_model
 
-    with CommandWatch("reorder train", quiet=args.quiet) as watch:
+    with CommandProgress("reorder train", quiet=args.quiet) as progress:
         trained = train_model(
-            args.examples, args.output, config, seed=args.seed, held_out=args.held_out, watch=watch
+            args.examples, args.output, config, seed=args.seed, held_out=args.held_out, watch=progress
         )
-    watch.say(str(trained))
+    progress.say(str(trained))
     if args.history and trained.learned is not None:
         with open_output(args.history) as stream:
             passes = [one.as_dict() for one in trained.learned.history]

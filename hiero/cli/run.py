@@ -1,4 +1,4 @@
-"""``hiero run``: every stage that a configuration names."""
+"""``hiero run``: all stages of a configuration."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from hiero.errors import UsageError
 
 DESCRIPTION = """\
-Do all that a configuration names: prepare text, align words, estimate language models, index the bitext,
-extract grammars, translate, evaluate. Each stage runs if the content of its inputs or its settings have
-changed since the last time, or its outputs have; otherwise it is skipped. Whatever interrupts a run, the same
-command continues it, and ends with the same files.
+Run all stages of a configuration: prepare text, align words, estimate language models, index the bitext,
+extract grammars, tune, translate, evaluate. Each stage runs if its inputs, settings or outputs have changed
+since the last time; otherwise it is skipped. After an interruption, the same command continues the run and
+ends with the same files.
 
-RUNDIR gets all outputs, config.yaml (the configuration in full), model.yaml (for hiero decode -c),
+RUNDIR holds all outputs, config.yaml (the configuration in full), model.yaml (for hiero decode -c),
 manifest.json (versions, digests, settings, times of all stages) and log.jsonl. Scores go to standard output.
 Paths in CONFIG are relative to CONFIG."""
 EPILOG = """\
@@ -24,14 +24,14 @@ examples:
   hiero run experiment.yaml -o runs/first --dry-run
   hiero run experiment.yaml -o runs/first --only decode:dev --only eval:dev
 
-configs/ has commented examples to begin with."""
+configs/ has commented examples."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Define ``hiero run``."""
     command = subparsers.add_parser(
         "run",
-        help="do all that a configuration names, from bitext to scores",
+        help="run all stages of a configuration, from bitext to scores",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -43,16 +43,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--output",
         metavar="RUNDIR",
         type=Path,
-        help="where everything goes (default: NAME.run in the working directory, for NAME.yaml)",
+        help="directory of all outputs (default for NAME.yaml: NAME.run in the working directory)",
     )
     add(
         "--only",
         metavar="STAGE",
         action="append",
         default=[],
-        help="only this stage, such as align, or decode:dev, or decode for all of a kind; repeatable",
+        help="run only this stage, such as align or decode:dev, or all of a kind, such as decode; repeatable",
     )
-    add("--dry-run", action="store_true", help="say what would be done, and why, and do nothing")
+    add("--dry-run", action="store_true", help="print the stages that would run, with reasons, and exit")
     add("-j", "--threads", metavar="N", type=int, default=1, help="threads of each stage (default 1)")
     add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     command.set_defaults(run=run)
@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
     from hiero.pipeline import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
-    work = Run(args.config, directory, args.only)
+    planned = Run(args.config, directory, args.only)
     if args.dry_run:
-        for step in work.steps():
+        for step in planned.steps():
             verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"
             print(f"{step.stage.name}: {verdict}")
         return 0
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
             "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
         )
     with stage_display(quiet=args.quiet) as display:
-        work.run(display, args.threads)
-    sys.stdout.write(_table(work.scores()))
+        planned.run(display, args.threads)
+    sys.stdout.write(_table(planned.scores()))
     return 0
 
 

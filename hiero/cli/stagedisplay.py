@@ -1,4 +1,4 @@
-"""The progress of a run of stages: on a terminal a line for each, elsewhere a line for each thing done."""
+"""The progress of the stages of a run: bars on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 class StageLines:
-    """For what is no terminal: plain lines on standard error."""
+    """Plain lines on standard error, where it is not a terminal."""
 
     def __enter__(self) -> StageLines:
         return self
@@ -25,29 +25,29 @@ class StageLines:
     def skip(self, name: str, reason: str) -> None:
         _print(f"hiero run: {name}: {reason}")
 
-    def start(self, name: str, reason: str) -> Watch:
-        _print(f"hiero run: {name}: begins ({reason})")
-        return _Notes(name)
+    def start(self, name: str, reason: str) -> Progress:
+        _print(f"hiero run: {name}: started ({reason})")
+        return _NoteLines(name)
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        _print(f"hiero run: {name}: done in {_took(usage)}")
+        _print(f"hiero run: {name}: done in {_format_usage(usage)}")
 
 
 class QuietStages(StageLines):
-    """Says nothing."""
+    """Shows nothing."""
 
     def skip(self, name: str, reason: str) -> None:
         pass
 
-    def start(self, name: str, reason: str) -> Watch:
-        return Nobody()
+    def start(self, name: str, reason: str) -> Progress:
+        return SilentProgress()
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
         pass
 
 
-class _Notes(Nobody):
-    """Passes on notes alone."""
+class _NoteLines(SilentProgress):
+    """Prints notes only."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,7 +57,7 @@ class _Notes(Nobody):
 
 
 class StageBars:
-    """For a terminal: a line for each stage, with a bar, what it is at, and an estimate."""
+    """A line on the terminal for each stage, with a bar, its current task and the remaining time."""
 
     def __init__(self) -> None:
         from rich import progress as rich
@@ -71,7 +71,7 @@ class StageBars:
             rich.TimeRemainingColumn(),
             rich.TextColumn("{task.fields[note]}", markup=False),
             console=Console(stderr=True),
-            redirect_stdout=False,  # results go where they go
+            redirect_stdout=False,  # results are not part of the display
         )
         self.tasks: dict[str, Any] = {}
 
@@ -92,17 +92,17 @@ class StageBars:
     def skip(self, name: str, reason: str) -> None:
         self.bars.update(self.tasks[name], total=1, completed=1, note=reason)
 
-    def start(self, name: str, reason: str) -> Watch:
+    def start(self, name: str, reason: str) -> Progress:
         self.bars.start_task(self.tasks[name])
         self.bars.update(self.tasks[name], note=reason)
-        return _Bar(self, name)
+        return _StageBar(self, name)
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        self.bars.update(self.tasks[name], total=1, completed=1, note=f"done in {_took(usage)}")
+        self.bars.update(self.tasks[name], total=1, completed=1, note=f"done in {_format_usage(usage)}")
 
 
-class _Bar:
-    """One stage's line."""
+class _StageBar:
+    """The line of one stage."""
 
     def __init__(self, display: StageBars, name: str) -> None:
         self._bars, self._task, self._name = display.bars, display.tasks[name], name
@@ -120,13 +120,13 @@ class _Bar:
 
 
 def stage_display(*, quiet: bool) -> StageBars | StageLines:
-    """What fits standard error; to be used in ``with``."""
+    """The display for standard error, for a ``with`` block."""
     if quiet:
         return QuietStages()
     return StageBars() if sys.stderr.isatty() else StageLines()
 
 
-def _took(usage: Mapping[str, float]) -> str:
+def _format_usage(usage: Mapping[str, float]) -> str:
     compiling = usage["compile_seconds"]
     more = f", {compiling:.1f} s of it compiling" if compiling >= 1 else ""
     cpu = f"{usage['cpu_seconds']:.1f} s of CPU{more}"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.progress import CommandWatch
+from hiero.cli.progress import CommandProgress
 from hiero.errors import UsageError, is_interrupt
 from hiero.tune.settings import TuneConfig
 
@@ -226,7 +226,7 @@ def _summary(tuned: Any, settings: TuneConfig) -> str:
     return f"{which}: {odd} of {settings.held_out}, which chose it; {even}"
 
 
-class _TuneDisplay(CommandWatch):
+class _TuneDisplay(CommandProgress):
     """Progress bar on a terminal, or lines at intervals; and a table of the epochs."""
 
     EVERY = 30.0  # seconds between lines if there is no bar

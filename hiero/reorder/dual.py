@@ -18,7 +18,7 @@ from hiero.kernels.reorder_learn import (
 from hiero.reorder.examples import Examples
 from hiero.reorder.learning import Learned, LearningHistory, primal_objective, shuffled
 from hiero.reorder.settings import LearnConfig
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 FIRST_RATE = 0.5
 
@@ -29,7 +29,7 @@ def learn_dual(
     seed: int = 1,
     *,
     held_out: Examples | None = None,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Learned:
     """Minimise D; stop after ``passes`` or when all examples are fitted.
 

@@ -40,7 +40,7 @@ from hiero.kernels.reorder_phrases import (
 from hiero.kernels.reorder_tables import WORD_MASK, key_slots_kernel, word_codes_kernel
 from hiero.reorder.settings import ExampleConfig
 from hiero.symbols import WordTable, read_only, table_entry
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 PAIRS_AT_ONCE = 1000
 NUM_FREQUENT = 40  # words stored in a model to recognise its language
@@ -137,10 +137,10 @@ def extract_examples(
     *,
     held_out: str | Path | None = None,
     every: int = 20,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Summary:
     """Make examples from a bitext; with ``held_out``, one sentence pair in ``every`` is held out."""
-    config, watch = config or ExampleConfig(), watch or Nobody()
+    config, watch = config or ExampleConfig(), watch or SilentProgress()
     if held_out is not None and every < 2:
         raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
     if held_out is not None:
@@ -254,7 +254,7 @@ class _ExampleMaker:
         )
         return read_only(first), read_only(key)
 
-    def count(self, watch: Watch) -> _FeatureCounts:
+    def count(self, watch: Progress) -> _FeatureCounts:
         """Count the training examples that have each feature."""
         table = _table(1 << 16)
         for begin, end, is_held_out in self._ranges():
@@ -266,7 +266,7 @@ class _ExampleMaker:
             watch.advance(end - begin)
         return table
 
-    def write(self, features: FeatureKeys, writers: list[ExampleWriter], watch: Watch) -> None:
+    def write(self, features: FeatureKeys, writers: list[ExampleWriter], watch: Progress) -> None:
         slot = slots_of(features.key)
         codes = [_codes(self.bitext.src.words), _codes(self.bitext.tgt.words)]
         for begin, end, is_held_out in self._ranges():

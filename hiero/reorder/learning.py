@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hiero.kernels.reorder_learn import log_probs_kernel, shuffle_kernel
 from hiero.reorder.examples import Examples, Rows
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 # Examples that stay neighbours, and examples that are shuffled together: a pool should fit into the cache,
 # but come from so many sentences that consecutive updates do not undo each other.
@@ -108,9 +108,9 @@ def error_rate(rows: Rows, weight: Weights) -> float:
 class LearningHistory:
     """Records passes and reports progress."""
 
-    def __init__(self, held_out: Examples | None, watch: Watch | None) -> None:
+    def __init__(self, held_out: Examples | None, watch: Progress | None) -> None:
         self.held_out = held_out.rows if held_out is not None else None
-        self.watch: Watch = watch or Nobody()
+        self.watch: Progress = watch or SilentProgress()
         self.clock = Clock()
         self.passes: list[Pass] = []
 

@@ -9,7 +9,7 @@ from hiero.kernels.reorder_learn import sgd_kernel
 from hiero.reorder.examples import Examples, Rows
 from hiero.reorder.learning import Learned, LearningHistory, Weights, primal_objective, shuffled
 from hiero.reorder.settings import LearnConfig
-from hiero.watch import Watch
+from hiero.watch import Progress
 
 SAMPLE = 10_000  # examples for choosing a rate
 RATES = tuple(4.0 / 2**k for k in range(12))
@@ -21,7 +21,7 @@ def learn_primal(
     seed: int = 1,
     *,
     held_out: Examples | None = None,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Learned:
     """Minimise P by ``passes`` passes over the examples."""
     rows, history = examples.rows, LearningHistory(held_out, watch)

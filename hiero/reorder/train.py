@@ -13,7 +13,7 @@ from hiero.reorder.learning import Learned
 from hiero.reorder.model import write_classifier, write_lexicalised
 from hiero.reorder.primal import learn_primal
 from hiero.reorder.settings import LearnConfig
-from hiero.watch import Nobody, Watch
+from hiero.watch import Progress, SilentProgress
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ def train_model(
     *,
     seed: int = 1,
     held_out: str | Path | None = None,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Trained:
     """Train a model on examples and write it; held-out examples are classified after each pass."""
-    config, watch = config or LearnConfig(), watch or Nobody()
+    config, watch = config or LearnConfig(), watch or SilentProgress()
     (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
     train = open_examples(examples)
     held = _held_out(held_out, train)

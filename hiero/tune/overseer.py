@@ -16,14 +16,14 @@ from hiero.symbols import Symbols
 from hiero.tune.health import Health
 
 
-class TuneWatch(watching.Watch, Protocol):
+class TuneWatch(watching.Progress, Protocol):
     """Display of the progress of tuning."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         """Show an epoch that is done; ``record`` is its line of ``log.jsonl``."""
 
 
-class Silent(watching.Nobody):
+class Silent(watching.SilentProgress):
     """Display nothing."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
