@@ -185,7 +185,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="align:5: found the end of the file, expected 5 lines"):
         extract_examples(src, tgt, align, out)
     align.write_text("\n" * 5)
-    with pytest.raises(HieroError, match="align: the links give no phrase pair$"):
+    with pytest.raises(HieroError, match=r"align: the links give no phrase pair$"):
         extract_examples(src, tgt, align, out)
     assert not out.exists()
     align.write_text("\n".join([*lines[:4], ""]) + "\n")
