@@ -72,11 +72,12 @@ def add_grid(plan: Plan) -> None:
     bins: dict[str, Path] = {}
     outputs: list[tuple[Path, Path]] = []  # weights and figures of each
     for trial in found:
-        mine = _with_bins(plan, trial, bins)
+        varied = _with_bins(plan, trial, bins)
         values = {key: value for key, value in trial.values.items() if key not in OF_BINS}
         try:
-            mine = dataclasses.replace(mine, tune=dataclasses.replace(mine.tune or TuneConfig(), **values))
-            tuning = Tuning(mine, plan.where, plan.texts, made=True)
+            settings = dataclasses.replace(varied.tune or TuneConfig(), **values)
+            varied = dataclasses.replace(varied, tune=settings)
+            tuning = Tuning(varied, plan.where, plan.texts, made=True)
         except ConfigError as error:
             raise plan.error(f"grid: {trial.label}", str(error)) from None
         if tuning.held_out is None:

@@ -116,7 +116,7 @@ def test_unseen_bins_are_learnt_from_neighbours(world: Tuning, capfd: Capture) -
         capfd.readouterr()
         assert world.run() == 0
         assert ("H_bin4_9" in read_weights(world.out / "weights.gz", Symbols())) == learnt
-        said = "a feature that no translation has: H_bin4_9; nothing is learnt for it (is a column"
+        said = "no translation has the feature H_bin4_9; no weight is learnt (is a column"
         assert (said in capfd.readouterr().err) != learnt
 
 

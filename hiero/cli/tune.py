@@ -79,7 +79,7 @@ FLAGS: dict[str, dict[str, str]] = {
         "largest": "keep pairs with the largest differences (default), or those drawn first (pro)",
         "loss": "of a pair",
         "margin": "between the scores of a pair (default 1)",
-        "by_gold": "what the difference in the metric scales: nothing (default), the margin, or the loss",
+        "by_gold": "scale the margin or the loss by the difference in the metric (default nothing)",
         "update": "after each pair, or after each sentence",
         "rate": "of learning (default: 1e-4; adagrad 0.02)",
         "decay": "of the rate (default none)",

@@ -15,7 +15,7 @@ MOST_OVERLAP = 1000
 class FeatureConfig:
     """Settings of one feature; missing ones are those of the section."""
 
-    of: Of = "given"  # what is put into bins: its value, or the probability or count whose logarithm it is
+    of: Of = "given"  # bin the value, or the probability or count of which it is the logarithm
     bits: int | None = None
     overlap: int | None = None
     keep: bool | None = None

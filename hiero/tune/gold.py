@@ -121,8 +121,8 @@ class PreviousPass:
     def scores(self, example: Example) -> Floats:
         if not self._sentences:
             return self.first(example.statistics, example.shortest)
-        mine = self._before.get(example.number)
-        others = self._total if mine is None else self._total - mine
+        own = self._before.get(example.number)
+        others = self._total if own is None else self._total - own
         before = self.later(others)[0]
         gain: Floats = (self.later(others + example.statistics) - before) * self._sentences
         return gain

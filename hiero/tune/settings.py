@@ -54,8 +54,7 @@ class TuneConfig:
     by_sentences: bool | None = None  # weight shards by their numbers of sentences when mixing
     select: int | None = None  # features kept when mixing, by the norm of their weights over shards; 0: all
     norm: Literal["l2", "l1", "linf", "mean", "l0"] = "l2"
-    # The result: the last weights; the average over epochs; or the average over sentences, which is then also
-    # what is mixed.
+    # The result: the last weights; the average over epochs; or the average over sentences, then also mixed.
     average: Literal["none", "epochs", "sentences"] | None = None
     # Learning
     metric: str | None = None  # a variant of sentence BLEU, a background, or previous
@@ -69,7 +68,7 @@ class TuneConfig:
     largest: bool | None = None  # keep the pairs with the largest differences, or those drawn first (pro)
     loss: Literal["perceptron", "margin", "logistic"] | None = None
     margin: float = 1.0
-    by_gold: Literal["nothing", "margin", "loss"] = "nothing"  # what the difference in the metric scales
+    by_gold: Literal["nothing", "margin", "loss"] = "nothing"  # scale this by the difference in the metric
     update: Literal["pair", "sentence"] | None = None
     rate: float | None = None
     decay: Literal["none", "sqrt", "linear"] = "none"  # of the rate
