@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero._jit import compile_timer
-from hiero.bitext.align import align
-from hiero.bitext.alignconfig import MODELS, AlignConfig
+from hiero.alignment.align import align
+from hiero.alignment.config import MODELS, AlignConfig
+from hiero.alignment.symmetrize import combine, score_alignment
+from hiero.bitext.alignments import Alignment, read_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.bitext.symmetrize import combine, score_alignment
-from hiero.formats.pharaoh import Alignment, read_alignment
-from hiero.formats.text import read_lines
+from hiero.core.jit import compile_timer
+from hiero.core.text import read_lines
 
 CHECKED_PAIRS = 10000
 

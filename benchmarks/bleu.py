@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import sacrebleu
 
-from hiero._jit import compile_timer
-from hiero.metrics import SENTENCE_BLEU, References, corpus_bleu
-from hiero.significance import bootstrap_scores, randomization_test
+from hiero.core.jit import compile_timer
+from hiero.evaluation.bleu import SENTENCE_BLEU, References, corpus_bleu
+from hiero.evaluation.significance import bootstrap_scores, randomization_test
 
 SENTENCES, KBEST, LENGTH, VOCABULARY = 200, 100, 25, 10_000
 TEST_SET, TRIALS = 3_000, 10_000

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hiero.formats.text import read_lines
+from hiero.core.text import read_lines
 
 Model = dict[bytes, tuple[float, float]]
 

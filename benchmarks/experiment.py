@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hiero.cli.stagedisplay import stage_display
-from hiero.formats.settings import read_settings, write_settings
-from hiero.formats.text import open_output, read_lines
-from hiero.manifest import Manifest
-from hiero.pipeline import Run
+from hiero.core.settings import read_settings, write_settings
+from hiero.core.text import open_output, read_lines
+from hiero.jobs.manifest import Manifest
+from hiero.pipeline.run import Run
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 FORMS = (  # file names of the source and target of a set

@@ -35,8 +35,8 @@ from benchmarks.commands import PROJECT, bytes_in, hiero, least
 from benchmarks.reference import Bench
 
 if TYPE_CHECKING:
-    from hiero.bitext.extract import Extractor
-    from hiero.grammar import Rules
+    from hiero.extraction.extractor import Extractor
+    from hiero.grammar.rules import Rules
 
 BITEXTS = {"m30k": "multi30k-de-en", "ep": "europarl-de-en", "loo": "multi30k-de-en"}
 # From the reference's README, in calibration loops.
@@ -59,8 +59,8 @@ class Job(NamedTuple):
 
 
 def jobs_of(name: str, reference: Path, data: Path) -> list[Job]:
-    from hiero.formats.segments import decode_line, parse_segment
-    from hiero.formats.text import read_lines
+    from hiero.core.segments import decode_line, parse_segment
+    from hiero.core.text import read_lines
 
     if name == "loo":
         folder = reference / "m30k" / "loo"
@@ -115,7 +115,7 @@ class Comparison:
         self.differences: list[str] = []
 
     def add(self, where: str, ours: Side, theirs: Side, spell: Any) -> None:
-        from hiero.bitext.extract import FEATURES
+        from hiero.extraction.extractor import FEATURES
 
         count = FEATURES.index("SampleCountF")
         for src in ours.keys() | theirs.keys():
@@ -173,9 +173,9 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
     """Lines to print; fractions of equal rules and feature values where nothing is sampled."""
     import numpy as np
 
-    from hiero.bitext.extract import FEATURES, IndexSource
-    from hiero.formats.cdec import read_cdec
-    from hiero.symbols import Symbols, gap_index
+    from hiero.core.symbols import Symbols, gap_index
+    from hiero.extraction.extractor import FEATURES, IndexSource
+    from hiero.grammar.cdec import read_cdec
 
     symbols, comparison = Symbols(), Comparison()
     source = IndexSource.open(index, symbols)
@@ -213,8 +213,8 @@ class Timing(NamedTuple):
 
 def time_extraction(name: str, index: Path, reference: Path, data: Path) -> Timing:
     """Measure extraction; must be the first call in a new process."""
-    from hiero.bitext.extract import Extractor
-    from hiero.bitext.index import open_index
+    from hiero.extraction.extractor import Extractor
+    from hiero.extraction.index import open_index
 
     jobs = jobs_of(name, reference, data)
     start = time.process_time()

@@ -17,12 +17,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from hiero.config import make_model, read_config
-from hiero.decode import Model
-from hiero.formats.bins import read_bins
-from hiero.formats.text import read_lines
-from hiero.statistics import Statistics
-from hiero.teststages import model_config
+from hiero.bins.file import read_bins
+from hiero.config.config import make_model, read_config
+from hiero.core.text import read_lines
+from hiero.decoder.model import Model
+from hiero.decoder.statistics import Statistics
+from hiero.pipeline.translate_stages import model_config
 
 MOST = {"bins": 1.3, "reordering": 1.25}
 

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hiero._jit import compile_timer
-from hiero.features import FeatureIndex
-from hiero.featureset import TEMPLATES, feature_set
-from hiero.formats.weights import read_weights, write_weights
-from hiero.grammar import Rules, RuleTable
-from hiero.names import Names
-from hiero.scoring import Replay, RuleScorer, intern_rows, rule_keys
-from hiero.symbols import Symbols, gap, read_only
-from hiero.weights import Weights
+from hiero.core.jit import compile_timer
+from hiero.core.symbols import Symbols, gap, read_only
+from hiero.features.feature_set import TEMPLATES, feature_set
+from hiero.features.index import FeatureIndex
+from hiero.features.names import Names
+from hiero.features.score import Replay, RuleScorer, intern_rows, rule_keys
+from hiero.features.weights import Weights
+from hiero.features.weights_part import read_weights, write_weights
+from hiero.grammar.rules import Rules, RuleTable
 
 SENTENCE, TRAINING, WEIGHTS, VOCABULARY = 9_000, 90_000, 200_000, 20_000
 CHOSEN = ("rule_id", "source_bigram", "target_bigram", "shape", "lexical")

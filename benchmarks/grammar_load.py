@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero._jit import compile_timer
-from hiero.formats.compiled import write_compiled
-from hiero.formats.text import read_lines
-from hiero.rulesource import build_grammar, merge_tables, open_grammar, read_grammar
-from hiero.symbols import Symbols
+from hiero.core.jit import compile_timer
+from hiero.core.symbols import Symbols
+from hiero.core.text import read_lines
+from hiero.grammar.compiled import write_compiled
+from hiero.grammar.sources import build_grammar, merge_tables, open_grammar, read_grammar
 
 
 class Clock:

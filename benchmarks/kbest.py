@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiero._jit import compile_timer
-from hiero.forest import Forest, TextList
-from hiero.grammar import Rules
-from hiero.hypergraph import Hypergraph
-from hiero.symbols import gap
+from hiero.core.jit import compile_timer
+from hiero.core.symbols import gap
+from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.hypergraph import Hypergraph
+from hiero.grammar.rules import Rules
 
 OPTIONS = 5
 SPAN_LIMIT = 15

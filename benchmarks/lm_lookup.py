@@ -20,10 +20,10 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
-from hiero._jit import compile_timer
-from hiero.formats.text import read_chunks, read_lines
-from hiero.kernels.lm import look_up_kernel, score_sentences_kernel
-from hiero.language import compile_language_model, load_language_models
+from hiero.core.jit import compile_timer
+from hiero.core.text import read_chunks, read_lines
+from hiero.lm.lm_part_kernels import look_up_kernel, score_sentences_kernel
+from hiero.lm.load import compile_language_model, load_language_models
 
 LINE = 500  # lines of text in one line to score, so that the cost of a call does not count
 MAX_RATIO = 1.3

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.experiment import numbers
-from hiero.tune.newton import Found
-from hiero.tune.pro import Differences, Ranking
-from hiero.tune.regularize import Neighbours, Ridge
+from hiero.learning.newton import Found
+from hiero.learning.pro import Differences, Ranking
+from hiero.learning.regularize import Neighbours, Ridge
 
 FEATURES, PAIRS, RULES = 4, 20_000, 12
 METHODS: dict[str, Callable[[Ranking], Found]] = {

@@ -33,12 +33,12 @@ from benchmarks.experiment import (
     replica_names,
     some_of,
 )
-from hiero.evaluation import EvalConfig, EvaluationReport, System, evaluate
-from hiero.formats.bins import read_bins
-from hiero.gridstage import OF_BINS, trials
-from hiero.manifest import Manifest
-from hiero.records import record
-from hiero.sections import GridSection
+from hiero.bins.file import read_bins
+from hiero.config.sections import GridSection
+from hiero.core.records import record
+from hiero.evaluation.compare import EvalConfig, EvaluationReport, System, evaluate
+from hiero.jobs.manifest import Manifest
+from hiero.pipeline.gridstage import OF_BINS, trials
 
 CONDITIONS = {
     "p": "P",

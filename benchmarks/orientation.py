@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.experiment import Experiment, Settings, add_arguments, config_named, replica_names, some_of
-from hiero.evaluation import EvalConfig, EvaluationReport, System, evaluate
+from hiero.evaluation.compare import EvalConfig, EvaluationReport, System, evaluate
 
 SYSTEMS: dict[str, tuple[str, Settings | None]] = {
     "none": ("no model", None),

@@ -31,11 +31,10 @@ import numpy.typing as npt
 
 from benchmarks.papers import table
 from benchmarks.tuneruns import Run, config_for, read_run
-from hiero.candidates import candidates
-from hiero.config import Config, make_model
-from hiero.decode import Model
-from hiero.errors import ConfigError, HieroError
-from hiero.features import (
+from hiero.config.config import Config, make_model
+from hiero.core.errors import ConfigError, HieroError
+from hiero.decoder.model import Model
+from hiero.features.index import (
     DELETION,
     INSERTION,
     INSERTION_PAIR,
@@ -47,11 +46,12 @@ from hiero.features import (
     WORD_PAIR,
     FeatureIndex,
 )
-from hiero.formats.weights import read_weights
-from hiero.teststages import model_config
-from hiero.tune.data import SetFiles, TuningSet, shuffled
-from hiero.tune.settings import TuneConfig
-from hiero.weightvector import WeightVector
+from hiero.features.weights_part import read_weights
+from hiero.learning.candidates import candidates
+from hiero.learning.config import TuneConfig
+from hiero.pipeline.translate_stages import model_config
+from hiero.tuning.data import SetFiles, TuningSet, shuffled
+from hiero.tuning.weightvector import WeightVector
 
 CLASSES = {
     NAME: "dense",

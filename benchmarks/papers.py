@@ -28,11 +28,11 @@ import numpy as np
 
 from benchmarks.boxplot import Box, five_numbers, svg
 from benchmarks.tuneruns import CLOSE, HeldOut, Run, Statistics, config_for, read_run
-from hiero.errors import ConfigError, HieroError
-from hiero.formats.text import open_output
-from hiero.metrics import corpus_bleu
-from hiero.significance import Comparison, randomization_test
-from hiero.tune.heldout import score
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.text import open_output
+from hiero.evaluation.bleu import corpus_bleu
+from hiero.evaluation.significance import Comparison, randomization_test
+from hiero.tuning.held_out import score
 
 LEVEL = 0.05
 

@@ -32,14 +32,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hiero.formats.text import read_lines
-from hiero.reorder.dual import learn_dual
-from hiero.reorder.examples import Examples, extract_examples, open_examples
-from hiero.reorder.learning import Learned
-from hiero.reorder.model import open_model
-from hiero.reorder.primal import learn_primal
-from hiero.reorder.settings import ExampleConfig, LearnConfig
-from hiero.reorder.train import train_model
+from hiero.core.text import read_lines
+from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.reordering.dual import learn_dual
+from hiero.reordering.examples import Examples, extract_examples, open_examples
+from hiero.reordering.learn import learn_primal
+from hiero.reordering.learning import Learned
+from hiero.reordering.model import open_model
+from hiero.reordering.train import train_model
 
 PROJECT = Path(__file__).resolve().parents[1]
 DATA = PROJECT.parent / "shared" / "data"

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.commands import Usage, bytes_in, hiero
-from hiero.formats.text import read_lines
+from hiero.core.text import read_lines
 
 STAGES = ("align", "lm", "index", "extract", "all")
 SMALL = 200  # pairs of the run that compiles

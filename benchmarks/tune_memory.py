@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.candidates import Candidates
-from hiero.features import RULE_ID, SEPARATOR, FeatureIndex, intern_keys_kernel
-from hiero.formats.vectors import read_vectors, write_vectors
-from hiero.symbols import Symbols, read_only
-from hiero.tune.example import Example
-from hiero.tune.mix import mix
-from hiero.tune.presets import make_learner
-from hiero.tune.settings import TuneConfig
-from hiero.weightvector import WeightVector
+from hiero.core.symbols import Symbols, read_only
+from hiero.features.index import RULE_ID, SEPARATOR, FeatureIndex, intern_keys_kernel
+from hiero.learning.candidates import Candidates
+from hiero.learning.config import TuneConfig
+from hiero.learning.learner import Example
+from hiero.learning.presets import make_learner
+from hiero.tuning.mix import mix
+from hiero.tuning.vectors import read_vectors, write_vectors
+from hiero.tuning.weightvector import WeightVector
 
 KBEST, PER_CANDIDATE = 100, 30
 WORDS = 20_000  # of the vocabulary

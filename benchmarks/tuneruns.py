@@ -18,9 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.config import Config, make_model, read_config
-from hiero.errors import ConfigError, FormatError
-from hiero.features import (
+from hiero.config.config import Config, make_model, read_config
+from hiero.config.sections import WeightsSection
+from hiero.core.errors import ConfigError, FormatError
+from hiero.core.parallel import in_order
+from hiero.core.symbols import Symbols
+from hiero.core.text import open_output
+from hiero.features.feature_set import CDEC_NAMES, TEMPLATES
+from hiero.features.index import (
     DELETION,
     INSERTION,
     INSERTION_PAIR,
@@ -31,17 +36,12 @@ from hiero.features import (
     TARGET_BIGRAM,
     WORD_PAIR,
 )
-from hiero.featureset import CDEC_NAMES, TEMPLATES
-from hiero.formats.text import open_output
-from hiero.formats.weights import read_weights
-from hiero.inorder import in_order
-from hiero.sections import WeightsSection
-from hiero.symbols import Symbols
-from hiero.teststages import model_config
-from hiero.tune.data import SetFiles, TuningSet
-from hiero.tune.heldout import score
-from hiero.tune.loop import choose, read_log
-from hiero.weights import Weights
+from hiero.features.weights import Weights
+from hiero.features.weights_part import read_weights
+from hiero.pipeline.translate_stages import model_config
+from hiero.tuning.data import SetFiles, TuningSet
+from hiero.tuning.held_out import score
+from hiero.tuning.loop import choose, read_log
 
 SAME = 0.005  # points of BLEU: larger differences mean that the model has changed
 CLOSE = 0.1  # points of BLEU from the best, for convergence

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hiero.config import load
-    from hiero.decode import Model
-    from hiero.derivation import Derivation
-    from hiero.errors import HieroError
-    from hiero.forest import Forest
-    from hiero.rulebatch import rule_feature
-    from hiero.searchconfig import SearchConfig
-    from hiero.statistics import Statistics
-    from hiero.weights import Weights
+    from hiero.config.config import load
+    from hiero.core.errors import HieroError
+    from hiero.decoder.config import SearchConfig
+    from hiero.decoder.derivation import Derivation
+    from hiero.decoder.forest import Forest
+    from hiero.decoder.model import Model
+    from hiero.decoder.statistics import Statistics
+    from hiero.features.user import rule_feature
+    from hiero.features.weights import Weights
 
 # Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
 _MODULES = {

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from hiero.alignment.hmm_kernels import NUM_JUMPS, Windows
+from hiero.alignment.ibm2_kernels import Sizes
+from hiero.alignment.pair_kernels import ExpectedCounts, LexicalProbs, PairIndex
+from hiero.alignment.pairs import num_windows, pair_index, sizes_of, windows_of
 from hiero.bitext.corpus import Bitext, Text
-from hiero.bitext.pairs import num_windows, pair_index, sizes_of, windows_of
-from hiero.kernels.align_hmm import NUM_JUMPS, Windows
-from hiero.kernels.align_ibm2 import Sizes
-from hiero.kernels.align_pairs import ExpectedCounts, LexicalProbs, PairIndex
-from hiero.symbols import read_only, word_table
+from hiero.core.symbols import read_only, word_table
 from tests.naive import align as naive
 
 NUM_WORDS = 4

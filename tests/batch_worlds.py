@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.candidates import Candidates
-from hiero.symbols import read_only
-from hiero.tune.example import Example
-from hiero.tune.lists import CandidateLists
+from hiero.core.symbols import read_only
+from hiero.learning.candidates import Candidates
+from hiero.learning.learner import Example
+from hiero.learning.lists import CandidateLists
 
 Candidate = tuple[tuple[int, ...], dict[int, float], list[int]]
 NUM_FEATURES = 6

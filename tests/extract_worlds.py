@@ -11,11 +11,11 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from hiero.bitext.extract import IndexSource
-from hiero.bitext.index import BitextIndex, make_index, open_index
-from hiero.bitext.limits import ExtractConfig, FrequentSettings
-from hiero.grammar import RuleTable
-from hiero.symbols import Symbols, gap_index
+from hiero.core.symbols import Symbols, gap_index
+from hiero.extraction.config import ExtractConfig, FrequentSettings
+from hiero.extraction.extractor import IndexSource
+from hiero.extraction.index import BitextIndex, make_index, open_index
+from hiero.grammar.rules import RuleTable
 from tests.naive import extract as naive
 
 WORDS, FOREIGN = "abcd", "wxyz"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hiero.grammar import Rules, RuleTable
-from hiero.symbols import Symbols, gap_index, gap_label
+from hiero.core.symbols import Symbols, gap_index, gap_label
+from hiero.grammar.rules import Rules, RuleTable
 from tests.naive import grammar as naive
 
 # Words that look like syntax.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.candidates import Candidates
-from hiero.metrics import References
-from hiero.symbols import read_only
-from hiero.tune.example import Example
+from hiero.core.symbols import read_only
+from hiero.evaluation.bleu import References
+from hiero.learning.candidates import Candidates
+from hiero.learning.learner import Example
 from tests.naive.learn import Sparse
 
 FEATURES = 8

@@ -10,8 +10,8 @@ from pathlib import Path
 import kenlm
 from hypothesis import strategies as st
 
-from hiero.language import load_language_models
-from hiero.lm import LanguageModels
+from hiero.lm.load import load_language_models
+from hiero.lm.model import LanguageModels
 
 WORDS = ["a", "b", "c", "straße", "|||", "[X,1]", "-0.5", "x\u2028y", "\u00a0", "ngram"]
 EIGHTHS = st.integers(-64, 0).map(lambda number: number / 8)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.formats.orientations import FeatureKeys
-from hiero.reorder.examples import Examples, Rows
-from hiero.reorder.settings import ExampleConfig
-from hiero.symbols import read_only, word_table
+from hiero.core.symbols import read_only, word_table
+from hiero.reordering.config import ExampleConfig
+from hiero.reordering.examples import Examples, Rows
+from hiero.reordering.files import FeatureKeys
 from tests.naive import reorder as naive
 
 

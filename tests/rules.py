@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.grammar import Rules, RuleTable
-from hiero.symbols import Symbols, read_only
+from hiero.core.symbols import Symbols, read_only
+from hiero.grammar.rules import Rules, RuleTable
 from tests.naive.features import Rule, Symbol, code
 
 # Words that look like syntax, and ordinary words.

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.decode import Model
-from hiero.derivation import Derivation
-from hiero.features import EdgeFeature, RuleFeature
-from hiero.featureset import feature_set
-from hiero.forest import Forest
-from hiero.formats.segments import Segment
-from hiero.language import load_language_models
-from hiero.rulesource import RuleList
-from hiero.searchconfig import SearchConfig
-from hiero.symbols import Symbols, gap_index, gap_label
-from hiero.weights import Weights
+from hiero.core.segments import Segment
+from hiero.core.symbols import Symbols, gap_index, gap_label
+from hiero.decoder.config import SearchConfig
+from hiero.decoder.derivation import Derivation
+from hiero.decoder.forest import Forest
+from hiero.decoder.model import Model
+from hiero.features.feature_set import feature_set
+from hiero.features.index import EdgeFeature, RuleFeature
+from hiero.features.weights import Weights
+from hiero.grammar.sources import RuleList
+from hiero.lm.load import load_language_models
 from tests.naive import chart as naive_chart
 from tests.naive import lm as naive_lm
 from tests.naive import search as naive

@@ -13,9 +13,9 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hiero.forest import Forest, TextList
-from hiero.grammar import Rules
-from hiero.hypergraph import Hypergraph
+from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.hypergraph import Hypergraph
+from hiero.grammar.rules import Rules
 from tests.naive import forest as naive
 
 Side = list[int]  # words >= 0, gap k as -k

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hiero.bitext.alignments import read_alignment
 from hiero.cli.main import main
-from hiero.formats.pharaoh import read_alignment
-from hiero.formats.text import read_lines
+from hiero.core.text import read_lines
 from tests.conftest import INTERPRETED
 from tests.test_align_symmetrize import lines_of
 
@@ -186,7 +186,7 @@ def test_interrupts_and_errors_leave_no_partial_output(
         raise SystemError("CPUDispatcher returned a result with an exception set") from inner
 
     for one in (interrupt, interrupt_in_allocation):
-        monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", one)
+        monkeypatch.setattr("hiero.alignment.align.ibm2_expect_kernel", one)
         assert hiero("-s", src, "-t", tgt, "-o", tmp_path / "out") == 130
         assert capsys.readouterr().err.endswith("hiero: interrupted\n")
         assert sorted(tmp_path.iterdir()) == before
@@ -194,6 +194,6 @@ def test_interrupts_and_errors_leave_no_partial_output(
     def fail_with_a_bug(*_: object) -> None:
         raise SystemError("something else")
 
-    monkeypatch.setattr("hiero.bitext.align.ibm2_expect_kernel", fail_with_a_bug)
+    monkeypatch.setattr("hiero.alignment.align.ibm2_expect_kernel", fail_with_a_bug)
     with pytest.raises(SystemError, match="something else"):
         hiero("-s", src, "-t", tgt, "-o", tmp_path / "out")

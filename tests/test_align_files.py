@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hiero.bitext import alignments as pharaoh
+from hiero.bitext.alignments import check_alignment, read_alignment, write_alignment
 from hiero.bitext.corpus import Text, read_bitext, read_text
-from hiero.errors import FormatError
-from hiero.formats import pharaoh
-from hiero.formats.pharaoh import check_alignment, read_alignment, write_alignment
-from hiero.kernels.tokens import split_lines_kernel
-from hiero.symbols import table_entry
+from hiero.core.errors import FormatError
+from hiero.core.scan_kernels import split_lines_kernel
+from hiero.core.symbols import table_entry
 from tests.naive import align as naive
 from tests.test_align_symmetrize import alignment, lines_of
 
@@ -60,8 +60,8 @@ def test_results_do_not_depend_on_chunks(tmp_path: Path, monkeypatch: pytest.Mon
     content = b"".join(b"w%d w%d x\n" % (n % 7, n % 11) for n in range(2000))
     (tmp_path / "text.gz").write_bytes(gzip.compress(content))
     whole = read_text(tmp_path / "text.gz")
-    monkeypatch.setattr("hiero.formats.text.READ_BYTES", 100)
-    monkeypatch.setattr("hiero.formats.text.CHUNK_BYTES", 500)
+    monkeypatch.setattr("hiero.core.text.READ_BYTES", 100)
+    monkeypatch.setattr("hiero.core.text.CHUNK_BYTES", 500)
     pieces = read_text(tmp_path / "text.gz")
     assert words_of(pieces) == words_of(whole) == naive.split_lines(content)
     assert np.array_equal(pieces.word, whole.word)

@@ -7,18 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.bitext.align import Trainer, align, fit_tension
-from hiero.bitext.alignconfig import AlignConfig
-from hiero.bitext.pairs import pair_index
-from hiero.errors import ConfigError, HieroError
-from hiero.kernels.align_hmm import (
-    NUM_JUMPS,
-    fit_jumps_kernel,
-    hmm_decode_kernel,
-    hmm_expect_kernel,
-)
-from hiero.kernels.align_ibm2 import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
-from hiero.kernels.align_pairs import (
+from hiero.alignment.align import Trainer, align, fit_tension
+from hiero.alignment.config import AlignConfig
+from hiero.alignment.hmm_kernels import NUM_JUMPS, fit_jumps_kernel, hmm_decode_kernel, hmm_expect_kernel
+from hiero.alignment.ibm2_kernels import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
+from hiero.alignment.pair_kernels import (
     UNIT,
     ExpectedCounts,
     exp_digamma,
@@ -26,6 +19,8 @@ from hiero.kernels.align_pairs import (
     normalize_null_kernel,
     target_totals_kernel,
 )
+from hiero.alignment.pairs import pair_index
+from hiero.core.errors import ConfigError, HieroError
 from tests.align_worlds import NUM_WORDS, World, bitext_of, pairs, worlds
 from tests.conftest import INTERPRETED
 from tests.naive import align as naive
@@ -89,7 +84,7 @@ def test_pair_of_every_cell(drawn: list[naive.Pair]) -> None:
 
 
 def test_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiero.bitext.pairs.MAX_PAIRS", 5)
+    monkeypatch.setattr("hiero.alignment.pairs.MAX_PAIRS", 5)
     with pytest.raises(HieroError, match="the bitext has more than 5 distinct word pairs"):
         pair_index(bitext_of([([0, 1], [0, 1, 2, 3])]))
 
@@ -278,8 +273,8 @@ def test_nothing_to_align(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["ibm2", "hmm"])
 def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiero.bitext.align.BLOCK_CELLS", 50)
-    monkeypatch.setattr("hiero.bitext.align.BLOCK_PAIRS", 10)
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 50)
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_PAIRS", 10)
     random = np.random.default_rng(5)
     drawn = [
         (random.integers(0, 30, n).tolist(), random.integers(0, 30, n + 1).tolist()) for n in range(1, 14)

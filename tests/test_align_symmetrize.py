@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.bitext.align import DirectionalLinks
-from hiero.bitext.alignconfig import METHODS
-from hiero.bitext.symmetrize import combine, score_alignment, symmetrize
-from hiero.formats.pharaoh import Alignment, alignment_of
+from hiero.alignment.align import DirectionalLinks
+from hiero.alignment.config import METHODS
+from hiero.alignment.symmetrize import combine, score_alignment, symmetrize
+from hiero.bitext.alignments import Alignment, alignment_of
 from tests.align_worlds import bitext_of
 from tests.naive import align as naive
 

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hiero
-from hiero.binned import Binned
-from hiero.bins import FeatureBins, bin_table, raw_values
+from hiero.bins.binned import Binned
+from hiero.bins.bins import FeatureBins, bin_table, raw_values
+from hiero.bins.file import read_bins, write_bins
+from hiero.bins.kernels import bins_kernel
 from hiero.cli.main import main
-from hiero.errors import HieroError
-from hiero.formats.bins import read_bins, write_bins
-from hiero.grammar import RuleTable
-from hiero.kernels.bins import bins_kernel
-from hiero.rulesource import RuleList
-from hiero.symbols import Symbols, read_only
+from hiero.core.errors import HieroError
+from hiero.core.symbols import Symbols, read_only
+from hiero.grammar.rules import RuleTable
+from hiero.grammar.sources import RuleList
 from tests.naive import bins as naive
 
 numbers = st.floats(-8, 8, width=32) | st.sampled_from([0.0, 1.0, -math.inf, math.inf])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
+from hiero.bins.file import read_bins
 from hiero.cli.main import main
-from hiero.formats.bins import read_bins
-from hiero.formats.weights import read_weights
-from hiero.symbols import Symbols
+from hiero.core.symbols import Symbols
+from hiero.features.weights_part import read_weights
 from tests.experiments import Experiment
 from tests.tune_worlds import Tuning
 

@@ -16,9 +16,9 @@ import pytest
 
 from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install, pack
 from grammars.make_demo.trees import Node, leaf, rule
-from hiero import bundled
 from hiero.cli.main import main
-from hiero.errors import HieroError
+from hiero.config import load as bundled
+from hiero.core.errors import HieroError
 
 ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
 NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e-?\d+)?\b")

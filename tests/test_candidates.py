@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hiero
-from hiero.candidates import candidates, edge_values
-from hiero.decode import Model
-from hiero.features import NAME, FeatureIndex
-from hiero.kernels.replay import replay_kernel
-from hiero.symbols import read_only
-from hiero.weightvector import WeightVector
+from hiero.core.symbols import read_only
+from hiero.decoder.model import Model
+from hiero.features.index import NAME, FeatureIndex
+from hiero.learning.candidates import candidates, edge_values
+from hiero.learning.replay_part_kernels import replay_kernel
+from hiero.tuning.weightvector import WeightVector
 from tests.conftest import MODEL
 from tests.naive import candidates as naive
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hiero.formats.cdec import parse_cdec
-from hiero.kernels.chart import (
+from hiero.core.symbols import Symbols, find_all
+from hiero.decoder.lm_state_kernels import (
     FULL,
     LEFT,
     RIGHT,
@@ -34,10 +34,10 @@ from hiero.kernels.chart import (
     new_states,
     same_rows,
 )
-from hiero.kernels.rulestates import rule_states_kernel
-from hiero.language import load_language_models
-from hiero.lm import LanguageModels
-from hiero.symbols import Symbols, find_all
+from hiero.decoder.rulestates_part_kernels import rule_states_kernel
+from hiero.grammar.cdec import parse_cdec
+from hiero.lm.load import load_language_models
+from hiero.lm.model import LanguageModels
 from tests.lm_worlds import kenlm_model
 from tests.naive import chart as naive
 from tests.naive import lm as naive_lm

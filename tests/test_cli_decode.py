@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hiero import bundled
 from hiero.cli.main import main
+from hiero.config import load as bundled
 from tests.conftest import INTERPRETED
 
 # Shorter where kernels are interpreted.

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from hiero.bitext.alignconfig import AlignConfig
-from hiero.config import config_of, load, read_config
-from hiero.errors import ConfigError, HieroError
-from hiero.pipeline import resolved
-from hiero.records import record
-from hiero.searchconfig import SearchConfig
-from hiero.sections import FeaturesSection, GrammarSection
+from hiero.alignment.config import AlignConfig
+from hiero.config.config import config_of, load, read_config
+from hiero.config.sections import FeaturesSection, GrammarSection
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.records import record
+from hiero.decoder.config import SearchConfig
+from hiero.jobs.directory import resolved
 from tests.experiments import CONFIG
 
 CONFIGS = Path(__file__).parents[1] / "configs"

@@ -17,9 +17,9 @@ from hypothesis import given
 
 import hiero
 from hiero import Model, SearchConfig, Statistics, rule_feature
-from hiero.errors import ConfigError, HieroError
-from hiero.formats.segments import Segment
-from hiero.kernels.parse import Parse, parse_kernel
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.segments import Segment
+from hiero.decoder.parse_kernels import Parse, parse_kernel
 from tests.conftest import INTERPRETED
 from tests.naive import search as naive
 from tests.search_worlds import LABELS, System, enumerated, steps_of, systems
@@ -354,7 +354,7 @@ def test_size_is_linear_in_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
         parses.append(parse_kernel(*arguments))
         return parses[-1]
 
-    monkeypatch.setattr("hiero.decode.parse_kernel", spy)
+    monkeypatch.setattr("hiero.decoder.model.parse_kernel", spy)
     sizes = []
     for num_words in (125, 250, 500):
         statistics = Statistics()

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.bins import WORDS, FeatureBins
-from hiero.errors import ConfigError, HieroError
-from hiero.formats.segments import parse_segment
-from hiero.rulesource import RuleList
-from hiero.symbols import Symbols
-from hiero.tune.binsconfig import BinsConfig, FeatureConfig
-from hiero.tune.discretize import Histogram, bins_of, ideal_population, learn_bins, populate
+from hiero.bins.bins import WORDS, FeatureBins
+from hiero.bins.config import BinsConfig, FeatureConfig
+from hiero.bins.learn import Histogram, bins_of, ideal_population, learn_bins, populate
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.segments import parse_segment
+from hiero.core.symbols import Symbols
+from hiero.grammar.sources import RuleList
 from tests.naive import bins as naive
 
 counts = st.lists(st.integers(1, 60) | st.integers(1, 3) | st.sampled_from([1, 500]), min_size=1, max_size=9)

@@ -19,19 +19,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hiero.bitext.discounts import FALLBACK, estimate_discounts
-from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
-from hiero.bitext.external import Sorter, Spool
-from hiero.bitext.numbering import WordNumbering
 from hiero.cli.lm import _fold, add_parser
-from hiero.errors import FormatError, HieroError, UsageError
-from hiero.formats.arpa import read_arpa
-from hiero.formats.arpa_write import MAX_DIGITS, write_entries_kernel
-from hiero.formats.text import read_chunks
-from hiero.kernels.ngram import packing_of, unpack_kernel, windows_kernel
-from hiero.kernels.rows import combine_kernel, end_kernel, sort_kernel
-from hiero.language import compile_language_model, load_language_models, score_text
-from hiero.symbols import word_table
+from hiero.core.errors import FormatError, HieroError, UsageError
+from hiero.core.symbols import word_table
+from hiero.core.text import read_chunks
+from hiero.lm.arpa import read_arpa
+from hiero.lm.arpa_write import MAX_DIGITS, write_entries_kernel
+from hiero.lm.config import FALLBACK, estimate_discounts
+from hiero.lm.estimate import TEMPORARY, EstimateConfig, estimate_language_model
+from hiero.lm.external_sort import Sorter, Spool
+from hiero.lm.load import compile_language_model, load_language_models, score_text
+from hiero.lm.ngram_part_kernels import packing_of, unpack_kernel, windows_kernel
+from hiero.lm.numbering import WordNumbering
+from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
 from tests.conftest import INTERPRETED
 from tests.lm_worlds import kenlm_model
 from tests.naive import estimate as naive

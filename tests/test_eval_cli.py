@@ -17,10 +17,10 @@ import pytest
 import sacrebleu
 
 from hiero.cli.evaluate import add_parser
-from hiero.corpusmetrics import METRICS, chrf_scores, corpus_metric, ter_scores, tokenizers
-from hiero.errors import ConfigError, FormatError, UsageError
-from hiero.evaluation import EvalConfig, System, evaluate
-from hiero.formats.hypotheses import read_hypotheses, read_references
+from hiero.core.errors import ConfigError, FormatError, UsageError
+from hiero.evaluation.compare import EvalConfig, System, evaluate
+from hiero.evaluation.corpus_metrics import METRICS, chrf_scores, corpus_metric, ter_scores, tokenizers
+from hiero.evaluation.hypotheses import read_hypotheses, read_references
 
 WORDS = ["der", "die", "das", "haus", "baum", "fährt", "schläft", ",", ".", "grüner", "3,5", "%"]
 

@@ -14,7 +14,12 @@ README = Path(__file__).parent.parent / "README.md"
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("hiero", marks=pytest.mark.heavy), "hiero.config", "hiero.metrics", "hiero.recase"],
+    [
+        pytest.param("hiero", marks=pytest.mark.heavy),
+        "hiero.config.config",
+        "hiero.evaluation.bleu",
+        "hiero.bitext.recase",
+    ],
 )
 def test_docstrings(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from hiero.bitext.extract import FEATURES, Extractor, IndexSource
-from hiero.bitext.index import make_index, open_index
-from hiero.bitext.limits import ExtractConfig
-from hiero.bitext.write import GrammarWriter
-from hiero.errors import ConfigError, HieroError
-from hiero.formats.cdec import read_cdec
-from hiero.formats.ruletext import RuleText
-from hiero.formats.segments import Segment
-from hiero.grammar import Rules
-from hiero.symbols import Symbols, word_table
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.segments import Segment
+from hiero.core.symbols import Symbols, word_table
+from hiero.extraction.config import ExtractConfig
+from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
+from hiero.extraction.index import make_index, open_index
+from hiero.extraction.ruletext import RuleText
+from hiero.extraction.write import GrammarWriter
+from hiero.grammar.cdec import read_cdec
+from hiero.grammar.rules import Rules
 from tests.extract_worlds import (
     World,
     config_of,

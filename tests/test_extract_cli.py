@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from hiero import bundled
 from hiero.cli.main import main
-from hiero.config import load
-from hiero.errors import ConfigError
+from hiero.config import load as bundled
+from hiero.config.config import load
+from hiero.core.errors import ConfigError
 from tests.extract_worlds import write_files
 from tests.naive import extract as naive
 
@@ -100,7 +100,7 @@ def test_output_does_not_depend_on_threads(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hiero.bitext.write.BLOCK", 1)  # of four sentences, more than one
+    monkeypatch.setattr("hiero.extraction.write.BLOCK", 1)  # of four sentences, more than one
     (tmp_path / "in").write_text(SRC)
     found = []
     for threads in (1, 2, 1):

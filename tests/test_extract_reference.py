@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hiero.bitext.extract import FEATURES, Extractor, IndexSource
-from hiero.bitext.index import BitextIndex, make_index, open_index
-from hiero.formats.cdec import read_cdec
-from hiero.formats.segments import parse_segment
-from hiero.grammar import RuleTable
-from hiero.symbols import Symbols
+from hiero.core.segments import parse_segment
+from hiero.core.symbols import Symbols
+from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
+from hiero.extraction.index import BitextIndex, make_index, open_index
+from hiero.grammar.cdec import read_cdec
+from hiero.grammar.rules import RuleTable
 from tests.extract_worlds import ids
 
 pytestmark = [pytest.mark.reference, pytest.mark.heavy]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.features import NAME, RULE_ID, FeatureIndex, Key
-from hiero.featureset import TEMPLATES
-from hiero.formats.cdec import parse_cdec
-from hiero.names import Names
-from hiero.scoring import intern_rows, rule_keys
-from hiero.symbols import Symbols, read_only
+from hiero.core.symbols import Symbols, read_only
+from hiero.features.feature_set import TEMPLATES
+from hiero.features.index import NAME, RULE_ID, FeatureIndex, Key
+from hiero.features.names import Names
+from hiero.features.score import intern_rows, rule_keys
+from hiero.grammar.cdec import parse_cdec
 from tests.naive import features as naive
 from tests.rules import rule, table
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.features import NAME, Key
-from hiero.featureset import TEMPLATES
-from hiero.names import Names
-from hiero.symbols import Symbols
+from hiero.core.symbols import Symbols
+from hiero.features.feature_set import TEMPLATES
+from hiero.features.index import NAME, Key
+from hiero.features.names import Names
 from tests.naive import features as naive
 from tests.rules import NASTY, rule, symbols_of, words
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.features import RULE_ID, EdgeBatch, FeatureIndex
-from hiero.featureset import TEMPLATES, FeatureSet, feature_set
-from hiero.formats.cdec import parse_cdec
-from hiero.names import Names
-from hiero.scoring import Replay, RuleScorer, edge_scores
-from hiero.symbols import Symbols, read_only
-from hiero.weights import Weights
+from hiero.core.symbols import Symbols, read_only
+from hiero.features.feature_set import TEMPLATES, FeatureSet, feature_set
+from hiero.features.index import RULE_ID, EdgeBatch, FeatureIndex
+from hiero.features.names import Names
+from hiero.features.score import Replay, RuleScorer, edge_scores
+from hiero.features.weights import Weights
+from hiero.grammar.cdec import parse_cdec
 from tests.naive import features as naive
 from tests.rules import LABELS, NASTY, rule, symbols_of, table
 
@@ -194,8 +194,8 @@ def test_rules_have_all_features_that_cdec_lists(reference):
     import gzip
     import re
 
-    from hiero.formats.cdec import read_cdec
-    from hiero.formats.weights import read_weights
+    from hiero.features.weights_part import read_weights
+    from hiero.grammar.cdec import read_cdec
 
     folder = reference / "m30k"
     symbols = Symbols()

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.featureset import BUILT_IN, CDEC_NAMES, TEMPLATES, feature_set
-from hiero.formats.cdec import parse_cdec
-from hiero.rulebatch import RuleBatch, rule_feature
-from hiero.rulecache import RuleCache
-from hiero.scoring import Replay, RuleScorer
-from hiero.symbols import Symbols, read_only
-from hiero.weights import Weights
+from hiero.core.errors import ConfigError
+from hiero.core.symbols import Symbols, read_only
+from hiero.features.feature_set import BUILT_IN, CDEC_NAMES, TEMPLATES, feature_set
+from hiero.features.rulecache import RuleCache
+from hiero.features.score import Replay, RuleScorer
+from hiero.features.user import RuleBatch, rule_feature
+from hiero.features.weights import Weights
+from hiero.grammar.cdec import parse_cdec
 from tests.naive import features as naive
 from tests.rules import rule, symbols_of, table
 

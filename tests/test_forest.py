@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hiero.derivation import Tree
-from hiero.errors import HieroError
-from hiero.forest import Forest, TextList
-from hiero.formats.forest_record import EdgeFeatures
-from hiero.hypergraph import Hypergraph, heads, validate
-from hiero.kernels.semiring import log_add
+from hiero.core.errors import HieroError
+from hiero.decoder.derivation import Tree
+from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest_kernels import log_add
+from hiero.decoder.forest_record import EdgeFeatures
+from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from tests.naive import forest as naive
 from tests.strategies import World, count_quickly, enumerated, worlds
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hiero.errors import FormatError, UsageError
-from hiero.forest import Forest, TextList
-from hiero.formats.forest_record import EdgeFeatures
+from hiero.core.errors import FormatError, UsageError
+from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest_record import EdgeFeatures
 from tests.strategies import worlds
 from tests.test_forest import empty, goal
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError, FormatError
-from hiero.formats.cdec import parse_cdec
-from hiero.formats.compiled import read_compiled, write_compiled
-from hiero.grammar import Grammar, GrammarSource
-from hiero.grammarformat import GrammarFormat
-from hiero.rulesource import (
+from hiero.core.errors import ConfigError, FormatError
+from hiero.core.symbols import Symbols, gap_index, gap_label
+from hiero.grammar.cdec import parse_cdec
+from hiero.grammar.compiled import read_compiled, write_compiled
+from hiero.grammar.config import GrammarFormat
+from hiero.grammar.rules import Grammar, GrammarSource
+from hiero.grammar.sources import (
     PerSentence,
     RuleList,
     StaticGrammar,
@@ -27,7 +28,6 @@ from hiero.rulesource import (
     read_grammar,
     recognise,
 )
-from hiero.symbols import Symbols, gap_index, gap_label
 from tests.grammars import rule_lines, rules_of
 from tests.naive import grammar as naive
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from hiero.cli import grammar as cli
-from hiero.errors import FormatError, HieroError, UsageError
-from hiero.formats.compiled import GRAMMAR, read_compiled
-from hiero.rulesource import open_grammar, read_grammar
-from hiero.symbols import Symbols
+from hiero.core.errors import FormatError, HieroError, UsageError
+from hiero.core.symbols import Symbols
+from hiero.grammar.compiled import GRAMMAR, read_compiled
+from hiero.grammar.sources import open_grammar, read_grammar
 from tests.grammars import rules_of
 
 TEXT = """[X] ||| a [X,1] ||| [1] b ||| F=1 G=2 ||| 0-1

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError
-from hiero.formats.cdec import parse_cdec, read_cdec, write_cdec
-from hiero.formats.columns import MAX_COLUMNS, split_features
-from hiero.formats.joshua import read_joshua
-from hiero.formats.moses import read_moses
-from hiero.formats.scan import intern_tokens, local_entries, local_vocabulary, powers_of_ten, scan_number
-from hiero.formats.table import RuleReader
-from hiero.formats.text import read_chunks
-from hiero.symbols import Symbols, read_only
+from hiero.core.errors import FormatError
+from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten, scan_number
+from hiero.core.symbols import Symbols, read_only
+from hiero.core.text import read_chunks
+from hiero.grammar.cdec import parse_cdec, read_cdec, write_cdec
+from hiero.grammar.columns import MAX_COLUMNS, split_features
+from hiero.grammar.joshua import read_joshua
+from hiero.grammar.moses import read_moses
+from hiero.grammar.reader import RuleReader
 from tests.grammars import NAMES, numbers, rule_lines, rules_of
 from tests.naive import grammar as naive
 

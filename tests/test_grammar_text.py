@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError
-from hiero.formats.text import open_output, read_chunks, read_lines
+from hiero.core.errors import FormatError
+from hiero.core.text import open_output, read_chunks, read_lines
 
 texts = st.lists(
     st.sampled_from([b"a", b"\n", b"\r", b"\x0b", b"\x1c", "\u2028".encode(), b"\0", b"word"])

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from hiero.bitext.extract import Extractor, IndexSource
-from hiero.bitext.index import BitextIndex, open_index
-from hiero.bitext.limits import RuleLimits
 from hiero.cli.main import main
-from hiero.errors import FormatError, HieroError
-from hiero.kernels.suffix import frequent_kernel, suffix_array_kernel
-from hiero.symbols import Symbols, read_only, table_entry
+from hiero.core.errors import FormatError, HieroError
+from hiero.core.symbols import Symbols, read_only, table_entry
+from hiero.extraction.config import RuleLimits
+from hiero.extraction.extractor import Extractor, IndexSource
+from hiero.extraction.index import BitextIndex, open_index
+from hiero.extraction.suffix_kernels import frequent_kernel, suffix_array_kernel
 from tests.extract_worlds import World, extracted, indexed, worlds, write_files
 from tests.naive import extract as naive
 
@@ -297,8 +297,8 @@ def test_damaged_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_the_rest_of_a_large_array_is_checked_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hiero.formats.index.SPOTS", 2)
-    monkeypatch.setattr("hiero.formats.index.SPOT_BYTES", 4)
+    monkeypatch.setattr("hiero.extraction.index_part.SPOTS", 2)
+    monkeypatch.setattr("hiero.extraction.index_part.SPOT_BYTES", 4)
     assert main(make(tmp_path)) == 0
     path = tmp_path / "index" / "suffix.npy"
     data = bytearray(path.read_bytes())
@@ -346,7 +346,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
 
 def test_other_limits_than_the_index_was_made_for(tmp_path: Path) -> None:
-    from hiero.bitext.limits import ExtractConfig
+    from hiero.extraction.config import ExtractConfig
 
     assert main(make(tmp_path)) == 0
     index = open_index(tmp_path / "index")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.kernels.kbest_state import new_search, with_room
-from hiero.kernels.kbest_words import same_words
+from hiero.decoder.kbest_state_part_kernels import new_search, with_room
+from hiero.decoder.kbest_words_part_kernels import same_words
 from tests.naive import forest as naive
 from tests.strategies import World, enumerated, worlds
 

@@ -8,17 +8,17 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from hiero.features import RULE_ID, FeatureIndex, find_keys_kernel, intern_keys_kernel, pack_keys
-from hiero.featureset import TEMPLATES
-from hiero.kernels.content import content_room_kernel
-from hiero.kernels.cube import sort_pairs_kernel
-from hiero.kernels.features import room_kernel
-from hiero.kernels.kbest import chain_kernel
-from hiero.kernels.reorder_tables import word_codes_kernel
-from hiero.kernels.spelling import mark_special_kernel
-from hiero.kernels.suffix import sort_by_two_kernel
-from hiero.kernels.trie import rank_gaps_kernel
-from hiero.symbols import find_all_kernel, pack, read_only, word_table
+from hiero.core.symbols import find_all_kernel, pack, read_only, word_table
+from hiero.decoder.cube_kernels import sort_pairs_kernel
+from hiero.decoder.kbest_kernels import chain_kernel
+from hiero.extraction.suffix_kernels import sort_by_two_kernel
+from hiero.features.content_part_kernels import content_room_kernel
+from hiero.features.feature_set import TEMPLATES
+from hiero.features.index import RULE_ID, FeatureIndex, find_keys_kernel, intern_keys_kernel, pack_keys
+from hiero.features.shared_names_kernels import mark_special_kernel
+from hiero.features.template_kernels import room_kernel
+from hiero.grammar.trie_kernels import rank_gaps_kernel
+from hiero.reordering.table_kernels import word_codes_kernel
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
 from tests.naive import grammar as naive_grammar

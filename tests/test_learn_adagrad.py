@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.tune.adagrad import AdaGradLearner, summed
-from hiero.tune.finite import NotFinite
-from hiero.tune.pairs import AllPairs, SampledPairs
-from hiero.tune.ranking import Loss
+from hiero.core.errors import ConfigError
+from hiero.learning.adagrad import AdaGradLearner, summed
+from hiero.learning.finite import NotFinite
+from hiero.learning.pairs import AllPairs, SampledPairs
+from hiero.learning.ranking import Loss
 from tests.learn_worlds import (
     FEATURES,
     ROWS,

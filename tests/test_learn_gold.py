@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.metrics import background, sentence_bleu
-from hiero.tune.example import Example
-from hiero.tune.gold import BackgroundGold, Gold, PreviousPass, SentenceGold, gold_metric
+from hiero.core.errors import ConfigError
+from hiero.evaluation.bleu import background, sentence_bleu
+from hiero.learning.learner import Example
+from hiero.learning.metric import BackgroundGold, Gold, PreviousPass, SentenceGold, gold_metric
 from tests.learn_worlds import example
 from tests.naive import bleu as naive
 

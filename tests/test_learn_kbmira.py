@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError, HieroError
-from hiero.features import FeatureIndex
-from hiero.tune.batch import make_batch_learner
-from hiero.tune.kbmira import KBMIRA
-from hiero.tune.lists import CandidateLists
-from hiero.tune.settings import TuneConfig
+from hiero.core.errors import ConfigError, HieroError
+from hiero.features.index import FeatureIndex
+from hiero.learning.config import TuneConfig
+from hiero.learning.kbmira import KBMIRA
+from hiero.learning.lists import CandidateLists
+from hiero.tuning.batch import make_batch_learner
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 

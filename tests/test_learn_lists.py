@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError, HieroError
-from hiero.kernels.learn_lists import floor_bleu
-from hiero.metrics import corpus_bleu
-from hiero.tune.lists import CandidateLists
+from hiero.core.errors import FormatError, HieroError
+from hiero.evaluation.bleu import corpus_bleu
+from hiero.learning.list_kernels import floor_bleu
+from hiero.learning.lists import CandidateLists
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, example, lists_of, quarters
 from tests.naive import batch as naive
 

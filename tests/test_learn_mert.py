@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.kernels.learn_mert import insert_line
-from hiero.metrics import References
-from hiero.tune.forestmert import ForestSurface
-from hiero.tune.mert import MERT, Envelopes, ListSurface, best_step
+from hiero.core.errors import ConfigError
+from hiero.evaluation.bleu import References
+from hiero.learning.forestmert import ForestSurface
+from hiero.learning.mert import MERT, Envelopes, ListSurface, best_step
+from hiero.learning.mert_kernels import insert_line
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 from tests.naive import forest as naive_forest

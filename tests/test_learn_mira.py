@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.features import FeatureRows
-from hiero.kernels.learn_lists import scores_kernel
-from hiero.kernels.learn_mira import mira_kernel
-from hiero.tune.example import UpdateReport
-from hiero.tune.finite import NotFinite
-from hiero.tune.gold import PreviousPass, SentenceGold
-from hiero.tune.mira import MiraLearner
-from hiero.tune.oracle import ORACLES, PREDICTIONS, choose
+from hiero.core.errors import ConfigError
+from hiero.features.index import FeatureRows
+from hiero.learning.finite import NotFinite
+from hiero.learning.learner import UpdateReport
+from hiero.learning.list_kernels import scores_kernel
+from hiero.learning.metric import PreviousPass, SentenceGold
+from hiero.learning.mira import MiraLearner
+from hiero.learning.mira_kernels import mira_kernel
+from hiero.learning.oracle import ORACLES, PREDICTIONS, choose
 from tests.learn_worlds import (
     FEATURES,
     ROWS,

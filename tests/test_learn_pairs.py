@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.tune.pairs import AllPairs, Multipartite, Pairing, SampledPairs
+from hiero.core.errors import ConfigError
+from hiero.learning.pairs import AllPairs, Multipartite, Pairing, SampledPairs
 from tests.naive import learn as naive
 
 GOLD = st.lists(st.integers(0, 12).map(lambda twelfths: twelfths / 16), min_size=1, max_size=30)
@@ -113,7 +113,7 @@ def test_samples_are_uniform() -> None:
 
 
 def test_more_pairs_than_memory_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiero.tune.pairs.MOST_PAIRS", 44)
+    monkeypatch.setattr("hiero.learning.pairs.MOST_PAIRS", 44)
     assert len(pairs(AllPairs(), [0.5, 0.5, *np.arange(2, 10.0).tolist()])) == 44
     with pytest.raises(ConfigError, match="found 45 in 10 translations of a sentence, expected at most 44 "):
         pairs(AllPairs(), np.arange(10.0).tolist())

@@ -6,16 +6,16 @@ import scipy.optimize
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.features import FeatureIndex
-from hiero.metrics import sentence_bleu
-from hiero.tune.batch import make_batch_learner
-from hiero.tune.lists import CandidateLists
-from hiero.tune.newton import Curvature
-from hiero.tune.pairs import SampledPairs
-from hiero.tune.pro import Differences, ProLearner, Ranking, differences
-from hiero.tune.regularize import Neighbours, Ridge
-from hiero.tune.settings import PEERS, TuneConfig
+from hiero.core.errors import ConfigError
+from hiero.evaluation.bleu import sentence_bleu
+from hiero.features.index import FeatureIndex
+from hiero.learning.config import PEERS, TuneConfig
+from hiero.learning.lists import CandidateLists
+from hiero.learning.newton import Curvature
+from hiero.learning.pairs import SampledPairs
+from hiero.learning.pro import Differences, ProLearner, Ranking, differences
+from hiero.learning.regularize import Neighbours, Ridge
+from hiero.tuning.batch import make_batch_learner
 from tests.batch_worlds import NUM_FEATURES, candidate_lists, lists_of, quarters
 from tests.naive import batch as naive
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.features import FeatureRows
-from hiero.kernels.learn_rank import gradient_kernel, rank_kernel, shift_kernel
-from hiero.symbols import read_only
-from hiero.tune.finite import NotFinite
-from hiero.tune.gold import SentenceGold
-from hiero.tune.pairs import AllPairs, Multipartite, SampledPairs
-from hiero.tune.perceptron import RankLearner
-from hiero.tune.ranking import KINDS, Loss
+from hiero.core.errors import ConfigError
+from hiero.core.symbols import read_only
+from hiero.features.index import FeatureRows
+from hiero.learning.finite import NotFinite
+from hiero.learning.metric import SentenceGold
+from hiero.learning.pairs import AllPairs, Multipartite, SampledPairs
+from hiero.learning.rank_kernels import gradient_kernel, rank_kernel, shift_kernel
+from hiero.learning.ranking import KINDS, Loss
+from hiero.learning.sgd import RankLearner
 from tests.learn_worlds import (
     FEATURES,
     ROWS,

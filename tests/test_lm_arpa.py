@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError
-from hiero.formats import ngram_table
-from hiero.formats.arpa import _ArpaReader, read_arpa
-from hiero.lm import Ngrams
-from hiero.symbols import WordTable, table_entry
+from hiero.core.errors import FormatError
+from hiero.core.symbols import WordTable, table_entry
+from hiero.lm import table_kernels as ngram_table
+from hiero.lm.arpa import _ArpaReader, read_arpa
+from hiero.lm.model import Ngrams
 from tests.lm_worlds import arpa_texts
 from tests.naive import lm as naive
 

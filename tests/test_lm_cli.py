@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hiero.cli.lm import _number, add_parser
-from hiero.errors import FormatError
+from hiero.core.errors import FormatError
 
 DATA = Path(__file__).parent / "data"
 GOLD = (DATA / "tiny.query").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError
-from hiero.formats.arpa import read_arpa
-from hiero.formats.kenlm import CHECK, FIXED, insert_kernel, read_kenlm
-from hiero.formats.ngram_table import open_table
+from hiero.core.errors import FormatError
+from hiero.lm.arpa import read_arpa
+from hiero.lm.kenlm import CHECK, FIXED, insert_kernel, read_kenlm
+from hiero.lm.table_kernels import open_table
 from tests.naive import lm as naive
 from tests.test_lm_arpa import contents
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hiero.errors import FormatError, HieroError
-from hiero.formats.arpa import read_arpa
-from hiero.language import compile_language_model, load_language_model, load_language_models
-from hiero.symbols import Vocabulary
+from hiero.core.errors import FormatError, HieroError
+from hiero.core.symbols import Vocabulary
+from hiero.lm.arpa import read_arpa
+from hiero.lm.load import compile_language_model, load_language_model, load_language_models
 from tests.test_lm_arpa import contents
 
 DATA = Path(__file__).parent / "data"

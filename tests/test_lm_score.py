@@ -13,10 +13,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hiero.kernels.lm import look_up_kernel, score_sentences_kernel, score_word
-from hiero.language import ScoredText, load_language_models, score_text
-from hiero.lm import LanguageModels, find_slot
-from hiero.symbols import find_all, word_table
+from hiero.core.symbols import find_all, word_table
+from hiero.lm.lm_part_kernels import look_up_kernel, score_sentences_kernel, score_word
+from hiero.lm.load import ScoredText, load_language_models, score_text
+from hiero.lm.model import LanguageModels, find_slot
 from tests.lm_worlds import WORDS, arpa_texts, kenlm_model, load_text, sentences
 from tests.naive import lm as naive
 

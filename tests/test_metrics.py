@@ -10,8 +10,9 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError
-from hiero.metrics import (
+from hiero.core.errors import ConfigError
+from hiero.core.symbols import Vocabulary
+from hiero.evaluation.bleu import (
     BACKGROUNDS,
     MAX_ORDER,
     SENTENCE_BLEU,
@@ -20,7 +21,6 @@ from hiero.metrics import (
     corpus_bleu,
     sentence_bleu,
 )
-from hiero.symbols import Vocabulary
 from tests.naive import bleu as naive
 
 # Few words, so that n-grams repeat; negative ones are in no reference.

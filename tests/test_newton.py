@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.tune import newton
-from hiero.tune.newton import Banded, Curvature, minimum
+from hiero.learning import newton
+from hiero.learning.newton import Banded, Curvature, minimum
 from tests.batch_worlds import dense
 
 Floats = npt.NDArray[np.float64]

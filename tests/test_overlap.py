@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import overlap
 from benchmarks.tuneruns import config_for, read_run
-from hiero.tune.settings import TuneConfig
+from hiero.learning.config import TuneConfig
 from tests.tune_worlds import Tuning
 
 Capture = pytest.CaptureFixture[str]

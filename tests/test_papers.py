@@ -12,10 +12,10 @@ import pytest
 from benchmarks import papers
 from benchmarks.boxplot import Box, five_numbers, svg, ticks
 from benchmarks.tuneruns import Run, read_run, with_templates
-from hiero.config import config_of
-from hiero.errors import ConfigError, HieroError
-from hiero.symbols import Symbols
-from hiero.weights import Weights
+from hiero.config.config import config_of
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.symbols import Symbols
+from hiero.features.weights import Weights
 from tests.tune_worlds import Tuning
 
 Capture = pytest.CaptureFixture[str]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hiero.formats.cdec import parse_cdec
-from hiero.grammar import Grammar
-from hiero.kernels.parse import Parse, parse_kernel, room
-from hiero.kernels.trie import find_child
-from hiero.rulesource import build_grammar
-from hiero.symbols import Symbols, gap_index, gap_label, read_only
+from hiero.core.symbols import Symbols, gap_index, gap_label, read_only
+from hiero.decoder.parse_kernels import Parse, parse_kernel, room
+from hiero.grammar.cdec import parse_cdec
+from hiero.grammar.rules import Grammar
+from hiero.grammar.sources import build_grammar
+from hiero.grammar.trie_kernels import find_child
 from tests.naive import search as naive
 from tests.naive.search import Bundle, Cell, Rule, World
 from tests.search_worlds import LABELS, SOURCE_WORDS, rule_text, rules

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hiero.bitext.prepare import BATCH, PrepConfig, _map_processes, detokenize, parallel_lines, prepare
+from hiero.bitext.recase import CaseCounter, Recaser, sentence_starts
 from hiero.cli.prep import add_parser
-from hiero.errors import ConfigError, FormatError, UsageError
-from hiero.prep import BATCH, PrepConfig, _map_processes, detokenize, parallel_lines, prepare
-from hiero.recase import CaseCounter, Recaser, sentence_starts
+from hiero.core.errors import ConfigError, FormatError, UsageError
 
 PLAIN = PrepConfig(tokenize=False)
 
@@ -60,7 +60,7 @@ def test_characters(tmp_path: Path) -> None:
 
 @given(st.text(max_size=30))
 def test_words_are_clean(text: str) -> None:
-    from hiero.prep import Cleaner
+    from hiero.bitext.prepare import Cleaner
 
     cleaned, _ = Cleaner("", PrepConfig(tokenize=False, lowercase=True))(text)
     assert unicodedata.is_normalized("NFC", cleaned)
@@ -119,7 +119,7 @@ def test_output_does_not_depend_on_processes(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_is_one_line() -> None:
-    from hiero.errors import HieroError
+    from hiero.core.errors import HieroError
 
     with pytest.raises(HieroError, match="a process was killed"):
         list(_map_processes(_die, range(3), 2))

@@ -19,9 +19,9 @@ import kenlm
 import pytest
 
 import hiero
-from hiero.decode import DerivationFeatures
-from hiero.formats.segments import Segment, parse_segment
-from hiero.translations import TranslationWriter
+from hiero.core.segments import Segment, parse_segment
+from hiero.decoder.model import DerivationFeatures
+from hiero.decoder.output import TranslationWriter
 from tests.cdec_output import (
     Exact,
     Features,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from hiero.errors import ConfigError
-from hiero.tune.regularize import OFF_AND_RADIUS, Neighbours, Ridge, _nearest_semidefinite
+from hiero.core.errors import ConfigError
+from hiero.learning.regularize import OFF_AND_RADIUS, Neighbours, Ridge, _nearest_semidefinite
 from tests.batch_worlds import dense
 from tests.naive import bins as naive
 

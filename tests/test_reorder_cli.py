@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from hiero.cli.main import main
-from hiero.errors import FormatError, HieroError
-from hiero.formats.settings import write_settings
-from hiero.reorder.evaluate import evaluate
-from hiero.reorder.examples import Rows, open_examples
-from hiero.reorder.model import Classifier, Lexicalised, check_language, open_model
+from hiero.core.errors import FormatError, HieroError
+from hiero.core.settings import write_settings
+from hiero.reordering.evaluate import evaluate
+from hiero.reordering.examples import Rows, open_examples
+from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
 from tests.reorder_worlds import write_bitext
 
 
@@ -238,7 +238,7 @@ def test_a_model_with_a_missing_or_truncated_file(
     shutil.copytree(made / learner, tmp_path / "model")
     broken = tmp_path / "model" / file
     for small in (1 << 16, 0):  # read as a whole, and mapped
-        monkeypatch.setattr("hiero.formats.mapped.SMALL_BYTES", small)
+        monkeypatch.setattr("hiero.core.directories.SMALL_BYTES", small)
         broken.write_bytes((made / learner / file).read_bytes()[:-4])
         with pytest.raises(FormatError, match=rf"{file}: found damage .*\(train it again with hiero reorder"):
             open_model(tmp_path / "model")
@@ -248,7 +248,7 @@ def test_a_model_with_a_missing_or_truncated_file(
 
 
 def test_models_are_mapped(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiero.formats.mapped.SMALL_BYTES", 0)
+    monkeypatch.setattr("hiero.core.directories.SMALL_BYTES", 0)
     dual, lexicalised = open_model(made / "dual"), open_model(made / "lexicalised")
     assert isinstance(dual, Classifier)
     assert isinstance(lexicalised, Lexicalised)

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.features import EdgeBatch
-from hiero.formats.cdec import parse_cdec
-from hiero.grammar import Rules
-from hiero.kernels.reorder_blocks import CLASS, cut_rules_kernel
-from hiero.reorder.examples import extract_examples, open_examples
-from hiero.reorder.feature import Reordering
-from hiero.reorder.model import Classifier, Lexicalised, open_model
-from hiero.reorder.settings import ExampleConfig, LearnConfig
-from hiero.reorder.train import train_model
-from hiero.symbols import Symbols, read_only, table_entry
+from hiero.core.symbols import Symbols, read_only, table_entry
+from hiero.features.index import EdgeBatch
+from hiero.grammar.cdec import parse_cdec
+from hiero.grammar.rules import Rules
+from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.reordering.examples import extract_examples, open_examples
+from hiero.reordering.feature import Reordering
+from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
+from hiero.reordering.model import Classifier, Lexicalised, open_model
+from hiero.reordering.train import train_model
 from tests.naive import reorder as naive
 from tests.reorder_worlds import write_bitext
 

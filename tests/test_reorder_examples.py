@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import ConfigError, FormatError, HieroError
-from hiero.formats.growing import GrowingArray
-from hiero.kernels.reorder_phrases import (
+from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.growing import GrowingArray
+from hiero.core.symbols import read_only, word_table
+from hiero.reordering.config import ExampleConfig
+from hiero.reordering.examples import check_features, extract_examples, open_examples, slots_of
+from hiero.reordering.phrase_kernels import (
     count_keys_kernel,
     number_keys_kernel,
     orientations_kernel,
@@ -19,10 +22,7 @@ from hiero.kernels.reorder_phrases import (
     phrase_features_kernel,
     phrases_kernel,
 )
-from hiero.kernels.reorder_tables import find_key, key_slots_kernel, word_codes_kernel
-from hiero.reorder.examples import check_features, extract_examples, open_examples, slots_of
-from hiero.reorder.settings import ExampleConfig
-from hiero.symbols import read_only, word_table
+from hiero.reordering.table_kernels import find_key, key_slots_kernel, word_codes_kernel
 from tests.naive import reorder as naive
 from tests.reorder_worlds import Pair, bitext_of, pairs, write_bitext
 
@@ -168,7 +168,7 @@ def test_examples_on_disk_equal_those_of_the_bitext(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write_bitext(tmp_path)
     extract_examples(*paths, tmp_path / "one")
-    monkeypatch.setattr("hiero.reorder.examples.PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr("hiero.reordering.examples.PAIRS_AT_ONCE", 7)
     extract_examples(*paths, tmp_path / "other")
     for file in sorted((tmp_path / "one").iterdir()):
         assert file.read_bytes() == (tmp_path / "other" / file.name).read_bytes()

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from hiero.errors import ConfigError
-from hiero.kernels.reorder_learn import (
+from hiero.core.errors import ConfigError
+from hiero.core.symbols import read_only
+from hiero.reordering.config import LearnConfig
+from hiero.reordering.dual import learn_dual
+from hiero.reordering.learn import learn_primal
+from hiero.reordering.learn_kernels import (
     CHANGE,
     KEPT,
     dual_kernel,
@@ -22,11 +26,7 @@ from hiero.kernels.reorder_learn import (
     sgd_kernel,
     shuffle_kernel,
 )
-from hiero.reorder.dual import learn_dual
-from hiero.reorder.learning import error_rate, primal_objective
-from hiero.reorder.primal import learn_primal
-from hiero.reorder.settings import LearnConfig
-from hiero.symbols import read_only
+from hiero.reordering.learning import error_rate, primal_objective
 from tests.conftest import INTERPRETED
 from tests.naive import reorder as naive
 from tests.reorder_worlds import FEATURES, examples_of, generated, labelled, rows_of

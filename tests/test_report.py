@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hiero.bins import FeatureBins
+from hiero.bins.bins import FeatureBins
+from hiero.bins.curves import best_log, curves_of, draw, table
+from hiero.bins.file import write_bins
+from hiero.bins.svg import HEIGHT, WIDTH, decade_ticks, ticks
 from hiero.cli.main import main
-from hiero.formats.bins import write_bins
-from hiero.report.curves import best_log, curves_of, draw, table
-from hiero.report.svg import HEIGHT, WIDTH, decade_ticks, ticks
-from hiero.symbols import Symbols
-from hiero.weights import Weights
+from hiero.core.symbols import Symbols
+from hiero.features.weights import Weights
 
 SVG = "{http://www.w3.org/2000/svg}"
 

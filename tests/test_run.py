@@ -16,7 +16,7 @@ import pytest
 
 import hiero
 from benchmarks.kills import trial
-from hiero.manifest import Manifest
+from hiero.jobs.manifest import Manifest
 from tests.experiments import FILES, STAGES, Experiment
 
 Capture = pytest.CaptureFixture[str]

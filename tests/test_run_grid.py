@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hiero.gridstage import label_of, table, trials
-from hiero.sections import GridSection
+from hiero.config.sections import GridSection
+from hiero.pipeline.gridstage import label_of, table, trials
 from tests.experiments import Experiment
 
 Capture = pytest.CaptureFixture[str]
@@ -66,7 +66,7 @@ def test_killed_grids_are_resumed(
     assert experiment.run("-q") == 0
     whole = experiment.artefacts()
     experiment.out = experiment.folder / "killed"
-    from hiero.tune.loop import append_log
+    from hiero.tuning.loop import append_log
 
     left = 3  # one of the first combination's two epochs, and one of the second's
 
@@ -78,7 +78,7 @@ def test_killed_grids_are_resumed(
             raise Killed
 
     with monkeypatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr("hiero.tune.loop.append_log", counted)
+        patch.setattr("hiero.tuning.loop.append_log", counted)
         experiment.run("-q")
     assert left == 0
     assert experiment.stages_run(capfd)[:2] == ["tune:l2=1", "grid"]

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hiero.derivation import Derivation
-from hiero.errors import HieroError
-from hiero.forest import Forest
-from hiero.hypergraph import validate
-from hiero.statistics import Statistics
+from hiero.core.errors import HieroError
+from hiero.decoder.derivation import Derivation
+from hiero.decoder.forest import Forest
+from hiero.decoder.hypergraph import validate
+from hiero.decoder.statistics import Statistics
 from tests.lm_worlds import kenlm_model
 from tests.naive import search as naive
 from tests.naive.search import Rule

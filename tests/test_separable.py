@@ -11,11 +11,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hiero.bins import FeatureBins
-from hiero.tune.binsconfig import FeatureConfig
-from hiero.tune.discretize import Histogram, bins_of
-from hiero.tune.pro import ProLearner
-from hiero.tune.regularize import Neighbours
+from hiero.bins.bins import FeatureBins
+from hiero.bins.config import FeatureConfig
+from hiero.bins.learn import Histogram, bins_of
+from hiero.learning.pro import ProLearner
+from hiero.learning.regularize import Neighbours
 from tests.batch_worlds import candidate_lists
 
 Hypothesis = list[tuple[str, float]]  # features of its partial hypotheses, with values

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero import significance
-from hiero.metrics import References, corpus_bleu
-from hiero.significance import (
+from hiero.evaluation import significance
+from hiero.evaluation.bleu import References, corpus_bleu
+from hiero.evaluation.significance import (
     Comparison,
     bootstrap_scores,
     interval,

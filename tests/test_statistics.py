@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import hiero
-from hiero.statistics import STAGES, Statistics
+from hiero.decoder.statistics import STAGES, Statistics
 
 
 def test_decoding_time_is_the_sum_of_its_stages() -> None:

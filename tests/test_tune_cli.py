@@ -22,13 +22,13 @@ import yaml
 import hiero
 from hiero.cli.main import parser
 from hiero.cli.tune import FLAGS
-from hiero.errors import ConfigError, FormatError, HieroError
-from hiero.formats.weights import read_weights
-from hiero.rundir import resolved
-from hiero.symbols import Symbols
-from hiero.tune.finite import NotFinite
-from hiero.tune.settings import TuneConfig
-from hiero.tuning import tune
+from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.symbols import Symbols
+from hiero.features.weights_part import read_weights
+from hiero.jobs.directory import resolved
+from hiero.jobs.tune import tune
+from hiero.learning.config import TuneConfig
+from hiero.learning.finite import NotFinite
 from tests.tune_worlds import Tuning
 
 Capture = pytest.CaptureFixture[str]

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 import hiero
-from hiero import bundled
-from hiero.errors import HieroError
-from hiero.tune.decoding import stop
-from hiero.tune.executors import open_executor, run_all
-from hiero.tune.loop import read_log
-from hiero.tuning import tune
+from hiero.config import load as bundled
+from hiero.core.errors import HieroError
+from hiero.jobs.tune import tune
+from hiero.tuning.executors import open_executor, run_all
+from hiero.tuning.loop import read_log
+from hiero.tuning.shard import stop
 from tests.tune_worlds import Tuning
 
 LEARN = {"algorithm": "itermixsgd", "shards": 3, "epochs": 2, "kbest": 20}
@@ -76,7 +76,7 @@ def test_processes_that_always_die() -> None:
 
 
 def test_files_of_tasks_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiero.tune.executors.SLOW_FILES", 0.1)
+    monkeypatch.setattr("hiero.tuning.executors.SLOW_FILES", 0.1)
     with (
         pytest.raises(HieroError, match="do all workers share a file system"),
         open_executor("threads", 1) as pool,
@@ -227,7 +227,7 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
-    monkeypatch.setattr("hiero.tune.dask.SECONDS", 1)
+    monkeypatch.setattr("hiero.tuning.dask.SECONDS", 1)
     with pytest.raises(HieroError, match=r"^executor: no Dask scheduler answers at 127.0.0.1:9 "):
         tune(world.path, world.folder / "none", executor="dask://127.0.0.1:9")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hiero.formats.weights import read_weights
-from hiero.symbols import Symbols
+from hiero.core.symbols import Symbols
+from hiero.features.weights_part import read_weights
 from tests.tune_worlds import Tuning
 
 START = {"Right": 0.25, "Wrong": 0.5, "R:X:a:A": 0.125}

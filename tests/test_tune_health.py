@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hiero.errors import HieroError
-from hiero.tune.health import Health
-from hiero.tune.settings import TuneConfig
-from hiero.tune.table import Table
+from hiero.core.errors import HieroError
+from hiero.learning.config import TuneConfig
+from hiero.tuning.report import Health
+from hiero.tuning.table import Table
 
 
 def record(epoch: int, bleu: float = 30.0, brevity: float = 1.0, **more: Any) -> dict[str, Any]:

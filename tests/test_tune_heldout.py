@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hiero.config import config_of, make_model
-from hiero.formats.settings import read_settings
-from hiero.tune.data import SetFiles
-from hiero.tune.decoding import Session, Stopped, opened, opened_set, stop
-from hiero.tune.heldout import PART, PartTask, halves, part_tasks, statistics_in, translate_part
-from hiero.tune.settings import TuneConfig
-from hiero.tune.start import write_start
+from hiero.config.config import config_of, make_model
+from hiero.core.settings import read_settings
+from hiero.learning.config import TuneConfig
+from hiero.tuning.data import SetFiles
+from hiero.tuning.held_out import PART, PartTask, halves, part_tasks, statistics_in, translate_part
+from hiero.tuning.shard import Session, Stopped, opened, opened_set, stop
+from hiero.tuning.start import write_start
 from tests.tune_worlds import Tuning
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hiero.bitext.discounts import FALLBACK
-from hiero.bitext.estimate import EstimateConfig, estimate_language_model
-from hiero.errors import ConfigError
-from hiero.language import load_language_models, score_text
-from hiero.tune.jackknife import fold_of, jackknifed
-from hiero.tuning import tune
+from hiero.core.errors import ConfigError
+from hiero.jobs.tune import tune
+from hiero.lm.config import FALLBACK
+from hiero.lm.estimate import EstimateConfig, estimate_language_model
+from hiero.lm.load import load_language_models, score_text
+from hiero.tuning.jackknife import fold_of, jackknifed
 from tests.tune_worlds import Tuning
 
 ORDER = 3

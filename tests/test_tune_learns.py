@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hiero.tune.settings import PRESETS
-from hiero.tuning import tune
+from hiero.jobs.tune import tune
+from hiero.learning.config import PRESETS
 
 LETTERS = "abcd"
 RULES = [

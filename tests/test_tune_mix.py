@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hiero
-from hiero.candidates import candidates
-from hiero.features import FeatureIndex
-from hiero.formats.vectors import read_vectors, write_vectors
-from hiero.names import Names
-from hiero.symbols import Symbols
-from hiero.tune.average import Average
-from hiero.tune.data import shards, shuffled
-from hiero.tune.example import Example
-from hiero.tune.listing import read_examples, write_examples
-from hiero.tune.mix import mix, strongest, weighted_sum
-from hiero.weights import Weights
+from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex
+from hiero.features.names import Names
+from hiero.features.weights import Weights
+from hiero.learning.candidates import candidates
+from hiero.learning.learner import Example
+from hiero.tuning.average import Average
+from hiero.tuning.data import shards, shuffled
+from hiero.tuning.listing import read_examples, write_examples
+from hiero.tuning.mix import mix, strongest, weighted_sum
+from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.conftest import MODEL
 from tests.naive import tuning as naive
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hiero.formats.weights import read_weights
-from hiero.symbols import Symbols
+from hiero.core.symbols import Symbols
+from hiero.features.weights_part import read_weights
 from tests.tune_worlds import Tuning
 
 
@@ -37,7 +37,7 @@ def test_learns_and_reports_staleness(world: Tuning, capfd: pytest.CaptureFixtur
 def test_every_sentence_is_used_once_an_epoch(world: Tuning) -> None:
     lines = world.lines("dev.src")
     world.file("dev.src", ["", *lines[1:]])  # one of them cannot be
-    from hiero.tuning import tune
+    from hiero.jobs.tune import tune
 
     tuned = tune(world.path, world.out, workers=3)
     assert [(record["sentences"], record["failed"]) for record in tuned.log] == [(47, 1)] * 3

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import hiero
-from hiero.candidates import candidates
-from hiero.errors import FormatError
-from hiero.features import FeatureIndex
-from hiero.formats.vectors import read_vectors, write_vectors
-from hiero.names import Names
-from hiero.symbols import Symbols
+from hiero.core.errors import FormatError
+from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex
+from hiero.features.names import Names
+from hiero.learning.candidates import candidates
+from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.conftest import MODEL
 
 FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "insertion_pair", "span_size"]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.errors import FormatError
-from hiero.features import NAME
-from hiero.featureset import TEMPLATES
-from hiero.formats.weights import EXACT, read_weights, write_weights
-from hiero.symbols import Symbols
-from hiero.weights import Weights
+from hiero.core.errors import FormatError
+from hiero.core.symbols import Symbols
+from hiero.features.feature_set import TEMPLATES
+from hiero.features.index import NAME
+from hiero.features.weights import Weights
+from hiero.features.weights_part import EXACT, read_weights, write_weights
 from tests.naive import features as naive
 from tests.rules import rule, symbols_of
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.errors import FormatError
-from hiero.formats.scan import intern_tokens, local_vocabulary
-from hiero.formats.text import read_utf8_chunks
-from hiero.kernels.tokens import split_lines_kernel
-from hiero.symbols import WordTable, read_only, word_table_of
+from hiero.core.errors import FormatError
+from hiero.core.scan_kernels import split_lines_kernel
+from hiero.core.scanner import intern_tokens, local_vocabulary
+from hiero.core.symbols import WordTable, read_only, word_table_of
+from hiero.core.text import read_utf8_chunks
 
 
 class Text(NamedTuple):

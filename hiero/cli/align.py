@@ -7,9 +7,9 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from hiero.bitext.alignconfig import METHODS, MODELS, AlignConfig
+from hiero.alignment.config import METHODS, MODELS, AlignConfig
 from hiero.cli.progress import CommandProgress
-from hiero.errors import ConfigError, FormatError, UsageError
+from hiero.core.errors import ConfigError, FormatError, UsageError
 
 DESCRIPTION = """\
 Align the words of a bitext, without supervision. A model is trained in each direction: IBM model 2 with a
@@ -109,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args)
 
     # Imported after the command line is checked, since numba is slow to load.
-    from hiero._jit import compile_timer
-    from hiero.bitext.alignfiles import align_files
+    from hiero.alignment.alignfiles import align_files
+    from hiero.core.jit import compile_timer
 
     if not args.quiet:
         compile_timer.on_first = lambda: print(
@@ -137,8 +137,8 @@ def _config(args: argparse.Namespace) -> AlignConfig:
 
 
 def _score(hypothesis: Path, gold: Path) -> int:
-    from hiero.bitext.symmetrize import score_alignment
-    from hiero.formats.pharaoh import read_alignment
+    from hiero.alignment.symmetrize import score_alignment
+    from hiero.bitext.alignments import read_alignment
 
     found, expected = read_alignment(hypothesis), read_alignment(gold, possible=True)
     if found.num_pairs != expected.num_pairs:

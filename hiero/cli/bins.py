@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.bins import OF
-from hiero.errors import UsageError
-from hiero.tune.binsconfig import BinsConfig, FeatureConfig
+from hiero.bins.bins import OF
+from hiero.bins.config import BinsConfig, FeatureConfig
+from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.config import Config
+    from hiero.config.config import Config
 
 DESCRIPTION = """\
 Replace dense features by indicators of bins (Clark, Dyer and Lavie 2014). The score is linear in a dense
@@ -116,10 +116,10 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run(args: argparse.Namespace) -> int:
     if args.action == "learn":
         return _learn(args)
-    from hiero.formats.bins import read_bins
-    from hiero.formats.weights import read_weights
-    from hiero.report.curves import curves_of, table, write_pictures
-    from hiero.symbols import Symbols
+    from hiero.bins.curves import curves_of, table, write_pictures
+    from hiero.bins.file import read_bins
+    from hiero.core.symbols import Symbols
+    from hiero.features.weights_part import read_weights
 
     bins = read_bins(args.bins)
     weights = read_weights(args.weights, Symbols()) if args.weights else None
@@ -140,8 +140,8 @@ def _learn(args: argparse.Namespace) -> int:
     if not (args.config or (args.grammar and args.input)):
         raise UsageError("requires -c CONFIG, or both -g GRAMMAR and -i IN")
 
-    from hiero.binning import Binning, check_train
     from hiero.cli.progress import CommandProgress
+    from hiero.jobs.learn_bins import Binning, check_train
 
     config = _config(args)
     where = args.config or "hiero bins learn"
@@ -157,8 +157,8 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> Config:
     """The configuration, with the given options replacing its settings."""
-    from hiero.config import Config, read_config
-    from hiero.sections import DataSection, GrammarSection
+    from hiero.config.config import Config, read_config
+    from hiero.config.sections import DataSection, GrammarSection
 
     config = read_config(args.config) if args.config else Config()
     bins = config.bins or BinsConfig()

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiero.cli.progress import CommandProgress
-from hiero.errors import FormatError, UsageError
-from hiero.searchconfig import MOST, SearchConfig
+from hiero.core.errors import FormatError, UsageError
+from hiero.decoder.config import MOST, SearchConfig
 
 if TYPE_CHECKING:
-    from hiero.config import Config
+    from hiero.config.config import Config
 
 DESCRIPTION = """\
 Translate sentences, a line each: plain words, or <seg id="7" grammar="g.7.gz">words</seg>, whose grammars
@@ -151,8 +151,8 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args)
     _check_distinct(args, config)
 
-    from hiero._jit import compile_timer
-    from hiero.job import Job, JobSettings
+    from hiero.core.jit import compile_timer
+    from hiero.jobs.translate import Job, JobSettings
 
     if not args.quiet:
         compile_timer.on_first = lambda: print(
@@ -224,9 +224,9 @@ def _named(spec: str) -> dict[str, Any]:
 
 def _config(args: argparse.Namespace) -> Config:
     """The configuration, with the given options replacing its settings."""
-    from hiero.config import Config, read_config, with_bundled
-    from hiero.records import record
-    from hiero.sections import GrammarSection, LanguageModelSection, WeightsSection
+    from hiero.config.config import Config, read_config, with_bundled
+    from hiero.config.sections import GrammarSection, LanguageModelSection, WeightsSection
+    from hiero.core.records import record
 
     config = read_config(args.config) if args.config else Config()
     if args.grammar:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.errors import UsageError
+from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.evaluation import EvalConfig, EvaluationReport
+    from hiero.evaluation.compare import EvalConfig, EvaluationReport
 
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
@@ -95,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
     if inputs.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
 
-    from hiero.evaluation import evaluate, read_system
-    from hiero.formats.hypotheses import read_references
-    from hiero.formats.text import open_output
+    from hiero.core.text import open_output
+    from hiero.evaluation.compare import evaluate, read_system
+    from hiero.evaluation.hypotheses import read_references
 
     references = read_references(args.references)
 
@@ -137,7 +137,7 @@ def _named(args: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
 
 
 def _config(args: argparse.Namespace) -> EvalConfig:
-    from hiero.evaluation import EvalConfig
+    from hiero.evaluation.compare import EvalConfig
 
     for name in ("trials", "seed"):
         if getattr(args, name) < 0:
@@ -153,8 +153,8 @@ def _config(args: argparse.Namespace) -> EvalConfig:
 
 
 def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
-    from hiero.formats.text import open_output
-    from hiero.scores import as_json
+    from hiero.core.text import open_output
+    from hiero.evaluation.scores import as_json
 
     if args.format == "json":
         text = as_json(report, references=args.references)

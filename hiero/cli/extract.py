@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.cli.progress import ProgressBar
-from hiero.errors import FormatError, UsageError, os_message
+from hiero.core.errors import FormatError, UsageError, os_message
 
 if TYPE_CHECKING:
-    from hiero.bitext.extract import Extractor
-    from hiero.bitext.write import GrammarWriter
+    from hiero.extraction.extractor import Extractor
+    from hiero.extraction.write import GrammarWriter
 
 DESCRIPTION = """\
 Extract hierarchical rules from an index, with seven features each, as cdec's extractor does.
@@ -113,10 +113,10 @@ def run(args: argparse.Namespace) -> int:
     if args.leave_out_links and not args.leave_one_out:
         raise UsageError("argument --leave-out-links: requires --leave-one-out")
 
-    from hiero.bitext.extract import Extractor
-    from hiero.bitext.index import open_index
-    from hiero.bitext.limits import ExtractConfig
-    from hiero.bitext.write import GrammarWriter
+    from hiero.extraction.config import ExtractConfig
+    from hiero.extraction.extractor import Extractor
+    from hiero.extraction.index import open_index
+    from hiero.extraction.write import GrammarWriter
 
     config = ExtractConfig(
         max_span=args.max_span,
@@ -153,7 +153,7 @@ def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor
 
 
 def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
-    from hiero.bitext.write import grammar_name, line_with_grammar, read_sentences
+    from hiero.extraction.write import grammar_name, line_with_grammar, read_sentences
 
     # The whole input is read first, so that an error in it leaves no files behind.
     segments = list(read_sentences(args.input, extractor if args.leave_one_out else None))

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.errors import UsageError
-from hiero.formats.text import open_output
-from hiero.grammarformat import FORMATS, SCALES, GrammarFormat
+from hiero.core.errors import UsageError
+from hiero.core.text import open_output
+from hiero.grammar.config import FORMATS, SCALES, GrammarFormat
 
 if TYPE_CHECKING:
-    from hiero.grammar import RuleTable
-    from hiero.symbols import Symbols
+    from hiero.core.symbols import Symbols
+    from hiero.grammar.rules import RuleTable
 
 REPORT_SECONDS = 2.0
 
@@ -85,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
     if args.grammar.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
     # Imported after the command line is checked, since numba is slow to load.
-    from hiero.formats.cdec import write_cdec
-    from hiero.formats.compiled import write_compiled
-    from hiero.rulesource import build_grammar, merge_tables, read_grammar
-    from hiero.symbols import Symbols
+    from hiero.core.symbols import Symbols
+    from hiero.grammar.cdec import write_cdec
+    from hiero.grammar.compiled import write_compiled
+    from hiero.grammar.sources import build_grammar, merge_tables, read_grammar
 
     symbols = Symbols()
     grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
@@ -125,8 +125,8 @@ def describe(table: RuleTable, symbols: Symbols) -> str:
     """Facts about a grammar, a ``name<TAB>value`` on each line, and a table of its dense features."""
     import numpy as np
 
-    from hiero.rulesource import build_grammar
-    from hiero.symbols import MAX_GAPS
+    from hiero.core.symbols import MAX_GAPS
+    from hiero.grammar.sources import build_grammar
 
     grammar = build_grammar([table])
     rules, trie = grammar.rules, grammar.trie

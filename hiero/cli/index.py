@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from hiero.errors import UsageError
+from hiero.core.errors import UsageError
 
 DESCRIPTION = """\
 Index a bitext: its words, the suffix array of its source side, word alignments, lexical tables, and the
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if missing:
         raise UsageError(f"argument {missing[0]} is missing (-s, -t, -a and -o are required)")
 
-    from hiero.bitext.index import make_index
+    from hiero.extraction.index import make_index
 
     started = time.monotonic()
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from hiero.bitext.index import open_index
+    from hiero.extraction.index import open_index
 
     index = open_index(args.check, thorough=True)
     if not args.quiet:

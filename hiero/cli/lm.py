@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from hiero.bitext.discounts import FALLBACK
 from hiero.cli.progress import ProgressBar
-from hiero.errors import ConfigError, UsageError
-from hiero.formats.text import open_output, read_chunks
+from hiero.core.errors import ConfigError, UsageError
+from hiero.core.text import open_output, read_chunks
+from hiero.lm.config import FALLBACK
 
 if TYPE_CHECKING:
-    from hiero.bitext.estimate import EstimatedModel
-    from hiero.language import ScoredText
+    from hiero.lm.estimate import EstimatedModel
+    from hiero.lm.load import ScoredText
 
 READ_BYTES = 1 << 20
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
@@ -175,7 +175,7 @@ def run(args: argparse.Namespace) -> int:
     if args.lm_command == "estimate":
         return _estimate(args)
     # Imported here, since numba is slow to load.
-    from hiero.language import compile_language_model, load_language_models, score_text
+    from hiero.lm.load import compile_language_model, load_language_models, score_text
 
     if args.lm_command == "compile":
         compile_language_model(args.input, args.output)
@@ -195,7 +195,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _estimate(args: argparse.Namespace) -> int:
-    from hiero.bitext.estimate import TEMPORARY, EstimateConfig, estimate_language_model
+    from hiero.lm.estimate import TEMPORARY, EstimateConfig, estimate_language_model
 
     if args.memory is not None and args.memory < MIN_MEMORY:
         raise UsageError(f"argument --memory: found {args.memory}, expected {MIN_MEMORY} or more")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import hiero
-from hiero.errors import HieroError, UsageError, is_interrupt, os_message
+from hiero.core.errors import HieroError, UsageError, is_interrupt, os_message
 
 COMMANDS = (
     "align",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.cli.progress import ProgressBar
-from hiero.errors import UsageError
+from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.prep import PrepConfig, PrepCounts
+    from hiero.bitext.prepare import PrepConfig, PrepCounts
 
 DESCRIPTION = """\
 Prepare raw text for the other commands: Unicode in NFC, no control characters, words and punctuation
@@ -152,7 +152,7 @@ def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
 
 def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
     """The given languages, which are optional without tokenisation."""
-    from hiero.prep import knows_language
+    from hiero.bitext.prepare import knows_language
 
     languages = []
     needed = args.tokenize or args.normalize_punctuation
@@ -170,7 +170,7 @@ def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
 
 
 def _config(args: argparse.Namespace, pair: bool) -> PrepConfig:
-    from hiero.prep import NO_LIMIT, PrepConfig
+    from hiero.bitext.prepare import NO_LIMIT, PrepConfig
 
     limits = {
         name: getattr(args, name) if getattr(args, name) is not None else default if pair else NO_LIMIT
@@ -188,7 +188,7 @@ def _config(args: argparse.Namespace, pair: bool) -> PrepConfig:
 
 
 def _prepare(args: argparse.Namespace) -> int:
-    from hiero.prep import prepare
+    from hiero.bitext.prepare import prepare
 
     pair = args.source is not None
     inputs = [args.source, args.target] if pair else [args.input or "-"]
@@ -219,8 +219,8 @@ def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
 
 
 def _detokenize(args: argparse.Namespace) -> int:
-    from hiero.prep import detokenize
-    from hiero.recase import Recaser
+    from hiero.bitext.prepare import detokenize
+    from hiero.bitext.recase import Recaser
 
     (language,) = _languages(args, ["lang"])
     recaser = None
@@ -232,7 +232,7 @@ def _detokenize(args: argparse.Namespace) -> int:
 
 
 def _learn(args: argparse.Namespace) -> int:
-    from hiero.prep import learn_truecase
+    from hiero.bitext.prepare import learn_truecase
 
     (language,) = _languages(args, ["lang"])
     config = _config(args, pair=False)

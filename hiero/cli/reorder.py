@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 from hiero.cli.progress import CommandProgress
-from hiero.errors import ConfigError, UsageError
-from hiero.formats.text import open_output
-from hiero.reorder.settings import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
+from hiero.core.errors import ConfigError, UsageError
+from hiero.core.text import open_output
+from hiero.reordering.config import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
 
 EVERY = 20  # one sentence pair of 20 is held out
 DESCRIPTION = """\
@@ -154,7 +154,7 @@ def _settings(kind: Any, args: argparse.Namespace) -> Any:
 
 
 def _announce_compiling(args: argparse.Namespace) -> None:
-    from hiero._jit import compile_timer
+    from hiero.core.jit import compile_timer
 
     if not args.quiet:
         compile_timer.on_first = lambda: print(
@@ -170,7 +170,7 @@ def _extract(args: argparse.Namespace) -> int:
     if args.held_out is None and args.held_out_every is not None:
         raise UsageError("argument --held-out-every: requires --held-out")
     _announce_compiling(args)
-    from hiero.reorder.examples import extract_examples
+    from hiero.reordering.examples import extract_examples
 
     with CommandProgress("reorder extract", quiet=args.quiet) as progress:
         summary = extract_examples(
@@ -200,7 +200,7 @@ def _train(args: argparse.Namespace) -> int:
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
     _announce_compiling(args)
-    from hiero.reorder.train import train_model
+    from hiero.reordering.train import train_model
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:
         trained = train_model(
@@ -217,9 +217,9 @@ def _train(args: argparse.Namespace) -> int:
 def _eval(args: argparse.Namespace) -> int:
     if args.top < 0:
         raise UsageError(f"argument --top: found {args.top}, expected 0 or more")
-    from hiero.reorder.evaluate import evaluate, evaluate_majority, report, top_features
-    from hiero.reorder.examples import open_examples
-    from hiero.reorder.model import Classifier, open_model
+    from hiero.reordering.evaluate import evaluate, evaluate_majority, report, top_features
+    from hiero.reordering.examples import open_examples
+    from hiero.reordering.model import Classifier, open_model
 
     examples, model = open_examples(args.examples), open_model(args.model)
     evaluations = [evaluate(model, examples)]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hiero.errors import UsageError
+from hiero.core.errors import UsageError
 
 DESCRIPTION = """\
 Run all stages of a configuration: prepare text, align words, estimate language models, index the bitext,
@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
 
-    from hiero._jit import compile_timer
     from hiero.cli.stagedisplay import stage_display
-    from hiero.pipeline import Run, default_directory
+    from hiero.core.jit import compile_timer
+    from hiero.pipeline.run import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
     planned = Run(args.config, directory, args.only)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hiero.watch import Progress, SilentProgress
+from hiero.core.progress import Progress, SilentProgress
 
 
 class StageLines:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiero.cli.progress import CommandProgress
-from hiero.errors import UsageError, is_interrupt
-from hiero.tune.settings import TuneConfig
+from hiero.core.errors import UsageError, is_interrupt
+from hiero.learning.config import TuneConfig
 
 if TYPE_CHECKING:
-    from hiero.tune.table import Table
+    from hiero.tuning.table import Table
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
@@ -172,11 +172,11 @@ def run(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
 
-    from hiero._jit import compile_timer
-    from hiero.config import config_of
-    from hiero.formats.settings import read_settings
-    from hiero.tune.table import Table
-    from hiero.tuning import Tuned, Tuning, with_keys
+    from hiero.config.config import config_of
+    from hiero.core.jit import compile_timer
+    from hiero.core.settings import read_settings
+    from hiero.jobs.tune import Tuned, Tuning, with_keys
+    from hiero.tuning.table import Table
 
     content = read_settings(args.config)
     # Absolute paths: workers may have other working directories.

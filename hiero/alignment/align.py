@@ -1,0 +1,301 @@
+# mypy: allow-untyped-calls
+"""Word alignment: train a model of each direction on a bitext, and link its words.
+
+The result does not depend on the number of threads: expected counts are integers, which can be added in any
+order, and the few sums of floating-point numbers are taken block by block in the order of the text.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.alignment.config import MAX_TENSION, MIN_TENSION, AlignConfig
+from hiero.alignment.hmm_kernels import (
+    JUMP_LIMIT,
+    NUM_JUMPS,
+    fit_jumps_kernel,
+    hmm_decode_kernel,
+    hmm_expect_kernel,
+)
+from hiero.alignment.ibm2_kernels import Sizes, ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
+from hiero.alignment.pair_kernels import (
+    ExpectedCounts,
+    normalize_kernel,
+    normalize_null_kernel,
+    target_totals_kernel,
+)
+from hiero.alignment.pairs import (
+    blocks_of,
+    no_counts,
+    num_windows,
+    pair_index,
+    sizes_of,
+    uniform_lexicon,
+    windows_of,
+)
+from hiero.bitext.corpus import Bitext
+
+BLOCK_CELLS = 1 << 19  # work is divided into blocks of about as many cells, for any number of threads
+BLOCK_PAIRS = 1 << 20
+JUMP_ROUNDS = 10
+
+Result = TypeVar("Result")
+Advance = Callable[[int, str], None]
+
+
+class DirectionalLinks(NamedTuple):
+    """Directional alignments.
+
+    fwd  int32 [target words]  source position in its sentence that a target word is linked to, or -1
+    rev  int32 [source words]  target position that a source word is linked to, or -1
+    """
+
+    fwd: npt.NDArray[np.int32]
+    rev: npt.NDArray[np.int32]
+
+
+class Iteration(NamedTuple):
+    """One round of training, by direction (target given source, source given target)."""
+
+    model: str
+    perplexity: tuple[float, float]  # per word, under the parameters before the round
+    tension: tuple[float, float]  # before the round
+
+    def __str__(self) -> str:
+        return f"{self.model} perplexity {self.perplexity[0]:.1f} {self.perplexity[1]:.1f}"
+
+
+class Aligned(NamedTuple):
+    links: DirectionalLinks
+    history: list[Iteration]
+
+
+def align(bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advance | None = None) -> Aligned:
+    """Train on a bitext and align it.
+
+    ``advance(sentence_pairs, note)`` reports progress, in ``num_rounds(config)`` passes over the bitext.
+    """
+    trainer = Trainer(bitext, config, threads, advance)
+    with trainer.pool:
+        for _ in range(config.iterations):
+            trainer.improve_ibm2()
+        if config.model == "hmm":
+            for _ in range(config.hmm_iterations):
+                trainer.improve_hmm()
+        return Aligned(trainer.decode(), trainer.history)
+
+
+def num_rounds(config: AlignConfig) -> int:
+    """The number of passes over the bitext in training and decoding."""
+    return config.iterations + (config.hmm_iterations if config.model == "hmm" else 0) + 1
+
+
+class Trainer:
+    """The state of training; one round of EM at a time."""
+
+    def __init__(
+        self, bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advance | None = None
+    ) -> None:
+        self.config = config
+        self.model = "ibm2"
+        self.history: list[Iteration] = []
+        self.pool = ThreadPoolExecutor(threads)
+        self.advance = advance or (lambda pairs, note: None)
+        self.index = pair_index(bitext)
+        self.blocks = blocks_of(self.index.first_cell, BLOCK_CELLS)
+        self.word_blocks = blocks_of(self.index.first_pair, BLOCK_PAIRS)
+        self.sizes, self.windows = sizes_of(self.index), windows_of(self.index)
+        num_places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
+        num_src, num_tgt = bitext.src.num_words, bitext.tgt.num_words
+        num_pairs = len(self.index.pair_tgt)
+        self.lexicon = uniform_lexicon(num_pairs, num_src, num_tgt)
+        # One for each thread; all except the first are zero between rounds.
+        self.counts = [no_counts(num_pairs, num_src, num_tgt, num_places) for _ in range(threads)]
+        self.tension = np.full(2, config.tension)
+        # Start with jumps by one as the most frequent; EM fits the rest.
+        distance = np.abs(np.arange(NUM_JUMPS) - JUMP_LIMIT - 2)
+        self.jump = np.tile(1.0 / (1.0 + distance), (2, 1))
+        used = np.diff(self.index.first_cell) > 0
+        self.num_words = [
+            max(int(np.sum(np.diff(first)[used])), 1)
+            for first in (self.index.tgt_first, self.index.src_first)
+        ]
+
+    def improve_ibm2(self) -> None:
+        """A round of EM of IBM model 2."""
+        self.model = "ibm2"
+        sums = np.sum(self._expect(self._expect_ibm2), axis=0)
+        fits_tension = len(self.history) < self.config.tension_rounds
+        self._record(sums[:, 0])
+        if fits_tension:
+            self.tension = np.array(
+                [
+                    fit_tension(
+                        self.sizes,
+                        self.counts[0].place,
+                        direction,
+                        sums[direction, 1],
+                        self.tension[direction],
+                    )
+                    for direction in range(2)
+                ]
+            )
+        self._maximize()
+
+    def improve_hmm(self) -> None:
+        """A round of EM of the HMM."""
+        self.model = "hmm"
+        results = self._expect(self._expect_hmm)
+        self._record(np.sum([sums for sums, _ in results], axis=0)[:, 0])
+        jumps = np.sum([jump for _, jump in results], axis=0)
+        for direction in range(2):
+            fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
+        self._maximize()
+
+    def decode(self) -> DirectionalLinks:
+        """The best links under the model trained last."""
+        links = DirectionalLinks(
+            np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
+        )
+
+        def decode_block(begin: int, end: int) -> None:
+            common = (begin, end, links.fwd, links.rev)
+            if self.model == "hmm":
+                hmm_decode_kernel(self.index, self.lexicon, self.jump, self.config.null, *common)
+            else:
+                ibm2_decode_kernel(self.index, self.lexicon, self.tension, self.config.null, *common)
+
+        self._map(decode_block, self.blocks, "decoding")
+        return links
+
+    def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> npt.NDArray[np.float64]:
+        sums = np.empty((2, 2))
+        null = self.config.null
+        ibm2_expect_kernel(self.index, self.sizes, self.lexicon, self.tension, null, begin, end, counts, sums)
+        return sums
+
+    def _expect_hmm(
+        self, begin: int, end: int, counts: ExpectedCounts
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        sums, jumps = np.empty((2, 2)), np.empty((2, NUM_JUMPS))
+        null = self.config.null
+        hmm_expect_kernel(
+            self.index,
+            self.windows,
+            self.lexicon,
+            self.jump,
+            null,
+            self.config.hmm_agreement,
+            begin,
+            end,
+            counts,
+            sums,
+            jumps,
+        )
+        return sums, jumps
+
+    def _expect(self, step: Callable[[int, int, ExpectedCounts], Result]) -> list[Result]:
+        """The E-step: fill ``counts[0]``; return the results of ``step`` for all blocks, in order."""
+        for array in self.counts[0]:
+            array[:] = 0
+        free: queue.SimpleQueue[ExpectedCounts] = queue.SimpleQueue()
+        for counts in self.counts:
+            free.put(counts)
+
+        def work(begin: int, end: int) -> Result:
+            counts = free.get()
+            try:
+                return step(begin, end, counts)
+            finally:
+                free.put(counts)
+
+        results = self._map(work, self.blocks, str(self.history[-1]) if self.history else self.model)
+        for other in self.counts[1:]:
+            for total, array in zip(self.counts[0], other, strict=True):
+                total += array
+                array[:] = 0
+        return results
+
+    def _map(
+        self, work: Callable[[int, int], Result], blocks: Sequence[tuple[int, int]], note: str = ""
+    ) -> list[Result]:
+        """Results of all blocks, in order; after an error or interrupt no new ones are started."""
+        futures = [self.pool.submit(work, begin, end) for begin, end in blocks]
+        results = []
+        try:
+            for (begin, end), future in zip(blocks, futures, strict=True):
+                results.append(future.result())
+                if note:
+                    self.advance(end - begin, note)
+        finally:
+            for future in futures:
+                future.cancel()
+        return results
+
+    def _maximize(self) -> None:
+        """The M-step of the lexical tables."""
+        counts, index, smoothing = self.counts[0], self.index, self.config.smoothing
+        tgt_total = np.zeros(len(index.num_tgt), np.int64)
+        target_totals_kernel(index.pair_tgt, counts.pair, tgt_total)
+        prob = self.lexicon.prob
+
+        def normalize(begin: int, end: int) -> None:
+            normalize_kernel(
+                index.first_pair,
+                index.pair_tgt,
+                index.num_tgt,
+                counts.pair,
+                tgt_total,
+                smoothing,
+                begin,
+                end,
+                prob,
+            )
+
+        self._map(normalize, self.word_blocks)
+        normalize_null_kernel(counts.null_tgt, smoothing, self.lexicon.null_tgt)
+        normalize_null_kernel(counts.null_src, smoothing, self.lexicon.null_src)
+
+    def _record(self, likelihood: npt.NDArray[np.float64]) -> None:
+        perplexity = [
+            float(np.exp(-total / words)) for total, words in zip(likelihood, self.num_words, strict=True)
+        ]
+        self.history.append(
+            Iteration(
+                self.model, (perplexity[0], perplexity[1]), (float(self.tension[0]), float(self.tension[1]))
+            )
+        )
+
+
+def fit_tension(
+    sizes: Sizes, mass: npt.NDArray[np.int64], direction: int, distance: float, tension: float
+) -> float:
+    """The tension that maximises the likelihood of the expected links, by Newton's method.
+
+    ``distance`` is the sum from the E-step. A step that would lower the concave objective is halved.
+    """
+
+    def evaluate(at: float) -> tuple[float, float, float]:
+        partition, mean, variance = tension_kernel(sizes.length, sizes.first, mass, direction, at)
+        return -at * distance - partition, mean - distance, variance
+
+    value, gradient, curvature = evaluate(tension)
+    for _ in range(50):
+        if curvature <= 0.0:
+            break  # every sentence has one word: the tension does not matter
+        aim = min(max(tension + gradient / curvature, MIN_TENSION), MAX_TENSION)
+        found = evaluate(aim)
+        while found[0] < value and abs(aim - tension) > 1e-9:
+            aim = (aim + tension) / 2
+            found = evaluate(aim)
+        moved, tension = abs(aim - tension), aim
+        value, gradient, curvature = found
+        if moved < 1e-7:
+            break
+    return float(tension)

@@ -1,0 +1,204 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+"""Word alignments as text: a line per sentence pair, ``i-j`` per link, positions from 0, source first.
+
+Alignments made by hand may distinguish sure from possible links: ``i-j`` or ``i-j:s`` is sure, ``i?j`` or
+``i-j:p`` is possible.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import FormatError, show
+from hiero.core.jit import kernel, leaf
+from hiero.core.scanner import HYPHEN, MAX_DIGITS, NEWLINE, NINE, RETURN, SPACE, TAB, ZERO, put_whole
+from hiero.core.symbols import read_only
+from hiero.core.text import read_chunks
+
+QUESTION, COLON = 63, 58
+SURE, POSSIBLE = (83, 115), (80, 112)  # S s, P p
+LARGEST = 2147483647
+SHOWN_BYTES = 300  # of an invalid link in a message
+LINKS_AT_ONCE = 1 << 18
+LINK_BYTES = 22  # two numbers of ten digits, a hyphen, a space
+
+
+class Alignment(NamedTuple):
+    """Links of many sentence pairs; read-only.
+
+    first     int64 [S + 1]  links of pair s: first[s] ... first[s + 1] - 1, in the order of the file
+    link      int32 [L, 2]   source and target position
+    possible  bool [L]       False for sure links
+    """
+
+    first: npt.NDArray[np.int64]
+    link: npt.NDArray[np.int32]
+    possible: npt.NDArray[np.bool_]
+
+    @property
+    def num_pairs(self) -> int:
+        return len(self.first) - 1
+
+
+def alignment_of(first: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) -> Alignment:
+    """An alignment of sure links only."""
+    return Alignment(read_only(first), read_only(link), read_only(np.zeros(len(link), np.bool_)))
+
+
+def read_alignment(path: str | Path, *, possible: bool = False) -> Alignment:
+    """Read a file of links, plain or gz; ``possible``: whether links may be marked as sure or possible."""
+    expected = "i-j, i-j:s, i-j:p or i?j" if possible else "i-j"
+    first: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
+    link: list[npt.NDArray[np.int32]] = [np.zeros((0, 2), np.int32)]
+    marked: list[npt.NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+    num_links = 0
+    for chunk in read_chunks(path, what="an alignment"):
+        text = np.frombuffer(chunk.data, np.uint8)
+        last = np.empty(chunk.data.count(b"\n"), np.int64)
+        links = np.empty((len(text) // 4 + 1, 2), np.int32)
+        marks = np.empty(len(links), np.bool_)
+        found, lines, wrong = scan_alignments_kernel(text, possible, last, links, marks)
+        if wrong >= 0:
+            token = re.split(rb"[ \t\n]", chunk.data[wrong : wrong + SHOWN_BYTES])[0]
+            line = chunk.first_line + lines
+            hint = "positions of a source and a target word, from 0"
+            raise FormatError(path, line, found=show(token), expected=expected, hint=hint)
+        first.append(last + num_links)
+        link.append(links[:found].copy())
+        marked.append(marks[:found].copy())
+        num_links += found
+    return Alignment(
+        read_only(np.concatenate(first)), read_only(np.concatenate(link)), read_only(np.concatenate(marked))
+    )
+
+
+def check_alignment(
+    alignment: Alignment,
+    src_length: npt.NDArray[np.int64],
+    tgt_length: npt.NDArray[np.int64],
+    path: str | Path,
+) -> None:
+    """Refuse an alignment that does not fit a bitext with sentences of these lengths."""
+    if alignment.num_pairs != len(src_length):
+        line = min(alignment.num_pairs, len(src_length)) + 1
+        raise FormatError(
+            path,
+            line,
+            found="the end of the file" if alignment.num_pairs < len(src_length) else "another line",
+            expected=f"{len(src_length)} lines, one for each sentence pair",
+        )
+    pair = np.repeat(np.arange(alignment.num_pairs), np.diff(alignment.first))
+    outside = (alignment.link[:, 0] >= src_length[pair]) | (alignment.link[:, 1] >= tgt_length[pair])
+    if outside.any():
+        k = int(np.argmax(outside))
+        s = int(pair[k])
+        raise FormatError(
+            path,
+            s + 1,
+            found=f"link {alignment.link[k, 0]}-{alignment.link[k, 1]}",
+            expected=f"positions in {src_length[s]} source words and {tgt_length[s]} target words",
+            hint="positions count from 0, source before target; does the alignment belong to this bitext?",
+        )
+
+
+def write_alignment(
+    stream: IO[bytes], first: npt.NDArray[np.int64], link: npt.NDArray[np.int32], begin: int = 0
+) -> None:
+    """Write links, a line per sentence pair, from pair ``begin`` on."""
+    num_pairs = len(first) - 1
+    while begin < num_pairs:
+        # At least one line, and more as long as their links are few enough.
+        end = int(np.searchsorted(first, first[begin] + LINKS_AT_ONCE, side="right")) - 1
+        end = min(max(end, begin + 1), begin + LINKS_AT_ONCE, num_pairs)
+        out = np.empty(int(first[end] - first[begin]) * LINK_BYTES + end - begin, np.uint8)
+        used = format_links_kernel(first, link, begin, end, out)
+        stream.write(out[:used].tobytes())
+        begin = end
+
+
+@leaf
+def scan_position(text, at):
+    """Read a number from ``at`` on: (its end, or ``at`` if there is none; its value)."""
+    start, value = at, np.int64(0)
+    while text[at] >= ZERO and text[at] <= NINE:
+        if at - start == MAX_DIGITS:
+            return start, value
+        value = value * 10 + np.int64(text[at]) - ZERO
+        at += 1
+    return (at, value) if value <= LARGEST else (start, value)
+
+
+@kernel
+def scan_alignments_kernel(text, marks, out_last, out_link, out_possible):
+    """Read links of lines.
+
+    text          uint8 [B]     whole lines, each ended by LF
+    marks         whether a link may be marked as sure or possible
+    out_last      int64 [S]     written; number of links up to the end of each line
+    out_link      int32 [L, 2]  written; L > B / 4 is always enough
+    out_possible  bool [L]      written
+
+    Returns the numbers of links and of lines read, and -1 or the start of an invalid link. O(B).
+    Twin: tests/naive/align.py::scan_links.
+    """
+    at, links, lines = 0, 0, 0
+    while at < text.shape[0]:
+        byte = text[at]
+        if byte == NEWLINE:
+            out_last[lines] = links
+            lines += 1
+        if byte in (NEWLINE, SPACE, TAB) or (byte == RETURN and text[at + 1] == NEWLINE):
+            at += 1
+            continue
+        start = at
+        at, src = scan_position(text, start)
+        joint = text[at]
+        if at == start or not (joint == HYPHEN or (marks and joint == QUESTION)):
+            return links, lines, start
+        middle = at + 1
+        at, tgt = scan_position(text, middle)
+        if at == middle:
+            return links, lines, start
+        possible = joint == QUESTION
+        if marks and joint == HYPHEN and text[at] == COLON:
+            if text[at + 1] not in SURE and text[at + 1] not in POSSIBLE:
+                return links, lines, start
+            possible = text[at + 1] in POSSIBLE
+            at += 2
+        byte = text[at]
+        if not (byte in (NEWLINE, SPACE, TAB) or (byte == RETURN and text[at + 1] == NEWLINE)):
+            return links, lines, start
+        out_link[links, 0] = src
+        out_link[links, 1] = tgt
+        out_possible[links] = possible
+        links += 1
+    return links, lines, -1
+
+
+@kernel
+def format_links_kernel(first, link, begin, end, out):
+    """Write the links of sentence pairs begin ... end - 1 as lines; returns the number of bytes.
+
+    first  int64 [S + 1]  as in Alignment
+    link   int32 [L, 2]
+    out    uint8 [B]      written; B = LINK_BYTES a link and one a line is always enough
+
+    O(L).  Twin: tests/naive/align.py::format_links.
+    """
+    at = 0
+    for s in range(begin, end):
+        for k in range(first[s], first[s + 1]):
+            if k > first[s]:
+                out[at] = SPACE
+                at += 1
+            at = put_whole(np.int64(link[k, 0]), out, at)
+            out[at] = HYPHEN
+            at = put_whole(np.int64(link[k, 1]), out, at + 1)
+        out[at] = NEWLINE
+        at += 1
+    return at

@@ -1,0 +1,297 @@
+"""Cleaning, tokenisation and filtering of raw text, a sentence a line, and detokenisation.
+
+Text is normalised to NFC; control characters become spaces, invisible ones are removed; sacremoses splits
+words and punctuation without escaping; lower-casing comes last, because the tokeniser uses capitals.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import multiprocessing
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from hiero.bitext.recase import CaseCounter, Recaser
+from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.text import open_output, read_lines
+from hiero.evaluation.hypotheses import utf8_line
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Row = tuple[str, ...]  # one line of each file
+
+BATCH = 1000  # rows that a process receives at once
+AHEAD = 4  # batches a process may be ahead of the output
+NO_LIMIT = 0
+# Tabs are white space like any other. U+0085, U+2028 and U+2029 end lines for some programs, never for ours.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u200b\u2060\ufeff]"
+)  # soft hyphen, zero width space, joiner, byte order mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepConfig:
+    """Settings of cleaning and filtering; 0 means no limit."""
+
+    tokenize: bool = True
+    normalize_punctuation: bool = False  # quotes, dashes and spaces as Moses writes them
+    lowercase: bool = False
+    min_words: int = 1
+    max_words: int = 80
+    max_ratio: float = 9.0  # of the longer side to the shorter
+    keep_empty: bool = False  # keep lines with an empty side, regardless of min_words
+
+    def reason_to_drop(self, row: Row) -> str:
+        """The name of a count of ``PrepCounts``, or an empty string."""
+        lengths = [len(text.split(" ")) if text else 0 for text in row]
+        shortest, longest = min(lengths), max(lengths)
+        if shortest == 0 and self.min_words and not self.keep_empty:
+            return "empty"
+        if 0 < shortest < self.min_words:
+            return "short"
+        if self.max_words and longest > self.max_words:
+            return "long"
+        return "ratio" if self.max_ratio and longest > self.max_ratio * shortest > 0 else ""
+
+
+@dataclass
+class PrepCounts:
+    """Numbers of lines, or of pairs of lines, by outcome."""
+
+    read: int = 0
+    kept: int = 0
+    empty: int = 0
+    short: int = 0
+    long: int = 0
+    ratio: int = 0
+    control: int = 0  # had control or invisible characters
+
+    @property
+    def dropped(self) -> int:
+        return self.read - self.kept
+
+
+class CleanedRows(NamedTuple):
+    rows: list[Row]
+    counts: PrepCounts
+
+
+# ---- one line
+
+
+class Cleaner:
+    """Cleans a raw line: words with single spaces between them."""
+
+    def __init__(self, language: str, config: PrepConfig) -> None:
+        self.config = config
+        self._normalize: Callable[[str], str] | None = None
+        self._tokenize: Callable[[str], str] | None = None
+        if config.normalize_punctuation:
+            self._normalize = sacremoses().MosesPunctNormalizer(lang=language).normalize
+        if config.tokenize:
+            tokenizer = sacremoses().MosesTokenizer(lang=language)
+            self._tokenize = functools.partial(tokenizer.tokenize, escape=False, return_str=True)
+
+    def __call__(self, line: str) -> tuple[str, bool]:
+        """The words, and whether the line had control or invisible characters."""
+        text = _INVISIBLE.sub("", _CONTROL.sub(" ", line))
+        is_clean = text == line
+        text = unicodedata.normalize("NFC", text)
+        if self._normalize is not None:
+            text = self._normalize(text)
+        if self._tokenize is not None:
+            text = self._tokenize(text)
+        if self.config.lowercase:
+            text = unicodedata.normalize("NFC", text.lower())
+        return " ".join(text.split()), not is_clean
+
+
+class Detokenizer:
+    """Joins words to plain text."""
+
+    def __init__(self, language: str, recaser: Recaser | None) -> None:
+        self._recase = recaser
+        self._join: Callable[..., str] = sacremoses().MosesDetokenizer(lang=language).detokenize
+        self._join_generic: Callable[..., str] = sacremoses().MosesDetokenizer(lang="").detokenize
+
+    def __call__(self, line: str) -> str:
+        words = line.split()
+        if self._recase is not None:
+            words = self._recase(words)
+        try:
+            return self._join(words, unescape=False)
+        except TypeError:
+            # sacremoses 0.2 calls next() on a list at a Czech "-li": join that line by the generic rules.
+            return self._join_generic(words, unescape=False)
+
+
+def sacremoses() -> Any:
+    """The package, or an error with the command that installs it."""
+    try:
+        import sacremoses as package
+    except ImportError as error:
+        reason = "" if error.name == "sacremoses" else f" ({error})"
+        raise ConfigError(f"sacremoses is not installed (pip install 'hiero-mt[prep]'){reason}") from None
+    return package
+
+
+def knows_language(language: str) -> bool:
+    """Whether sacremoses has a list of abbreviations; otherwise it uses the English one."""
+    return language in sacremoses().corpus.NonbreakingPrefixes().available_langs
+
+
+# ---- whole files
+
+
+def prepare(
+    inputs: Sequence[str | Path],
+    outputs: Sequence[str | Path],
+    languages: Sequence[str],
+    config: PrepConfig,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> PrepCounts:
+    """Clean one file, or several parallel files, from all of which the same lines are dropped.
+
+    The output does not depend on ``jobs``, the number of processes.
+    """
+    total = PrepCounts()
+    work = functools.partial(_clean_batch, config, tuple(languages))
+    with ExitStack() as stack:
+        streams = [stack.enter_context(open_output(path)) for path in outputs]
+        for batch in _map_processes(work, _batches(parallel_lines(inputs)), jobs):
+            for stream, column in zip(streams, zip(*batch.rows, strict=True), strict=bool(batch.rows)):
+                stream.write("".join(f"{line}\n" for line in column).encode())
+            for name, count in vars(batch.counts).items():
+                setattr(total, name, getattr(total, name) + count)
+            if progress is not None:
+                progress(batch.counts.read)
+    return total
+
+
+def detokenize(
+    source: str | Path,
+    output: str | Path,
+    language: str,
+    recaser: Recaser | None,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write words as text; returns the number of lines. A ``recaser`` adds capitals."""
+    forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
+    work = functools.partial(_join_batch, language, forms)
+    lines = 0
+    with open_output(output) as stream:
+        for texts in _map_processes(work, _batches(parallel_lines([source])), jobs):
+            stream.write("".join(f"{text}\n" for text in texts).encode())
+            lines += len(texts)
+            if progress is not None:
+                progress(len(texts))
+    return lines
+
+
+def learn_truecase(
+    source: str | Path,
+    output: str | Path,
+    language: str,
+    config: PrepConfig,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Learn a list for a ``Recaser`` from cased text and write it; returns the number of words."""
+    counter = CaseCounter()
+    work = functools.partial(_clean_batch, config, (language,))
+    for batch in _map_processes(work, _batches(parallel_lines([source])), jobs):
+        for (text,) in batch.rows:
+            counter.add(text.split())
+        if progress is not None:
+            progress(batch.counts.read)
+    forms = counter.forms()
+    with open_output(output) as stream:
+        stream.write("".join(f"{form}\n" for form in forms).encode())
+    return len(forms)
+
+
+def parallel_lines(paths: Sequence[str | Path]) -> Iterator[Row]:
+    """Rows with a line of each file, which must be UTF-8 and have the same number of lines."""
+    streams = [enumerate(read_lines(path, "text"), 1) for path in paths]
+    for rows in itertools.zip_longest(*streams):
+        if None in rows:
+            ended = rows.index(None)
+            length = next(row for row in rows if row is not None)[0] - 1
+            longer = next(at for at, row in enumerate(rows) if row is not None)
+            others = length + 1 + sum(1 for _ in streams[longer])
+            expected = f"{others}, as many as {paths[longer]} has"
+            raise FormatError(paths[ended], 0, found=f"{length} lines", expected=expected)
+        yield tuple(utf8_line(path, *numbered) for path, numbered in zip(paths, rows, strict=True))
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while batch := list(itertools.islice(rows, BATCH)):
+        yield batch
+
+
+# ---- in worker processes
+
+
+@functools.lru_cache(maxsize=8)
+def _cleaner(language: str, config: PrepConfig) -> Cleaner:
+    return Cleaner(language, config)
+
+
+@functools.lru_cache(maxsize=2)
+def _detokenizer(language: str, forms: tuple[tuple[str, str], ...] | None) -> Detokenizer:
+    return Detokenizer(language, None if forms is None else Recaser(dict(forms)))
+
+
+def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> CleanedRows:
+    cleaners = [_cleaner(language, config) for language in languages]
+    counts, kept = PrepCounts(read=len(rows)), []
+    for row in rows:
+        cleaned = [cleaner(line) for cleaner, line in zip(cleaners, row, strict=True)]
+        texts = tuple(text for text, _ in cleaned)
+        counts.control += any(control for _, control in cleaned)
+        reason = config.reason_to_drop(texts)
+        if reason:
+            setattr(counts, reason, getattr(counts, reason) + 1)
+        else:
+            kept.append(texts)
+    counts.kept = len(kept)
+    return CleanedRows(kept, counts)
+
+
+def _join_batch(language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]) -> list[str]:
+    join = _detokenizer(language, forms)
+    return [join(line) for (line,) in rows]
+
+
+def _map_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """An ordered map over ``jobs`` processes."""
+    if jobs == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    # Spawned, since forking is unsafe with threads, and spawning works on every platform.
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= AHEAD * jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise HieroError("hiero prep: a process was killed (out of memory? try a smaller -j)") from None
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,181 @@
+"""Sections of a configuration that belong to no single module, as typed records.
+
+``train`` in place of a path stands for the training data of the same configuration, of which ``hiero run``
+makes the index or the language model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hiero.bins.bins import WORDS
+from hiero.bitext.prepare import PrepConfig
+from hiero.core.errors import ConfigError, show
+from hiero.evaluation.compare import EvalConfig
+from hiero.extraction.config import ExtractConfig
+from hiero.grammar.config import GrammarFormat
+from hiero.learning.config import Pull
+from hiero.lm.config import FALLBACK
+from hiero.reordering.config import ExampleConfig, LearnConfig
+
+TRAIN = "train"
+SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+Paths = str | list[str]  # a file, or several
+
+
+def as_list(paths: Paths | None) -> list[str]:
+    """The paths as a list, which is empty for None."""
+    return [] if paths is None else [paths] if isinstance(paths, str) else list(paths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSection:
+    """Parallel text: training data, or a set to translate and score."""
+
+    source: str
+    target: str | None = None
+    references: Paths | None = None  # one or several translations of each line of the source
+    alignment: Paths | None = None  # of training data; each of several counts as one more bitext
+
+    @property
+    def translations(self) -> list[str]:
+        """The references, or the target side as the only one."""
+        return as_list(self.references) or as_list(self.target)
+
+    @property
+    def all_sides(self) -> list[str]:
+        return [self.source, *self.translations]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepSection(PrepConfig):
+    """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
+
+    source_language: str | None = None  # needed unless tokenize is off
+    target_language: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("source_language", "target_language"):
+            if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
+                raise ConfigError(f"{name} is missing (such as de)")
+        for name in ("min_words", "max_words", "max_ratio"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrammarSection(GrammarFormat):
+    """One grammar: a file, a compiled directory, an index, or the directory of ``<seg grammar=…>`` files."""
+
+    path: str | None = None
+    index: str | None = None  # a bitext index (also allowed as path); train: made of data.train
+    per_sentence: str | None = None
+    extract: ExtractConfig = field(default_factory=ExtractConfig)  # from an index
+    # Rules that hiero run writes before it translates: nothing (they are extracted on the fly), one grammar
+    # of the whole bitext, or one grammar for each sentence to translate.
+    write: Literal["nothing", "whole", "per_sentence"] = "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelSection:
+    """A language model: an existing one, or one to be estimated."""
+
+    path: str | None = None
+    name: str = "LanguageModel"  # of its feature; NAME_OOV counts unknown words
+    estimate: str | None = None  # from this text; train: from the target side of data.train
+    order: int = 5
+    prune: list[int] = field(default_factory=list)  # as --prune of hiero lm estimate
+    discount_fallback: bool | list[float] = False  # as --discount-fallback; true: its own values
+    vocabulary: str | None = None  # file with the words of the model
+    skip_symbols: bool = False
+    memory: int = 0  # MB for n-grams; 0: a quarter of the machine's
+    format: Literal["compiled", "arpa"] = "compiled"  # of the output
+
+    @property
+    def discounts(self) -> tuple[float, ...] | None:
+        given = self.discount_fallback
+        if isinstance(given, bool):
+            return FALLBACK if given else None
+        return tuple(given) or FALLBACK
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesSection:
+    templates: list[str] = field(default_factory=list)
+    bins: str | None = None  # a file of bins, as hiero bins learn makes it
+    # Dense features given as logarithms, turned back into probabilities or counts, or left out.
+    transform: dict[str, Literal["probability", "count", "drop"]] = field(default_factory=dict)
+    reordering: Paths | None = None  # orientation models of hiero reorder train, at most one of each kind
+    cdec_names: bool = False  # use cdec's spelling of names, even where two features then share one
+
+    def __post_init__(self) -> None:
+        if WORDS in self.transform:
+            raise ConfigError(f"transform: {WORDS} is not a column of a grammar (bins can be made of it)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridSection:
+    """Settings to try in all combinations; odd lines of the held-out set choose the best."""
+
+    # of bins, for all features
+    bits: list[int] = field(default_factory=list)
+    overlap: list[int] = field(default_factory=list)
+    # of tune
+    neighbours: list[Pull] = field(default_factory=list)
+    beta: list[float] = field(default_factory=list)
+    gamma: list[float] = field(default_factory=list)
+    l1: list[float] = field(default_factory=list)
+    l2: list[float] = field(default_factory=list)
+    l2_previous: list[float] = field(default_factory=list)
+    rate: list[float] = field(default_factory=list)
+    c: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not any(getattr(self, key) for key in self.__dataclass_fields__):
+            raise ConfigError(f"nothing to try, expected values of {', '.join(self.__dataclass_fields__)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsSection:
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReorderSection(ExampleConfig, LearnConfig):
+    """An orientation model, learnt from data.train and its alignment."""
+
+    held_out_every: int = 0  # every Nth sentence pair is held out for evaluation; 0: none
+
+    def __post_init__(self) -> None:
+        ExampleConfig.__post_init__(self)
+        LearnConfig.__post_init__(self)
+        if self.held_out_every < 0 or self.held_out_every == 1:
+            raise ConfigError(f"held_out_every: found {self.held_out_every}, expected 0, or 2 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalSection(EvalConfig):
+    """Scoring of the translations of all sets that have references."""
+
+    # Translations by other systems to compare with, by name and set: a file, or one for each tuning run.
+    against: dict[str, dict[str, Paths]] = field(default_factory=dict)
+
+
+def check_data(data: dict[str, DataSection], where: str) -> None:
+    """Check rules of ``data`` that types cannot express."""
+    for name, section in data.items():
+        place = f"{where}: data: {name}"
+        if not SET_NAME.fullmatch(name):
+            raise ConfigError(f"{place}: found {show(name)}, expected a name of letters and digits, . _ -")
+        if section.target is not None and section.references is not None:
+            raise ConfigError(f"{place}: target cannot be combined with references")
+        if name == TRAIN and section.references is not None:
+            raise ConfigError(f"{place}: training data need target, not references")
+        if name == TRAIN and section.target is None:
+            raise ConfigError(f"{place}: target is missing")
+        if name != TRAIN and section.alignment is not None:
+            raise ConfigError(f"{place}: alignment is only allowed in {TRAIN}")
+        if section.references is not None and not section.translations:
+            raise ConfigError(f"{place}: references: needs at least one file")

@@ -1,0 +1,208 @@
+"""Text files: plain or gz, read in pieces that end at a line end; output that is complete or absent.
+
+Lines end at ``\\n`` only. A compressed file is recognised by its first bytes, not by its name. An output file
+is compressed if its name ends in ``.gz``, without a time stamp, so equal content gives equal files. ``-`` is
+standard input or output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from hiero.core.errors import FormatError, os_message
+
+CHUNK_BYTES = 4 << 20
+READ_BYTES = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Chunk(NamedTuple):
+    """Whole lines of a file, each ended by ``\\n`` (added to the last line of the file if it lacks one)."""
+
+    data: bytes
+    first_line: int  # number of its first line, counted from 1
+    offset: int  # of its first byte in the uncompressed file
+
+
+@contextlib.contextmanager
+def open_bytes(path: str | Path, what: str = "a readable file") -> Iterator[IO[bytes]]:
+    """The raw bytes of a file, or a FormatError with the reason; ``what`` describes the file expected."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        # Reading in large pieces: a buffer would only add a copy.
+        stream = open(path, "rb", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise FormatError(path, 0, found=_reason(error), expected=what) from None
+    with stream:
+        yield stream
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "a directory"
+    return os_message(error)
+
+
+def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:
+    try:
+        return stream.read(READ_BYTES)
+    except OSError as error:
+        raise FormatError(path, 0, found=_reason(error), expected=what) from None
+
+
+class _Compressed(Exception):
+    """Damaged compressed data; the caller adds the line."""
+
+
+def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
+    """Decompress the members of a gz file one after the other, in pieces of at most ``piece_bytes``."""
+    member = zlib.decompressobj(31)
+    fresh = False  # no data of a later member so far, so the file may end here
+    for data in raw:
+        while data:
+            if fresh and not data.strip(b"\0"):
+                break  # zero bytes may pad the end of a gz file
+            fresh = False
+            try:
+                piece = member.decompress(data, piece_bytes)
+            except zlib.error as error:
+                raise _Compressed(f"damaged compressed data ({error})") from None
+            if piece:
+                yield piece
+            data = member.unconsumed_tail
+            if member.eof:
+                data = member.unused_data
+                member, fresh = zlib.decompressobj(31), True
+    if not fresh:
+        raise _Compressed("the end of the file in the middle of compressed data")
+
+
+def _pieces(path: str | Path, piece_bytes: int, what: str) -> Iterator[bytes]:
+    with open_bytes(path, what) as stream:
+        first = _read(stream, path, what)
+
+        def raw() -> Iterator[bytes]:
+            data = first
+            while data:
+                yield data
+                data = _read(stream, path, what)
+
+        yield from _inflate(raw(), piece_bytes) if first.startswith(GZIP_MAGIC) else raw()
+
+
+def read_chunks(
+    path: str | Path, chunk_bytes: int = CHUNK_BYTES, what: str = "a readable file"
+) -> Iterator[Chunk]:
+    """The lines of a file, many at a time; a chunk is longer than ``chunk_bytes`` only if one line is."""
+    held: list[bytes] = []
+    held_bytes, line, offset = 0, 1, 0
+    try:
+        for piece in _pieces(path, chunk_bytes, what):
+            held.append(piece)
+            held_bytes += len(piece)
+            if held_bytes < chunk_bytes or b"\n" not in piece:
+                continue
+            data = b"".join(held)
+            cut = data.rfind(b"\n") + 1
+            yield Chunk(data[:cut], line, offset)
+            line += data.count(b"\n")
+            offset += cut
+            held, held_bytes = [data[cut:]], len(data) - cut
+    except _Compressed as error:
+        line += b"".join(held).count(b"\n")
+        hint = "the file is truncated or damaged; make or fetch it again"
+        raise FormatError(path, line, found=str(error), expected="a whole gz file", hint=hint) from None
+    rest = b"".join(held)
+    if rest:
+        yield Chunk(rest if rest.endswith(b"\n") else rest + b"\n", line, offset)
+
+
+def read_lines(path: str | Path, what: str = "a readable file") -> Iterator[bytes]:
+    """The lines of a file without their ends. A last line without ``\\n`` counts."""
+    for chunk in read_chunks(path, what=what):
+        yield from chunk.data[:-1].split(b"\n")
+
+
+def decode_utf8(path: str | Path, data: bytes, first_line: int = 1) -> str:
+    """Decode whole lines of a file, or raise a FormatError for the first byte that is not UTF-8.
+
+    A byte order mark at the start of line 1 is removed.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        start = data.rfind(b"\n", 0, error.start) + 1
+        raise FormatError(
+            path,
+            first_line + data.count(b"\n", 0, error.start),
+            found=f"byte 0x{data[error.start]:02x} at position {error.start - start + 1} of the line",
+            expected="UTF-8",
+            hint="convert the file first, for instance with iconv",
+        ) from None
+    return text.removeprefix("\ufeff") if first_line == 1 else text
+
+
+def without_mark(chunk: Chunk) -> Chunk:
+    """The chunk without the byte order mark that a file may begin with."""
+    if chunk.first_line == 1:
+        return chunk._replace(data=chunk.data.removeprefix(BYTE_ORDER_MARK))
+    return chunk
+
+
+def read_utf8_chunks(
+    path: str | Path, chunk_bytes: int = CHUNK_BYTES, what: str = "a readable file"
+) -> Iterator[Chunk]:
+    """``read_chunks`` of a file that must be UTF-8, without its byte order mark.
+
+    Invalid bytes are refused because other programs would count lines or words of them differently.
+    """
+    for chunk in read_chunks(path, chunk_bytes, what):
+        decode_utf8(path, chunk.data, chunk.first_line)
+        yield without_mark(chunk)
+
+
+@contextlib.contextmanager
+def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]]:
+    """A file that appears, complete, when the block ends without an exception, and not otherwise.
+
+    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed`` means that
+    the data written to a ``.gz`` are compressed already.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(path)
+    special = path.exists() and not path.is_file()
+    target = path if special else path.with_name(path.name + ".part")
+    try:
+        raw = open(target, "wb")  # noqa: SIM115
+    except OSError as error:
+        raise FormatError(path, 0, found=_reason(error), expected="a writable path") from None
+    try:
+        with raw:
+            if path.suffix == ".gz" and not packed:
+                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
+                    yield stream  # type: ignore[misc]
+            else:
+                yield raw
+        if not special:
+            os.replace(target, path)
+    except BaseException as error:
+        if not special:
+            target.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise FormatError(path, 0, found=_reason(error), expected="room to write") from None
+        raise

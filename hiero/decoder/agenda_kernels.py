@@ -1,0 +1,168 @@
+"""The tables that a search fills, and how they grow.
+
+All memory of a search is allocated here: the search itself allocates nothing, so it needs no reference
+counts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero.core.jit import kernel
+from hiero.decoder.lm_state_kernels import States, grown_states, new_states
+
+
+class ArenaNodes(NamedTuple):
+    """Nodes in the order in which they are found; the first rows are in use.
+
+    state  States
+    cell   int32 [.]    -1 for the goal
+    score  float64 [.]  of the best derivation
+    hash   uint64 [.]   of the state
+    rank   int32 [.]    nodes of a cell by score, best first; the nodes themselves are numbered as found
+    """
+
+    state: States
+    cell: np.ndarray
+    score: np.ndarray
+    hash: np.ndarray
+    rank: np.ndarray
+
+
+class Edges(NamedTuple):
+    """Edges in the order in which they are found.
+
+    head   int32 [.]
+    tail   int32 [., 2]    nodes, -1 for none
+    rule   int32 [.]       -1 on edges into the goal
+    local  float64 [.]     score of the edge itself
+    lm     float32 [., M]  its share of each model's log10 probability
+    """
+
+    head: np.ndarray
+    tail: np.ndarray
+    rule: np.ndarray
+    local: np.ndarray
+    lm: np.ndarray
+
+
+class Agenda(NamedTuple):
+    """Working memory for filling one cell.
+
+    candidate  int32 [., 5]    bundle, place of the rule, ranks of the tails, row of its score or -1
+    priority   float64 [.]     of the heap
+    entry      int32 [.]       candidates in the heap
+    slot       int32 [2 ** k]  nodes of the cell by hash of their state, -1 empty
+    state      States          of candidates that were scored
+    local      float64 [.]     score of their rule
+    lm         float32 [., M]  its share of each model's log10 probability, in the precision of edges
+    scratch    float32 [.]     for the language model
+    """
+
+    candidate: np.ndarray
+    priority: np.ndarray
+    entry: np.ndarray
+    slot: np.ndarray
+    state: States
+    local: np.ndarray
+    lm: np.ndarray
+    scratch: np.ndarray
+
+
+@kernel
+def longer_rows(array, size):
+    """The same rows with room for ``size``."""
+    larger = np.empty((size, array.shape[1]), array.dtype)
+    for i in range(array.shape[0]):
+        for j in range(array.shape[1]):
+            larger[i, j] = array[i, j]
+    return larger
+
+
+@kernel
+def _longer_column(array, size):
+    larger = np.empty(size, array.dtype)
+    for i in range(array.shape[0]):
+        larger[i] = array[i]
+    return larger
+
+
+@kernel
+def new_nodes(size, num_models, stride):
+    return ArenaNodes(
+        new_states(size, num_models, stride),
+        np.empty(size, np.int32),
+        np.empty(size, np.float64),
+        np.empty(size, np.uint64),
+        np.empty(size, np.int32),
+    )
+
+
+@kernel
+def room_for_nodes(nodes, size):
+    """The same nodes with room for ``size``; the same tables if they have it already."""
+    if size <= nodes.cell.shape[0]:
+        return nodes
+    size *= 2
+    return ArenaNodes(
+        grown_states(nodes.state, size),
+        _longer_column(nodes.cell, size),
+        _longer_column(nodes.score, size),
+        _longer_column(nodes.hash, size),
+        _longer_column(nodes.rank, size),
+    )
+
+
+@kernel
+def new_edges(size, num_models):
+    return Edges(
+        np.empty(size, np.int32),
+        np.empty((size, 2), np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.float64),
+        np.empty((size, num_models), np.float32),
+    )
+
+
+@kernel
+def room_for_edges(edges, size):
+    """As ``room_for_nodes``."""
+    if size <= edges.head.shape[0]:
+        return edges
+    size *= 2
+    return Edges(
+        _longer_column(edges.head, size),
+        longer_rows(edges.tail, size),
+        _longer_column(edges.rule, size),
+        _longer_column(edges.local, size),
+        longer_rows(edges.lm, size),
+    )
+
+
+@kernel
+def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
+    """An empty agenda with room for the given numbers of candidates, scored candidates, and pops."""
+    num_slots = 1024
+    while num_slots < 2 * num_pops:
+        num_slots *= 2
+    return Agenda(
+        np.empty((num_candidates, 5), np.int32),
+        np.empty(num_candidates, np.float64),
+        np.empty(num_candidates, np.int32),
+        np.empty(num_slots, np.int32),
+        new_states(num_scored, num_models, stride),
+        np.empty(num_scored, np.float64),
+        np.empty((num_scored, num_models), np.float32),
+        np.empty(2 * stride + 2, np.float32),
+    )
+
+
+@kernel
+def room_on_agenda(agenda, num_candidates, num_scored, num_pops):
+    """An agenda with room for a cell; its contents may be lost."""
+    fits = num_candidates <= agenda.entry.shape[0] and num_scored <= agenda.local.shape[0]
+    if fits and 2 * num_pops <= agenda.slot.shape[0]:
+        return agenda
+    return new_agenda(
+        2 * num_candidates, 2 * num_scored, num_pops, agenda.lm.shape[1], agenda.state.left_key.shape[2]
+    )

@@ -1,0 +1,414 @@
+"""Cube pruning with language models over the bundles of a parse.
+
+A bundle spans a cube: its rules by estimate, times the nodes of its first tail by score, times those of its
+second. A candidate is a point of it. Each cell has one heap of candidates. A candidate that reaches the top
+for the first time is scored with the language models and its neighbours are pushed; if another one is now
+better, it is pushed back. A candidate at the top with its true score is *popped*: it becomes a node, or joins
+the node with the same state. So only promising candidates are scored with language models, and candidates are
+popped in the order of true scores among those scored.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero.core.jit import kernel, leaf
+from hiero.core.symbols import gap_index
+from hiero.decoder.agenda_kernels import (
+    new_agenda,
+    new_edges,
+    new_nodes,
+    room_for_edges,
+    room_for_nodes,
+    room_on_agenda,
+)
+from hiero.decoder.heap_part_kernels import heap_pop, heap_push
+from hiero.decoder.lm_state_kernels import (
+    add_tail,
+    add_word,
+    begin_sentence,
+    close_row,
+    copy_row,
+    hash_row,
+    same_rows,
+)
+
+# Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
+SCORED_PER_POP = 4
+# An estimate ignores context, and context mostly helps: a bonus in log10 units for a rule that was not scored
+# in its place yet, half of it for other tails of one that was. Those also inherit the effect of context on
+# their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
+DOUBT = 0.8
+INHERITED = 0.5
+
+
+class Pairs(NamedTuple):
+    """Applications of rules to the bundles of a parse, P in all.
+
+    first     int64 [B]    first pair of each bundle; bundles may share theirs
+    rule      int32 [P]
+    score     float64 [P]  weighted score without language models
+    estimate  float64 [P]  the same with the models' scores of the rule's words
+    order     int64 [P]    pairs of each bundle, best estimate first
+    """
+
+    first: np.ndarray
+    rule: np.ndarray
+    score: np.ndarray
+    estimate: np.ndarray
+    order: np.ndarray
+
+
+class Chart(NamedTuple):
+    """A searched forest: V nodes, the goal last if there is one, and E edges by head.
+
+    first_edge  int64 [V + 1]
+    cell        int32 [V]      of each node; -1 for the goal
+    tail        int32 [E, 2]   nodes, -1 for none
+    rule        int32 [E]      -1 on edges into the goal
+    local       float64 [E]    score of the edge itself
+    lm          float32 [E, M] its share of each model's log10 probability
+    """
+
+    first_edge: np.ndarray
+    cell: np.ndarray
+    tail: np.ndarray
+    rule: np.ndarray
+    local: np.ndarray
+    lm: np.ndarray
+
+
+@kernel
+def sort_pairs_kernel(first_pair, num_rules, estimate, out_order):
+    """Order the pairs of every bundle by estimate, then by number; bundles may share a run of pairs.
+
+    first_pair  int64 [B]    first pair of each bundle
+    num_rules   int64 [B]    number of pairs of each bundle
+    estimate    float64 [P]
+    out_order   int64 [P]    written; pairs, each run in order
+
+    O(P log P).  Twin: tests/naive/tables.py::by_estimate.
+    """
+    done = np.zeros(estimate.shape[0], np.bool_)
+    for b in range(first_pair.shape[0]):
+        first = first_pair[b]
+        if done[first]:
+            continue
+        done[first] = True
+        order = np.argsort(-estimate[first : first + num_rules[b]], kind="mergesort")
+        for k in range(num_rules[b]):
+            out_order[first + k] = first + order[k]
+
+
+@leaf
+def _score_row(rules, rule, lm, states, tail_1, tail_2, agenda, row):
+    """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
+    last = rules.first_tgt[rule + 1]
+    for m in range(agenda.lm.shape[1]):
+        copy_row(rules.prefix, rule, agenda.state, row, m)
+        total = rules.prob[rule, m]
+        for at in range(rules.resume[rule], last):
+            symbol = rules.tgt[m, at]
+            if symbol >= 0:
+                total += add_word(lm, m, agenda.state, row, symbol, agenda.scratch)
+            else:
+                tail = tail_1 if gap_index(symbol) == 1 else tail_2
+                total += add_tail(lm, m, agenda.state, row, states, tail, agenda.scratch)
+        close_row(lm, m, agenda.state, row)
+        agenda.lm[row, m] = total
+
+
+@leaf
+def _enter(agenda, num_candidates, size, priority, bundle, place, rank_1, rank_2):
+    """Write a candidate and push it on the heap."""
+    agenda.candidate[num_candidates, 0] = bundle
+    agenda.candidate[num_candidates, 1] = place
+    agenda.candidate[num_candidates, 2] = rank_1
+    agenda.candidate[num_candidates, 3] = rank_2
+    agenda.candidate[num_candidates, 4] = -1
+    heap_push(agenda.priority, agenda.entry, size, priority, num_candidates)
+
+
+@leaf
+def _node_at(nodes, cell_first, cell, rank):
+    """The node of a cell with a given rank, or -1 if there is no cell."""
+    return np.int64(nodes.rank[cell_first[cell] + rank]) if cell >= 0 else np.int64(-1)
+
+
+@leaf
+def _next_score(nodes, cell_first, cell, rank):
+    """The score of the next worse node of a cell less that of this one, or 1 if there is none."""
+    if cell < 0 or cell_first[cell] + rank + 1 >= cell_first[cell + 1]:
+        return 1.0
+    this = nodes.rank[cell_first[cell] + rank]
+    return nodes.score[nodes.rank[cell_first[cell] + rank + 1]] - nodes.score[this]
+
+
+@leaf
+def _join(nodes, num_nodes, agenda, row, cell, score):
+    """The node with the state of a row of the agenda: one of the current cell or, if new, ``num_nodes``."""
+    code = hash_row(agenda.state, row)
+    mask = agenda.slot.shape[0] - 1
+    at = np.int64(code & np.uint64(mask))
+    while agenda.slot[at] >= 0:
+        node = np.int64(agenda.slot[at])
+        if nodes.hash[node] == code and same_rows(nodes.state, node, agenda.state, row):
+            nodes.score[node] = max(nodes.score[node], score)
+            return node
+        at = (at + 1) & mask
+    agenda.slot[at] = num_nodes
+    for m in range(agenda.lm.shape[1]):
+        copy_row(agenda.state, row, nodes.state, num_nodes, m)
+    nodes.hash[num_nodes] = code
+    nodes.cell[num_nodes] = cell
+    nodes.score[num_nodes] = score
+    return num_nodes
+
+
+@leaf
+def _search_cell(
+    cell,
+    parse,
+    pairs,
+    rules,
+    lm,
+    weight,
+    most_pops,
+    most_scored,
+    cell_first,
+    nodes,
+    num_nodes,
+    edges,
+    num_edges,
+    agenda,
+):
+    """Fill one cell; all tables have enough room. Returns the new numbers of nodes and edges."""
+    doubt = 0.0
+    for m in range(weight.shape[0]):
+        doubt += DOUBT * abs(weight[m])
+    for at in range(agenda.slot.shape[0]):
+        agenda.slot[at] = -1
+    # Not a bare 0: numba would compile every callee once more for the literal.
+    zero = np.int64(0)
+    size = zero
+    for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
+        best = pairs.estimate[pairs.order[pairs.first[b]]] + doubt
+        for t in range(2):
+            if parse.tail[b, t] >= 0:
+                best += nodes.score[nodes.rank[cell_first[parse.tail[b, t]]]]
+        _enter(agenda, size, size, best, b, zero, zero, zero)
+        size += 1
+    num_candidates = size
+    num_scored = zero
+    pops = zero
+    while size > 0 and pops < most_pops:
+        score = agenda.priority[0]
+        top = np.int64(agenda.entry[0])
+        heap_pop(agenda.priority, agenda.entry, size)
+        size -= 1
+        b = np.int64(agenda.candidate[top, 0])
+        place = np.int64(agenda.candidate[top, 1])
+        rank_1 = np.int64(agenda.candidate[top, 2])
+        rank_2 = np.int64(agenda.candidate[top, 3])
+        row = np.int64(agenda.candidate[top, 4])
+        tail_1 = _node_at(nodes, cell_first, parse.tail[b, 0], rank_1)
+        tail_2 = _node_at(nodes, cell_first, parse.tail[b, 1], rank_2)
+        pair = pairs.order[pairs.first[b] + place]
+
+        if row < 0:
+            if num_scored == most_scored:
+                continue
+            row = num_scored
+            num_scored += 1
+            agenda.candidate[top, 4] = row
+            _score_row(rules, pairs.rule[pair], lm, nodes.state, tail_1, tail_2, agenda, row)
+            local = pairs.score[pair]
+            for m in range(weight.shape[0]):
+                local += weight[m] * agenda.lm[row, m]
+            agenda.local[row] = local
+            before = pairs.estimate[pair] - local
+            score = local
+            if tail_1 >= 0:
+                score += nodes.score[tail_1]
+            if tail_2 >= 0:
+                score += nodes.score[tail_2]
+
+            # Every candidate has one parent, its last rank above 0 less one: none can come twice.
+            step = _next_score(nodes, cell_first, parse.tail[b, 1], rank_2)
+            if step <= 0.0:
+                _enter(agenda, num_candidates, size, score + step + doubt / 2, b, place, rank_1, rank_2 + 1)
+                num_candidates += 1
+                size += 1
+            step = _next_score(nodes, cell_first, parse.tail[b, 0], rank_1)
+            if rank_2 == 0 and step <= 0.0:
+                _enter(agenda, num_candidates, size, score + step + doubt / 2, b, place, rank_1 + 1, zero)
+                num_candidates += 1
+                size += 1
+            if rank_1 == 0 and rank_2 == 0 and place + 1 < parse.rules[b, 1]:
+                step = pairs.estimate[pairs.order[pairs.first[b] + place + 1]] - pairs.estimate[pair]
+                guess = score + step + before * (1.0 - INHERITED) + doubt
+                _enter(agenda, num_candidates, size, guess, b, place + 1, zero, zero)
+                num_candidates += 1
+                size += 1
+            if size > 0 and score < agenda.priority[0]:
+                heap_push(agenda.priority, agenda.entry, size, score, top)
+                size += 1
+                continue
+
+        pops += 1
+        head = _join(nodes, num_nodes, agenda, row, cell, score)
+        if head == num_nodes:
+            num_nodes += 1
+        edges.head[num_edges] = head
+        edges.tail[num_edges, 0] = tail_1
+        edges.tail[num_edges, 1] = tail_2
+        edges.rule[num_edges] = pairs.rule[pair]
+        edges.local[num_edges] = agenda.local[row]
+        for m in range(weight.shape[0]):
+            edges.lm[num_edges, m] = agenda.lm[row, m]
+        num_edges += 1
+    return num_nodes, num_edges, num_scored
+
+
+@leaf
+def _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, scratch):
+    """Make the goal, with an edge from every node of the goal's cell that adds <s> and </s>."""
+    nodes.cell[num_nodes] = -1
+    for tail in range(first, last):
+        local = 0.0
+        for m in range(weight.shape[0]):
+            begin_sentence(lm, m, nodes.state, num_nodes)
+            change = add_tail(lm, m, nodes.state, num_nodes, nodes.state, tail, scratch)
+            change += add_word(lm, m, nodes.state, num_nodes, np.int32(lm.eos[m]), scratch)
+            edges.lm[num_edges, m] = change
+            # In the precision in which it was stored: features must add up to the score.
+            local += weight[m] * edges.lm[num_edges, m]
+        edges.head[num_edges] = num_nodes
+        edges.tail[num_edges, 0] = tail
+        edges.tail[num_edges, 1] = -1
+        edges.rule[num_edges] = -1
+        edges.local[num_edges] = local
+        num_edges += 1
+    return num_edges
+
+
+@kernel
+def _num_candidates(parse, cell_first, cell):
+    """The number of candidates of a cell: rules of its bundles times nodes of their tails; may be huge."""
+    total = 0.0
+    for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
+        here = float(parse.rules[b, 1])
+        for t in range(2):
+            if parse.tail[b, t] >= 0:
+                here *= cell_first[parse.tail[b, t] + 1] - cell_first[parse.tail[b, t]]
+        total += here
+    return total
+
+
+@kernel
+def search_kernel(
+    parse, first_pair, pair_rule, pair_score, pair_estimate, rules, lm, weight, goal, pop_limit, most_edges
+):
+    """Search a parse with language models.
+
+    parse          Parse
+    first_pair     int64 [B]    first of each bundle's pairs, in the order of its rules; may be shared
+    pair_rule      int32 [P]    rule of each pair
+    pair_score     float64 [P]  weighted score without language models
+    pair_estimate  float64 [P]  the same with the models' scores of the rule's words
+    rules          RuleStates
+    lm, weight     Ngrams of M models, float64 [M]
+    goal           cell to finish with <s> and </s>, or -1
+    pop_limit      candidates popped per cell; 0 for all there are
+    most_edges     stop before the forest has more
+
+    Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
+    a goal, if that is not all of them). O(pops * log) language model scores of a rule.
+    Twin: tests/naive/search.py::derivations.
+    """
+    num_models = weight.shape[0]
+    stride = rules.prefix.left_key.shape[2]
+    num_cells = parse.cell.shape[0]
+    order = np.empty(pair_rule.shape[0], np.int64)
+    sort_pairs_kernel(first_pair, parse.rules[:, 1].copy(), pair_estimate, order)
+    pairs = Pairs(first_pair, pair_rule, pair_score, pair_estimate, order)
+    nodes = new_nodes(np.int64(1024), num_models, stride)
+    edges = new_edges(np.int64(1024), num_models)
+    agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
+    cell_first = np.zeros(num_cells + 1, np.int64)
+    num_nodes = np.int64(0)
+    num_edges = np.int64(0)
+    total_scored = np.int64(0)
+    for c in range(num_cells):
+        most = _num_candidates(parse, cell_first, c)
+        if pop_limit > 0:
+            most_scored = np.int64(min(most, float(SCORED_PER_POP * pop_limit)))
+            most_pops = min(most_scored, pop_limit)
+        elif most + num_edges <= most_edges:
+            most_scored = np.int64(most)
+            most_pops = most_scored
+        else:
+            return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
+        nodes = room_for_nodes(nodes, num_nodes + most_pops + 2)
+        edges = room_for_edges(edges, num_edges + most_pops)
+        num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
+        agenda = room_on_agenda(agenda, num_bundles + 3 * most_scored, most_scored, most_pops)
+        first = num_nodes
+        num_nodes, num_edges, num_scored = _search_cell(
+            c,
+            parse,
+            pairs,
+            rules,
+            lm,
+            weight,
+            most_pops,
+            most_scored,
+            cell_first,
+            nodes,
+            num_nodes,
+            edges,
+            num_edges,
+            agenda,
+        )
+        total_scored += num_scored
+        cell_first[c + 1] = num_nodes
+        by_score = np.argsort(-nodes.score[first:num_nodes], kind="mergesort")
+        for r in range(num_nodes - first):
+            nodes.rank[first + r] = first + by_score[r]
+    if goal >= 0:
+        first = cell_first[goal]
+        last = cell_first[goal + 1]
+        nodes = room_for_nodes(nodes, num_nodes + 1)
+        edges = room_for_edges(edges, num_edges + last - first)
+        num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
+        num_nodes += 1
+    return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges)
+
+
+@kernel
+def _pack(nodes, num_nodes, edges, num_edges):
+    """The chart: exact sizes, edges by head and among those as found."""
+    first_edge = np.zeros(num_nodes + 1, np.int64)
+    for e in range(num_edges):
+        first_edge[edges.head[e] + 1] += 1
+    for v in range(num_nodes):
+        first_edge[v + 1] += first_edge[v]
+    chart = Chart(
+        first_edge,
+        nodes.cell[:num_nodes].copy(),
+        np.empty((num_edges, 2), np.int32),
+        np.empty(num_edges, np.int32),
+        np.empty(num_edges, np.float64),
+        np.empty((num_edges, edges.lm.shape[1]), np.float32),
+    )
+    filled = first_edge[:num_nodes].copy()
+    for e in range(num_edges):
+        at = filled[edges.head[e]]
+        filled[edges.head[e]] += 1
+        chart.tail[at, 0] = edges.tail[e, 0]
+        chart.tail[at, 1] = edges.tail[e, 1]
+        chart.rule[at] = edges.rule[e]
+        chart.local[at] = edges.local[e]
+        for m in range(edges.lm.shape[1]):
+            chart.lm[at, m] = edges.lm[e, m]
+    return chart

@@ -1,0 +1,223 @@
+# mypy: allow-untyped-calls
+"""One derivation of a forest: its words, rules, spans, alignment and tree, each computed on demand."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import gap_index, is_gap
+from hiero.decoder.derivations_part_kernels import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
+from hiero.decoder.hypergraph import Derivations
+
+if TYPE_CHECKING:
+    from hiero.decoder.forest import Forest
+
+Ints = npt.NDArray[np.int32]
+
+
+class Span(NamedTuple):
+    """The source words and the target words of one edge."""
+
+    src_start: int
+    src_end: int
+    tgt_start: int
+    tgt_end: int
+
+
+def escape_brackets(word: str) -> str:
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Tree:
+    """A node of a derivation tree; its children, nodes and words, are in target order."""
+
+    label: str
+    span: Span
+    edge: int
+    rule: int
+    score: float  # of this edge alone
+    children: list[Tree | str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """``(S (X the house) (X is small))``; brackets in words are written -LRB- and -RRB-."""
+        pieces: list[str] = []
+        # A stack, not recursion: with glue, the depth grows with the length of the sentence.
+        todo: list[Tree | str] = [self]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, Tree):
+                pieces.append(f" ({item.label}")
+                todo.append(")")
+                for child in reversed(item.children):
+                    todo.append(child if isinstance(child, Tree) else " " + escape_brackets(child))
+            else:
+                pieces.append(item)
+        return "".join(pieces).lstrip()
+
+    __repr__ = __str__
+
+
+class DerivationBatch:
+    """Derivations whose words and steps are computed together, on first access to one of them."""
+
+    def __init__(self, forest: Forest, table: Derivations, roots: Ints) -> None:
+        self.forest, self.table, self.roots = forest, table, roots
+
+    @cached_property
+    def expanded(self) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
+        return self.forest.expand(self.table, self.roots)
+
+
+class Derivation:
+    """A derivation of the goal. Lists of edges are in pre-order, a rule's first gap before its second."""
+
+    __slots__ = ("_batch", "_features", "_index", "score")
+
+    def __init__(self, batch: DerivationBatch, index: int, score: float) -> None:
+        self._batch, self._index, self.score = batch, index, score
+        self._features: Mapping[str, float] | None = None
+
+    @property
+    def forest(self) -> Forest:
+        return self._batch.forest
+
+    @property
+    def words(self) -> Ints:
+        """The target words, as ids."""
+        first, word, _, _ = self._batch.expanded
+        return word[first[self._index] : first[self._index + 1]]
+
+    @property
+    def text(self) -> str:
+        """The target words, separated by spaces."""
+        text = self.forest.words.text
+        return " ".join([text(word) for word in self.words.tolist()])
+
+    @property
+    def steps(self) -> Ints:
+        """One row an edge; columns as in ``hiero.kernels.derivations.expand_kernel``."""
+        _, _, first, step = self._batch.expanded
+        return step[first[self._index] : first[self._index + 1]]
+
+    @property
+    def edges(self) -> Ints:
+        return self.steps[:, EDGE]
+
+    @property
+    def nodes(self) -> Ints:
+        """The heads of the edges."""
+        return self.steps[:, NODE]
+
+    @property
+    def rules(self) -> Ints:
+        """The rules of the edges, as rows of ``forest.rules``; -1 for the edge into the goal."""
+        return self.forest.edge_rule[self.edges]
+
+    @property
+    def lm_scores(self) -> npt.NDArray[np.float64]:
+        """The log10 probability of the translation under each language model."""
+        return np.asarray(self.forest.edge_lm[self.edges].sum(axis=0, dtype=np.float64))
+
+    @property
+    def spans(self) -> list[Span]:
+        """The source and target words of each edge."""
+        columns = (
+            self.forest.node_start[self.nodes],
+            self.forest.node_end[self.nodes],
+            self.steps[:, TGT_START],
+            self.steps[:, TGT_END],
+        )
+        return [Span(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    @property
+    def alignment(self) -> list[tuple[int, int]]:
+        """Source word and target word of each link in the rules, sorted."""
+        forest = self.forest
+        pairs = align_kernel(
+            forest.graph, forest.edge_rule, forest.rules, forest.node_start, forest.node_end, self.steps
+        )
+        return sorted({(src, tgt) for src, tgt in pairs.tolist()})
+
+    @property
+    def features(self) -> Mapping[str, float]:
+        """The feature values by name; the score is their dot product with the weights."""
+        if self._features is None:
+            self._features = self.forest.features_of(self)
+        return self._features
+
+    def tree(self) -> Tree:
+        """The derivation as nested nodes with the target words at the leaves."""
+        forest, spans = self.forest, self.spans
+        trees: list[Tree] = []
+        for span, node, edge, rule in zip(
+            spans, self.nodes.tolist(), self.edges.tolist(), self.rules.tolist(), strict=True
+        ):
+            label = forest.labels.text(int(forest.node_label[node]))
+            trees.append(Tree(label, span, edge, rule, float(forest.edge_score[edge])))
+        end = self.steps[:, END].tolist()
+        for at, tree in enumerate(trees):
+            # The first child follows its parent; the second follows the subtree of the first.
+            parts = [trees[at + 1]] if at + 1 < end[at] else []
+            if parts and end[at + 1] < end[at]:
+                parts.append(trees[end[at + 1]])
+            if tree.rule < 0:
+                tree.children += parts
+                continue
+            first = forest.rules.first_tgt
+            for symbol in forest.rules.tgt[first[tree.rule] : first[tree.rule + 1]].tolist():
+                tree.children.append(
+                    parts[gap_index(symbol) - 1] if is_gap(symbol) else forest.words.text(symbol)
+                )
+        return trees[0]
+
+    def __len__(self) -> int:
+        """The number of target words."""
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"<Derivation {self.score:.9g}: {self.text}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left;padding-left:{1 + int(depth)}em'>{html.escape(tree)}</td>"
+            f"<td>{span.src_start}–{span.src_end}</td><td>{span.tgt_start}–{span.tgt_end}</td>"
+            f"<td>{score:.4f}</td></tr>"
+            for tree, span, score, depth in zip(
+                self._rule_texts(),
+                self.spans,
+                self.forest.edge_score[self.edges].tolist(),
+                self.steps[:, DEPTH].tolist(),
+                strict=True,
+            )
+        )
+        title = f"<p><b>{html.escape(self.text)}</b> ({self.score:.4f})</p>"
+        return (
+            f"{title}<table><tr><th>rule</th><th>source</th><th>target</th><th>score</th></tr>{rows}</table>"
+        )
+
+    def _rule_texts(self) -> list[str]:
+        """Each rule as ``X → das [1] | the [1]``."""
+        forest = self.forest
+        rules, texts = forest.rules, []
+        for node, rule in zip(self.nodes.tolist(), self.rules.tolist(), strict=True):
+            label = forest.labels.text(int(forest.node_label[node]))
+            if rule < 0:
+                texts.append(label)
+                continue
+            sides = [
+                " ".join(
+                    f"[{gap_index(symbol)}]" if is_gap(symbol) else forest.words.text(symbol)
+                    for symbol in side[first[rule] : first[rule + 1]].tolist()
+                )
+                for side, first in ((rules.src, rules.first_src), (rules.tgt, rules.first_tgt))
+            ]
+            texts.append(f"{label} → {sides[0]} | {sides[1]}")
+        return texts

@@ -1,0 +1,391 @@
+"""The forest of a sentence: all derivations that the search built, and operations on them.
+
+>>> forest = model.parse("das haus ist klein")             # doctest: +SKIP
+>>> forest.viterbi().text                                  # doctest: +SKIP
+'the house is small'
+>>> [d.text for d in forest.kbest(3)]                      # doctest: +SKIP
+['the house is small', 'the house is little', 'the home is small']
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import HieroError
+from hiero.core.symbols import read_only
+from hiero.decoder.derivation import Derivation, DerivationBatch
+from hiero.decoder.derivations_part_kernels import best_derivation_kernel, expand_kernel, sample_kernel
+from hiero.decoder.forest_files import read_forest, write_forest
+from hiero.decoder.forest_json import to_json
+from hiero.decoder.forest_kernels import (
+    best_outside_kernel,
+    count_kernel,
+    edge_marginals_kernel,
+    inside_kernel,
+    outside_kernel,
+    prune_kernel,
+    viterbi_kernel,
+)
+from hiero.decoder.forest_record import EdgeFeatures, StoredForest, stored_forest
+from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
+from hiero.decoder.kbest_kernels import kbest
+from hiero.decoder.kbest_state_part_kernels import Search, new_search
+from hiero.grammar.rules import Rules
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+FeaturesOf = Callable[[Derivation], Mapping[str, float]]
+
+# Derivations that are expanded together, on first access to one of them.
+BATCH = 256
+# Relative slack of a beam: summation in another order must not prune the best derivation.
+ROUNDING = 1e-9
+
+
+class Texts(Protocol):
+    """A mapping from ids to texts; ``symbols.Vocabulary`` is one."""
+
+    def text(self, index: int, /) -> str: ...
+
+
+class TextList(tuple[str, ...]):
+    """Texts by their positions in a list."""
+
+    def text(self, index: int, /) -> str:
+        return self[index]
+
+
+class Origin(NamedTuple):
+    """Where the nodes and edges of a pruned forest were in the forest it was pruned from."""
+
+    node: Ints
+    edge: Ints
+
+
+class Forest:
+    """Nodes and edges as numpy arrays, all read-only; node and edge ids are places in them.
+
+    graph        Hypergraph of V nodes and E edges, the goal last
+    edge_score   float64 [E]     local score: a derivation's score is the sum over its edges
+    edge_rule    int32 [E]       row of ``rules``; -1 for an edge that passes its first tail on unchanged
+    edge_lm      float32 [E, M]  what each language model added, log10
+    node_label   int32 [V]       category; ``labels`` has its name
+    node_start   int32 [V]       first source word ...
+    node_end     int32 [V]       ... and the one after the last
+    rules        Rules
+    source       the words of the sentence
+
+    ``features_of`` returns the features of a derivation. Use a forest from one thread at a time: results are
+    cached.
+    """
+
+    def __init__(
+        self,
+        graph: Hypergraph,
+        edge_score: Floats,
+        edge_rule: Ints,
+        node_label: Ints,
+        node_start: Ints,
+        node_end: Ints,
+        rules: Rules,
+        *,
+        words: Texts,
+        labels: Texts,
+        source: Sequence[str] = (),
+        edge_lm: npt.NDArray[np.float32] | None = None,
+        lm_names: Sequence[str] = (),
+        edge_features: EdgeFeatures | None = None,
+        features_of: FeaturesOf | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        self.graph = Hypergraph(read_only(graph.first_edge), read_only(graph.tail))
+        self.edge_score: Floats = read_only(edge_score)
+        self.edge_rule: Ints = read_only(edge_rule)
+        if edge_lm is None:
+            edge_lm = np.zeros((len(edge_score), 0), np.float32)
+        self.edge_lm: npt.NDArray[np.float32] = read_only(edge_lm)
+        self.node_label: Ints = read_only(node_label)
+        self.node_start: Ints = read_only(node_start)
+        self.node_end: Ints = read_only(node_end)
+        self.rules = Rules._make(read_only(array) for array in rules)
+        self.words, self.labels = words, labels
+        self.source, self.lm_names = tuple(source), tuple(lm_names)
+        self.edge_features, self.origin = edge_features, origin
+        self._features_of = features_of
+        self._best: tuple[Floats, Ints] | None = None
+        self._inside: Floats | None = None
+        self._outside: Floats | None = None
+        self._search: dict[bool, Search] = {}
+
+    # ---- size
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_label)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.edge_score)
+
+    @property
+    def num_derivations(self) -> float:
+        """The number of derivations of the goal; inf beyond 1.8e308."""
+        count = np.empty(self.num_nodes)
+        count_kernel(self.graph, self.edge_score, count)
+        return float(count[-1]) if self.num_nodes else 0.0
+
+    def __bool__(self) -> bool:
+        """Whether there is a derivation."""
+        best, _ = self.best()
+        return bool(self.num_nodes and best[-1] > -np.inf)
+
+    # ---- best derivations
+
+    def best(self) -> tuple[Floats, Ints]:
+        """The best score of every node (-inf: no derivation) and its topmost edge (-1)."""
+        if self._best is None:
+            best, edge = np.empty(self.num_nodes), np.empty(self.num_nodes, np.int32)
+            viterbi_kernel(self.graph, self.edge_score, best, edge)
+            self._best = best, edge
+        return self._best
+
+    def viterbi(self) -> Derivation:
+        """The best derivation."""
+        table = best_derivation_kernel(self.graph, self.edge_rule, self.rules, *self.best())
+        if not len(table.edge):
+            raise HieroError("the forest has no derivation")
+        return self._derivations(table, np.full(1, len(table.edge) - 1, np.int32))[0]
+
+    def kbest(self, k: int, unique: bool = True) -> list[Derivation]:
+        """The k best derivations, or all if there are fewer; with ``unique``, the best of each string.
+
+        A later call with a larger ``k`` continues where the last one stopped.
+        """
+        return self._derivations(*self.list_kbest(k, unique))
+
+    def list_kbest(self, k: int, unique: bool = True) -> tuple[Derivations, Ints]:
+        """Return the k best derivations as a table and their rows in it."""
+        if k < 0:
+            raise ValueError(f"k is {k}, must not be negative")
+        best, best_edge = self.best()
+        search = self._search.pop(unique, None) or new_search(self.num_nodes)
+        search, found = kbest(
+            self.graph, self.edge_score, self.edge_rule, self.rules, best, best_edge, search, k, unique
+        )
+        self._search[unique] = search
+        return search.found, found
+
+    def expand(
+        self, table: Derivations, roots: Ints
+    ) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
+        """The words and steps of derivations, concatenated; see ``expand_kernel``."""
+        found: tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints] = expand_kernel(
+            self.graph, self.edge_rule, self.rules, table, roots
+        )
+        return found
+
+    def derivations(self, unique: bool = True) -> Iterator[Derivation]:
+        """Iterate over all derivations, best first, computed on demand."""
+        seen, k = 0, 16
+        while True:
+            found = self.kbest(k, unique)
+            yield from found[seen:]
+            if len(found) < k:
+                return
+            seen, k = k, 2 * k
+
+    def sample(self, count: int, seed: int) -> list[Derivation]:
+        """Draw independent derivations with probability proportional to exp(score)."""
+        if not self:
+            raise HieroError("the forest has no derivation")
+        state = np.full(1, seed % 2**64, np.uint64)
+        return self._derivations(
+            *sample_kernel(
+                self.graph, self.edge_score, self.edge_rule, self.rules, self.inside(), count, state
+            )
+        )
+
+    def _derivations(self, table: Derivations, roots: Ints) -> list[Derivation]:
+        scores = table.score[roots].tolist()
+        found: list[Derivation] = []
+        for start in range(0, len(scores), BATCH):
+            batch = DerivationBatch(self, table, roots[start : start + BATCH])
+            found += [Derivation(batch, i, s) for i, s in enumerate(scores[start : start + BATCH])]
+        return found
+
+    @property
+    def feature_source(self) -> FeaturesOf | None:
+        """The function given as ``features_of``."""
+        return self._features_of
+
+    def features_of(self, derivation: Derivation) -> Mapping[str, float]:
+        """The features of a derivation of this forest, by name."""
+        if self._features_of is not None:
+            return self._features_of(derivation)
+        if self.edge_features is None:
+            raise HieroError("this forest was made without features")
+        return self.edge_features.total(derivation.edges)
+
+    # ---- sums over all derivations; a score is the natural logarithm of a weight
+
+    def inside(self) -> Floats:
+        """The log of the summed weights of the derivations of every node; -inf if there are none."""
+        if self._inside is None:
+            self._inside = np.empty(self.num_nodes)
+            inside_kernel(self.graph, self.edge_score, self._inside)
+        return self._inside
+
+    def outside(self) -> Floats:
+        """The log of the summed weights of the contexts of every node in derivations of the goal."""
+        if self._outside is None:
+            self._outside = np.empty(self.num_nodes)
+            outside_kernel(self.graph, self.edge_score, self.inside(), self._outside)
+        return self._outside
+
+    def posteriors(self) -> Floats:
+        """The posterior of each edge: its expected count under p(derivation) ∝ exp(score)."""
+        if not self:
+            return np.zeros(self.num_edges)
+        marginal = np.empty(self.num_edges)
+        edge_marginals_kernel(self.graph, self.edge_score, self.inside(), self.outside(), marginal)
+        return np.asarray(np.exp(marginal - self.inside()[-1]))
+
+    def node_posteriors(self) -> Floats:
+        """The posterior of each node: its expected count under p(derivation) ∝ exp(score)."""
+        if not self:
+            return np.zeros(self.num_nodes)
+        return np.asarray(np.exp(self.inside() + self.outside() - self.inside()[-1]))
+
+    def expected_rule_counts(self) -> Floats:
+        """The expected count of each rule under p(derivation) ∝ exp(score)."""
+        ruled = self.edge_rule >= 0
+        counts = np.bincount(self.edge_rule[ruled], self.posteriors()[ruled], len(self.rules.lhs))
+        return counts.astype(np.float64)
+
+    # ---- pruning
+
+    def max_marginals(self) -> Floats:
+        """The score of the best derivation through each edge, -inf if there is none."""
+        best, _ = self.best()
+        outside, marginal = np.empty(self.num_nodes), np.empty(self.num_edges)
+        best_outside_kernel(self.graph, self.edge_score, best, outside)
+        edge_marginals_kernel(self.graph, self.edge_score, best, outside, marginal)
+        return marginal
+
+    def prune(self, beam: float) -> Forest:
+        """Keep the edges of derivations whose scores are at most ``beam`` below the best.
+
+        ``origin`` of the result has the ids that nodes and edges had in this forest.
+        """
+        if not beam >= 0:
+            raise ValueError(f"the beam is {beam}, must not be negative")
+        best = self.best()[0][-1] if self.num_nodes else 0.0
+        threshold = best - beam - ROUNDING * (1.0 + abs(best)) if best > -np.inf else best
+        new_node, new_edge = np.empty(self.num_nodes, np.int32), np.empty(self.num_edges, np.int32)
+        prune_kernel(self.graph, self.max_marginals(), threshold, new_node, new_edge)
+        node = np.flatnonzero(new_node >= 0).astype(np.int32)
+        edge = np.flatnonzero(new_edge >= 0).astype(np.int32)
+        tail = self.graph.tail[edge]
+        tail = np.where(tail >= 0, new_node[tail], np.int32(-1))
+        first_edge = np.zeros(len(node) + 1, np.int64)
+        head = new_node[heads(self.graph)[edge]]
+        np.cumsum(np.bincount(head, minlength=len(node)), out=first_edge[1:])
+        return Forest(
+            Hypergraph(first_edge, tail),
+            self.edge_score[edge],
+            self.edge_rule[edge],
+            self.node_label[node],
+            self.node_start[node],
+            self.node_end[node],
+            self.rules,
+            words=self.words,
+            labels=self.labels,
+            source=self.source,
+            edge_lm=self.edge_lm[edge],
+            lm_names=self.lm_names,
+            edge_features=self.edge_features and self.edge_features.of(edge),
+            features_of=self._features_of,
+            origin=Origin(node, edge),
+        )
+
+    # ---- files
+
+    def stored(self) -> StoredForest:
+        """The content of a file for this forest, with only those rules, words and labels that are in use."""
+        return stored_forest(
+            self.graph,
+            self.edge_score,
+            self.edge_rule,
+            self.edge_lm,
+            self.node_label,
+            self.node_start,
+            self.node_end,
+            self.rules,
+            self.words.text,
+            self.labels.text,
+            self.source,
+            self.lm_names,
+            self.edge_features,
+        )
+
+    def to_json(self) -> str:
+        """The forest as JSON, documented in ``hiero.formats.forest``."""
+        return to_json(self.stored()).decode()
+
+    def save(self, path: str | Path) -> None:
+        """Write ``path``; its suffix chooses the form: .json, .json.gz or .npz."""
+        write_forest(self.stored(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Forest:
+        """Read a file written by ``save``. No grammar or language model is needed."""
+        stored = read_forest(path)
+        return cls(
+            stored.graph,
+            stored.edge_score,
+            stored.edge_rule,
+            stored.node_label,
+            stored.node_start,
+            stored.node_end,
+            stored.rules,
+            words=TextList(stored.words),
+            labels=TextList(stored.labels),
+            source=stored.source,
+            edge_lm=stored.edge_lm,
+            lm_names=stored.lm_names,
+            edge_features=stored.edge_features,
+        )
+
+    # ---- representation
+
+    def __repr__(self) -> str:
+        return (
+            f"<Forest: {len(self.source)} words, {self.num_nodes:,} nodes, {self.num_edges:,} edges, "
+            f"{self.num_derivations:.3g} derivations>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{d.score:.4f}</td><td style='text-align:left'>{html.escape(d.text)}</td></tr>"
+            for d in self.kbest(5)
+        )
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without cached results."""
+        return {**self.__dict__, "_best": None, "_inside": None, "_outside": None, "_search": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickling makes read-only arrays writable, for which kernels would be compiled again.
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = read_only(value)
+            elif isinstance(value, (Hypergraph, Rules)):
+                value = type(value)._make(read_only(array) for array in value)
+            self.__dict__[name] = value

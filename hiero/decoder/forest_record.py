@@ -1,0 +1,278 @@
+# mypy: allow-untyped-calls
+"""The content of a forest file of either format, and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import gap, gap_index, gap_label, is_gap
+from hiero.decoder.hypergraph import Hypergraph, heads, validate
+from hiero.grammar.rules import Rules
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EdgeFeatures:
+    """Feature values of edges: those of edge e are at first[e] ... first[e + 1] - 1.
+
+    names    strings, to which ``feature`` refers
+    first    int64 [E + 1]
+    feature  int32
+    value    float64
+    """
+
+    names: tuple[str, ...]
+    first: Offsets
+    feature: Ints
+    value: Floats
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, float]]) -> EdgeFeatures:
+        """From a mapping for each edge."""
+        ids: dict[str, int] = {}
+        feature: list[int] = []
+        value: list[float] = []
+        first = [0]
+        for row in rows:
+            feature += [ids.setdefault(name, len(ids)) for name in row]
+            value += row.values()
+            first.append(len(feature))
+        return cls(
+            tuple(ids), np.array(first, np.int64), np.array(feature, np.int32), np.array(value, np.float64)
+        )
+
+    def row(self, edge: int) -> dict[str, float]:
+        """The features of one edge."""
+        part = slice(self.first[edge], self.first[edge + 1])
+        return {
+            self.names[i]: v
+            for i, v in zip(self.feature[part].tolist(), self.value[part].tolist(), strict=True)
+        }
+
+    def total(self, edges: Ints) -> dict[str, float]:
+        """The summed features of some edges."""
+        total: dict[str, float] = {}
+        for edge in edges.tolist():
+            for name, value in self.row(edge).items():
+                total[name] = total.get(name, 0.0) + value
+        return total
+
+    def of(self, edges: Ints) -> EdgeFeatures:
+        """The features of some edges, which are renumbered from 0."""
+        return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())
+
+
+@dataclass(frozen=True)
+class StoredForest:
+    """The content of a file; arrays as in ``hiero.forest.Forest``, words and labels numbered within it."""
+
+    graph: Hypergraph
+    edge_score: Floats
+    edge_rule: Ints
+    edge_lm: npt.NDArray[np.float32]
+    node_label: Ints
+    node_start: Ints
+    node_end: Ints
+    rules: Rules
+    words: Sequence[str]
+    labels: Sequence[str]
+    source: Sequence[str]
+    lm_names: Sequence[str]
+    edge_features: EdgeFeatures | None
+
+
+class Numbering:
+    """Numbers ids in the order of their first use."""
+
+    def __init__(self, text_of: Callable[[int], str]) -> None:
+        self._text_of, self._new = text_of, dict[int, int]()
+
+    def __call__(self, old: int) -> int:
+        return self._new.setdefault(old, len(self._new))
+
+    def texts(self) -> list[str]:
+        return [self._text_of(old) for old in self._new]
+
+
+def stored_forest(
+    graph: Hypergraph,
+    edge_score: Floats,
+    edge_rule: Ints,
+    edge_lm: npt.NDArray[np.float32],
+    node_label: Ints,
+    node_start: Ints,
+    node_end: Ints,
+    rules: Rules,
+    word_of: Callable[[int], str],
+    label_of: Callable[[int], str],
+    source: Sequence[str],
+    lm_names: Sequence[str],
+    edge_features: EdgeFeatures | None,
+) -> StoredForest:
+    """Keep the rules in use, and number their words and labels from 0."""
+    word, label = Numbering(word_of), Numbering(label_of)
+    used, place = np.unique(edge_rule, return_inverse=True)
+    num_bare = int(np.count_nonzero(used < 0))
+    used = used[num_bare:]
+
+    def renumbered(first: Offsets, symbols: Ints) -> list[list[int]]:
+        return [
+            [
+                gap(label(gap_label(symbol)), gap_index(symbol)) if is_gap(symbol) else word(symbol)
+                for symbol in symbols[first[rule] : first[rule + 1]].tolist()
+            ]
+            for rule in used.tolist()
+        ]
+
+    links = [
+        rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist() for rule in used.tolist()
+    ]
+    stored_rules = rules_of(
+        [label(i) for i in rules.lhs[used].tolist()],
+        renumbered(rules.first_src, rules.src),
+        renumbered(rules.first_tgt, rules.tgt),
+        links,
+    )
+    node_label = np.array([label(i) for i in node_label.tolist()], np.int32)
+    new_rule = (place.reshape(-1) - num_bare).astype(np.int32)
+    return StoredForest(
+        graph, edge_score, new_rule, edge_lm, node_label, node_start, node_end, stored_rules,
+        word.texts(), label.texts(), source, lm_names, edge_features,
+    )  # fmt: skip
+
+
+def rules_of(
+    lhs: list[int], src: list[list[int]], tgt: list[list[int]], links: list[list[list[int]]]
+) -> Rules:
+    """Rules without features, from lists."""
+
+    def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Offsets, npt.NDArray[Any]]:
+        first = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(row) for row in lists], out=first[1:])
+        return first, np.array([item for row in lists for item in row], dtype)
+
+    first_src, src_symbols = rows(src, np.int32)
+    first_tgt, tgt_symbols = rows(tgt, np.int32)
+    first_link, link = rows(links, np.int16)
+    return featureless_rules(
+        np.array(lhs, np.int32),
+        first_src,
+        src_symbols,
+        first_tgt,
+        tgt_symbols,
+        first_link,
+        link.reshape(-1, 2),
+    )
+
+
+def featureless_rules(
+    lhs: Ints,
+    first_src: Offsets,
+    src: Ints,
+    first_tgt: Offsets,
+    tgt: Ints,
+    first_link: Offsets,
+    link: npt.NDArray[np.int16],
+) -> Rules:
+    count = len(lhs)
+    return Rules(
+        lhs,
+        first_src,
+        src,
+        first_tgt,
+        tgt,
+        np.zeros((count, 0), np.float32),
+        np.zeros(count + 1, np.int64),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.float32),
+        first_link,
+        link,
+    )
+
+
+def check(forest: StoredForest) -> None:
+    """Raise ValueError unless all parts are consistent; kernels read them unchecked."""
+    validate(forest.graph)
+    num_nodes, num_edges = len(forest.graph.first_edge) - 1, len(forest.graph.tail)
+    _check_shapes(forest, num_nodes, num_edges)
+    if not (forest.edge_score < np.inf).all():
+        raise ValueError("a score that is not a number or infinite")
+    if num_nodes and not ((forest.node_start >= 0) & (forest.node_end >= forest.node_start)).all():
+        raise ValueError("a node that ends before it starts")
+    _check_ids("label", forest.node_label, len(forest.labels))
+    _check_ids("label", forest.rules.lhs, len(forest.labels))
+    _check_ids("rule", forest.edge_rule, len(forest.rules.lhs), lowest=-1)
+    arity = [_check_rule(forest, rule) for rule in range(len(forest.rules.lhs))]
+    arity.append(1)  # of rule -1
+    tails = (forest.graph.tail >= 0).sum(axis=1)
+    wrong = np.flatnonzero(np.array(arity)[forest.edge_rule] != tails)
+    if len(wrong):
+        edge = int(wrong[0])
+        head, rule = heads(forest.graph)[edge], forest.edge_rule[edge]
+        raise ValueError(f"edge {edge} of node {head} with {tails[edge]} tails for {arity[rule]} gaps")
+
+
+def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
+    expected: list[tuple[str, npt.NDArray[Any], str, tuple[int, ...]]] = [
+        ("edge_score", forest.edge_score, "float64", (num_edges,)),
+        ("edge_rule", forest.edge_rule, "int32", (num_edges,)),
+        ("edge_lm", forest.edge_lm, "float32", (num_edges, len(forest.lm_names))),
+        ("node_label", forest.node_label, "int32", (num_nodes,)),
+        ("node_start", forest.node_start, "int32", (num_nodes,)),
+        ("node_end", forest.node_end, "int32", (num_nodes,)),
+    ]
+    rules, num_rules = forest.rules, len(forest.rules.lhs)
+    parts: list[tuple[str, npt.NDArray[Any], npt.NDArray[Any], str, tuple[int, ...]]] = [
+        ("rule_src", rules.first_src, rules.src, "int32", ()),
+        ("rule_tgt", rules.first_tgt, rules.tgt, "int32", ()),
+        ("rule_link", rules.first_link, rules.link, "int16", (2,)),
+    ]
+    counts = [num_rules] * 3
+    if forest.edge_features:
+        features = forest.edge_features
+        parts.append(("edge_feature", features.first, features.feature, "int32", ()))
+        counts.append(num_edges)
+        expected.append(("edge_value", features.value, "float64", features.feature.shape))
+        _check_ids("feature", features.feature, len(features.names))
+    for (name, first, values, dtype, width), count in zip(parts, counts, strict=True):
+        expected.append((name, values, dtype, (len(values), *width)))
+        expected.append((f"offsets of {name}", first, "int64", (count + 1,)))
+    for name, array, dtype, shape in expected:
+        if array.dtype != dtype or array.shape != shape:
+            raise ValueError(f"{name} as {array.dtype} {array.shape} instead of {dtype} {shape}")
+    for name, first, values, _, _ in parts:
+        if first[0] != 0 or first[-1] != len(values) or (np.diff(first) < 0).any():
+            raise ValueError(f"offsets of {name} that do not ascend from 0 to {len(values)}")
+
+
+def _check_ids(what: str, ids: npt.NDArray[np.int32], count: int, lowest: int = 0) -> None:
+    wrong = (ids < lowest) | (ids >= count)
+    if wrong.any():
+        raise ValueError(f"{what} {ids[wrong][0]} of {count}")
+
+
+def _check_rule(forest: StoredForest, rule: int) -> int:
+    """The number of gaps of a rule; ValueError unless both sides have the same."""
+    rules = forest.rules
+    src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
+    tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()
+    for symbol in src + tgt:
+        if is_gap(symbol):
+            _check_ids("label", np.array([gap_label(symbol)], np.int32), len(forest.labels))
+        else:
+            _check_ids("word", np.array([symbol], np.int32), len(forest.words))
+    gaps = [gap_index(symbol) for symbol in src if is_gap(symbol)]
+    if gaps != [1, 2][: len(gaps)] or sorted(gap_index(symbol) for symbol in tgt if is_gap(symbol)) != gaps:
+        raise ValueError(f"rule {rule} with gaps other than 1, or 1 and 2 in this order, once on each side")
+    for i, j in rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist():
+        if not (0 <= i < len(src) and 0 <= j < len(tgt)):
+            raise ValueError(f"rule {rule} with a link {i}-{j} outside its sides")
+    return len(gaps)

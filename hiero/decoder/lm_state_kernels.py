@@ -1,0 +1,285 @@
+"""Language model state of partial translations, and the change of score when they are combined.
+
+A partial translation lacks context on both sides. Its state keeps, per model, the words on its left whose
+score can still change, as keys of the n-grams scored so far, and the words on its right that can still be
+context; both are minimised as in Heafield (2011) and Li and Khudanpur (2008), so that states which no
+continuation can tell apart are equal. Words on the left are scored with the context known so far; when words
+are added before them, the difference is added.
+
+A kernel below works on one row of ``States`` in place: begin it empty, add words and tails, close it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero.core.jit import kernel, leaf
+from hiero.lm.model import chain, extends_left, extends_right, find_slot
+
+LEFT, FULL, RIGHT = 0, 1, 2
+
+
+class States(NamedTuple):
+    """One row per node for M models; S is the highest order minus one.
+
+    left_key       uint64 [V, M, S]   key of the n-gram that left word i ends with words 0 ... i of the yield
+    left_prob      float32 [V, M, S]  its log10 probability without the sign, as counted in the node's score
+    right_word     int32 [V, M, S]    last words, nearest to the end first
+    right_backoff  float32 [V, M, S]  back-off of the n-gram made of right words 0 ... i
+    length         int32 [V, M, 3]    number of left words; 1 if no context to the left reaches past them;
+                                      number of right words
+    """
+
+    left_key: np.ndarray
+    left_prob: np.ndarray
+    right_word: np.ndarray
+    right_backoff: np.ndarray
+    length: np.ndarray
+
+
+@kernel
+def new_states(num_rows, num_models, stride):
+    return States(
+        np.zeros((num_rows, num_models, stride), np.uint64),
+        np.zeros((num_rows, num_models, stride), np.float32),
+        np.zeros((num_rows, num_models, stride), np.int32),
+        np.zeros((num_rows, num_models, stride), np.float32),
+        np.zeros((num_rows, num_models, 3), np.int32),
+    )
+
+
+@kernel
+def grown_states(states, num_rows):
+    """The same rows with room for ``num_rows``."""
+    old = states.length.shape[0]
+    grown = new_states(num_rows, states.length.shape[1], states.left_key.shape[2])
+    grown.left_key[:old] = states.left_key
+    grown.left_prob[:old] = states.left_prob
+    grown.right_word[:old] = states.right_word
+    grown.right_backoff[:old] = states.right_backoff
+    grown.length[:old] = states.length
+    return grown
+
+
+@leaf
+def copy_row(source, row, target, to, m):
+    """Copy model m's state from a row of one table to a row of another, as far as it is in use."""
+    for i in range(source.length[row, m, LEFT]):
+        target.left_key[to, m, i] = source.left_key[row, m, i]
+        target.left_prob[to, m, i] = source.left_prob[row, m, i]
+    for i in range(source.length[row, m, RIGHT]):
+        target.right_word[to, m, i] = source.right_word[row, m, i]
+        target.right_backoff[to, m, i] = source.right_backoff[row, m, i]
+    for i in range(3):
+        target.length[to, m, i] = source.length[row, m, i]
+
+
+@leaf
+def empty_row(states, row, m):
+    states.length[row, m, LEFT] = 0
+    states.length[row, m, FULL] = 0
+    states.length[row, m, RIGHT] = 0
+
+
+@leaf
+def begin_sentence(lm, m, states, row):
+    """Initialise a row with <s> as context and nothing to extend on the left."""
+    states.length[row, m, LEFT] = 0
+    states.length[row, m, FULL] = 1
+    states.length[row, m, RIGHT] = 1
+    states.right_word[row, m, 0] = np.int32(lm.bos[m])
+    states.right_backoff[row, m, 0] = lm.unigram[lm.first_word[m] + lm.bos[m], 1]
+
+
+@leaf
+def add_word(lm, m, states, row, word, scratch):
+    """Append a word to a row; returns its log10 probability in the context known so far.
+
+    scratch  float32 [S + 1]  overwritten
+    """
+    order = lm.order[m]
+    num_context = states.length[row, m, RIGHT]
+    unigram = lm.first_word[m] + word
+    prob = lm.unigram[unigram, 0]
+    scratch[0] = lm.unigram[unigram, 1]
+    num_right = 1 if extends_right(scratch[0]) else 0
+    key = np.uint64(word)
+    left_key = key
+    matched = 1
+    while matched <= num_context and extends_left(prob):
+        key = chain(key, states.right_word[row, m, matched - 1])
+        slot = find_slot(lm, m, key)
+        if slot < 0:
+            break
+        prob = lm.value[4 * slot + 2]
+        matched += 1
+        left_key = key
+        if matched < order:
+            scratch[matched - 1] = lm.value[4 * slot + 3]
+            if extends_right(scratch[matched - 1]):
+                num_right = matched
+    score = -abs(np.float64(prob))
+    for i in range(matched - 1, num_context):
+        score += states.right_backoff[row, m, i]
+    if states.length[row, m, FULL] == 0:
+        if not extends_left(prob) or matched == order or matched <= num_context:
+            states.length[row, m, FULL] = 1
+        else:
+            at = states.length[row, m, LEFT]
+            states.left_key[row, m, at] = left_key
+            states.left_prob[row, m, at] = abs(prob)
+            states.length[row, m, LEFT] = at + 1
+            # Context that was dropped on the right will be missing when later words are extended leftwards.
+            if num_right != num_context + 1:
+                states.length[row, m, FULL] = 1
+    for i in range(num_right - 1, 0, -1):
+        states.right_word[row, m, i] = states.right_word[row, m, i - 1]
+        states.right_backoff[row, m, i] = scratch[i]
+    if num_right > 0:
+        states.right_word[row, m, 0] = word
+        states.right_backoff[row, m, 0] = scratch[0]
+    states.length[row, m, RIGHT] = num_right
+    return score
+
+
+@leaf
+def add_tail(lm, m, states, row, tails, tail, scratch):
+    """Append a finished partial translation (a row of ``tails``) to a row.
+
+    Returns the change of score due to the context; the caller adds the tail's own score.
+    scratch  float32 [2 S + 2]  overwritten
+    """
+    num_left = tails.length[tail, m, LEFT]
+    tail_full = tails.length[tail, m, FULL]
+    num_context = states.length[row, m, RIGHT]
+    if num_left == 0:
+        if tail_full == 0:
+            return 0.0  # an empty yield
+        score = 0.0
+        for i in range(num_context):
+            score += states.right_backoff[row, m, i]
+        states.length[row, m, FULL] = 1
+        _take_right(states, row, tails, tail, m)
+        return score
+    if num_context == 0:
+        if states.length[row, m, FULL] == 0:
+            if states.length[row, m, LEFT] == 0:
+                copy_row(tails, tail, states, row, m)
+                return 0.0
+            states.length[row, m, FULL] = 1
+        _take_right(states, row, tails, tail, m)
+        return 0.0
+
+    order = lm.order[m]
+    score = 0.0
+    use = num_context  # context words that still matter
+    for i in range(num_context):
+        scratch[i] = states.right_backoff[row, m, i]
+    for word in range(num_left):
+        # Left word ``word`` ends an n-gram of word + 1 words; let the context lengthen it.
+        length = word + 1
+        key = tails.left_key[tail, m, word]
+        left_key = key
+        known = -np.float64(tails.left_prob[tail, m, word])
+        prob = tails.left_prob[tail, m, word]
+        matched = 0
+        next_use = 0
+        found = True
+        while matched < use and extends_left(prob):
+            key = chain(key, states.right_word[row, m, matched])
+            slot = find_slot(lm, m, key)
+            if slot < 0:
+                found = False
+                break
+            prob = lm.value[4 * slot + 2]
+            left_key = key
+            matched += 1
+            if length + matched == order:
+                break
+            # The back-off for words further right; scratch[:use] is still needed where nothing matched.
+            scratch[num_context + matched - 1] = lm.value[4 * slot + 3]
+            if extends_right(lm.value[4 * slot + 3]):
+                next_use = matched
+        score += -np.float64(abs(prob)) - known
+        for i in range(matched, use):
+            score += scratch[i]
+        for i in range(next_use):
+            scratch[i] = scratch[num_context + i]
+        if states.length[row, m, FULL] == 0:
+            if not extends_left(prob) or not found or length + matched == order:
+                states.length[row, m, FULL] = 1
+            else:
+                at = states.length[row, m, LEFT]
+                states.left_key[row, m, at] = left_key
+                states.left_prob[row, m, at] = abs(prob)
+                states.length[row, m, LEFT] = at + 1
+        use = next_use
+        if use != num_context:
+            states.length[row, m, FULL] = 1
+            if use == 0:
+                _take_right(states, row, tails, tail, m)
+                return score
+
+    if tail_full == 1:
+        for i in range(use):
+            score += scratch[i]
+        states.length[row, m, FULL] = 1
+        _take_right(states, row, tails, tail, m)
+        return score
+    # A tail that is not full is all context: its words on the right are those on the left.
+    num_right = tails.length[tail, m, RIGHT]
+    for i in range(use - 1, -1, -1):
+        states.right_word[row, m, num_right + i] = states.right_word[row, m, i]
+    for i in range(num_right):
+        states.right_word[row, m, i] = tails.right_word[tail, m, i]
+        states.right_backoff[row, m, i] = tails.right_backoff[tail, m, i]
+    for i in range(use):
+        states.right_backoff[row, m, num_right + i] = scratch[i]
+    states.length[row, m, RIGHT] = num_right + use
+    return score
+
+
+@leaf
+def _take_right(states, row, tails, tail, m):
+    for i in range(tails.length[tail, m, RIGHT]):
+        states.right_word[row, m, i] = tails.right_word[tail, m, i]
+        states.right_backoff[row, m, i] = tails.right_backoff[tail, m, i]
+    states.length[row, m, RIGHT] = tails.length[tail, m, RIGHT]
+
+
+@leaf
+def close_row(lm, m, states, row):
+    """Finish a row: a left side of S words cannot be extended further."""
+    if states.length[row, m, LEFT] == lm.order[m] - 1:
+        states.length[row, m, FULL] = 1
+
+
+@leaf
+def hash_row(states, row):
+    """A hash of all models' states; equal rows have equal hashes."""
+    code = np.uint64(0x9E3779B97F4A7C15)
+    for m in range(states.length.shape[1]):
+        num_left = states.length[row, m, LEFT]
+        num_right = states.length[row, m, RIGHT]
+        code = chain(code, num_left * 16 + states.length[row, m, FULL] * 8 + num_right)
+        if num_left > 0:
+            code = (code ^ states.left_key[row, m, num_left - 1]) * np.uint64(0xC2B2AE3D27D4EB4F)
+        for i in range(num_right):
+            code = chain(code, states.right_word[row, m, i])
+    return code ^ (code >> np.uint64(32))
+
+
+@leaf
+def same_rows(states, row, others, other):
+    """Whether no continuation can tell apart a row of one table and a row of another."""
+    for m in range(states.length.shape[1]):
+        for i in range(3):
+            if states.length[row, m, i] != others.length[other, m, i]:
+                return False
+        for i in range(states.length[row, m, LEFT]):
+            if states.left_key[row, m, i] != others.left_key[other, m, i]:
+                return False
+        for i in range(states.length[row, m, RIGHT]):
+            if states.right_word[row, m, i] != others.right_word[other, m, i]:
+                return False
+    return True

@@ -1,0 +1,320 @@
+# mypy: allow-untyped-calls
+"""The decoder: collect the rules for a sentence, score them, parse, and search with language models.
+
+A ``Model`` is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each of its steps
+is one kernel call over arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bins.binned import Binned
+from hiero.core.errors import HieroError
+from hiero.core.segments import Segment, parse_segment
+from hiero.core.symbols import Symbols, read_only
+from hiero.decoder.config import SearchConfig
+from hiero.decoder.cube_kernels import Chart, search_kernel
+from hiero.decoder.derivation import Derivation
+from hiero.decoder.forest import Forest
+from hiero.decoder.hypergraph import Hypergraph
+from hiero.decoder.ownrules import glue_rules, pass_through_rules
+from hiero.decoder.parse_kernels import Parse, parse_kernel
+from hiero.decoder.rulestates_part_kernels import rule_states_kernel
+from hiero.decoder.statistics import Statistics
+from hiero.features.feature_set import FeatureSet
+from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows
+from hiero.features.rulecache import RuleCache
+from hiero.features.score import Replay, RuleScorer, edge_scores
+from hiero.features.weights import LinearWeights
+from hiero.grammar.assemble import Ranks, label_ranks, unary_order
+from hiero.grammar.rules import Grammar, GrammarSource, RuleTable
+from hiero.grammar.sources import build_grammar
+from hiero.lm.model import LanguageModels
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+
+
+class Model:
+    """Grammars, language models, weights and features, ready to translate; safe to share between threads."""
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        sources: Sequence[GrammarSource],
+        language_models: LanguageModels,
+        weights: LinearWeights,
+        features: FeatureSet | None = None,
+        search: SearchConfig | None = None,
+    ) -> None:
+        self.symbols = symbols
+        self.features = features or FeatureSet()
+        bins = self.features.bins
+        self.sources = tuple(Binned(source, bins, symbols) if bins else source for source in sources)
+        self.language_models = language_models
+        self.weights = weights
+        self.search = search or SearchConfig()
+        self._rule_cache = RuleCache(self.features.rule_features, symbols)
+        self._goal = symbols.labels.intern(self.search.goal.encode())
+        self._category = symbols.labels.intern(self.search.category.encode())
+        self._glue = glue_rules(symbols, self._goal, self._category)
+        self._ranks = label_ranks(symbols.labels)
+
+    def with_weights(self, weights: LinearWeights) -> Model:
+        """A copy of the model with other weights; everything else is shared."""
+        other = copy.copy(self)
+        other.weights = weights
+        other.weights_changed()
+        return other
+
+    @cached_property
+    def scorer(self) -> RuleScorer:
+        """The linear model with the current weights, cached until ``weights_changed``."""
+        names = self.language_models.names
+        return RuleScorer(self.symbols, self.weights, self.features, names, self._rule_cache)
+
+    def weights_changed(self) -> None:
+        """Discard values computed from ``weights``; call this after changing them in place."""
+        self.__dict__.pop("scorer", None)
+
+    def parse(self, sentence: str | Segment, statistics: Statistics | None = None) -> Forest:
+        """Return the forest of a sentence; it is falsy if there is no derivation."""
+        segment = parse_segment(sentence) if isinstance(sentence, str) else sentence
+        own = Statistics()
+        forest = self._decode(segment, own)
+        own.sentences += 1
+        own.words += len(segment.words)
+        with own.timed("kbest"):
+            if forest:
+                own.score += float(forest.best()[0][-1])
+            else:
+                own.failed += 1
+        if statistics is not None:
+            statistics.add(own)
+        return forest
+
+    def translate(self, sentence: str | Segment) -> Derivation | None:
+        """Return the best derivation, whose ``text`` is the translation; None if there is none."""
+        forest = self.parse(sentence)
+        return forest.viterbi() if forest else None
+
+    def warm_up(self) -> None:
+        """Translate an unknown word to compile all kernels before threads are started."""
+        forest = self.parse(Segment(("\x00",)))
+        if forest:
+            _ = forest.viterbi().text
+
+    # ---- steps
+
+    def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
+        src = read_only(
+            self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
+        )
+        tables = []
+        for source in self.sources:
+            # A bitext index does not load rules but extracts them.
+            with statistics.timed(getattr(source, "stage", "load")):
+                tables.append(source.rules_for(src, segment.attributes))
+        with statistics.timed("load"):
+            ranks = self._label_ranks()
+            grammar, first_glue = self._grammar_of(src, tables, ranks)
+            lm_word = self.language_models.word_ids(self.symbols.words)
+        with statistics.timed("features"):
+            rule_score = self.scorer.scores(grammar, lm_word)
+            lm_weight = self._lm_weight()
+        with statistics.timed("parse"):
+            parse = self._find_spans(src, grammar, first_glue, ranks)
+        statistics.rules += grammar.num_rules
+        goal = self._goal_cell(parse, len(src))
+        if goal < 0:
+            return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
+        with statistics.timed("cube"):
+            arrays = self.language_models.arrays
+            stride = int(max(arrays.order, default=1)) - 1 or 1
+            states = rule_states_kernel(
+                grammar.rules.first_tgt, grammar.rules.tgt, lm_word, arrays, lm_weight, stride, rule_score
+            )
+        with statistics.timed("features"):
+            pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
+        with statistics.timed("cube"):
+            done, num_scored, chart = search_kernel(
+                parse, *pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
+            )
+        if done < len(parse.cell):
+            raise HieroError(
+                f"sentence of {len(src)} words: an exhaustive search needs over {self.search.max_edges} edges"
+                " (set pop_limit, a smaller span_limit, or a larger max_edges)"
+            )
+        statistics.scored += int(num_scored)
+        statistics.pops += int(np.count_nonzero(chart.rule >= 0))
+        statistics.nodes += len(chart.cell)
+        statistics.edges += len(chart.rule)
+        with statistics.timed("cube"):
+            return self._forest(segment, grammar, lm_word, parse, chart)
+
+    def _grammar_of(self, src: Ints, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
+        """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
+        passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
+        glue = self._glue if self.search.glue else None
+        grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
+        return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
+
+    def _find_spans(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+        """Parse without language models: the spans of every category, and the rules that apply there."""
+        lhs, goal, category = grammar.rules.lhs, self._goal, self._category
+        if not ranks.as_ids:
+            lhs = read_only(ranks.of_label[lhs])
+            goal, category = int(ranks.of_label[goal]), int(ranks.of_label[category])
+        # The sort begins at the category below glue, so that a cycle through glue is not cut at glue.
+        unary_glue = [(category, goal)] if self.search.glue else []
+        order = unary_order(grammar.trie, lhs, len(ranks.label), category, unary_glue)
+        glue = np.zeros((0, 5), np.int64)
+        if self.search.glue:
+            both = [goal, goal, category, first_glue + 1, 1]
+            glue = np.array([[goal, -1, category, first_glue, 1], both], np.int64)
+        limit = min(self.search.span_limit, max(len(src), 1))
+        parse: Parse = parse_kernel(src, grammar.trie, lhs, glue, order, limit)
+        if not ranks.as_ids:
+            parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
+        return parse
+
+    def _label_ranks(self) -> Ranks:
+        ranks = self._ranks
+        if len(ranks.label) < len(self.symbols.labels):
+            self._ranks = ranks = label_ranks(self.symbols.labels)
+        return ranks
+
+    def _lm_weight(self) -> Floats:
+        names = [self.symbols.names.intern(name.encode()) for name in self.language_models.names]
+        return np.asarray(self.scorer.name_weights()[np.array(names, np.int64)], np.float64)
+
+    def _pairs(
+        self, src: Ints, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats
+    ) -> tuple[npt.NDArray[np.int64], Ints, Floats, Floats]:
+        """First pair of each bundle; rule, score and estimate of each pair.
+
+        Without edge features, the score of a rule is the same everywhere and bundles share their pairs.
+        """
+        if not self.features.edge_features:
+            rules = np.arange(grammar.num_rules, dtype=np.int32)
+            return np.ascontiguousarray(parse.rules[:, 0]), rules, rule_score, estimate
+        batch, first = _edge_batch(parse, src)
+        extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
+        return first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra
+
+    def _goal_cell(self, parse: Parse, num_words: int) -> int:
+        whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == num_words)
+        found = np.flatnonzero(whole)
+        return int(found[0]) if len(found) else -1
+
+    def _forest(
+        self, segment: Segment, grammar: Grammar, lm_word: Ints, parse: Parse, chart: Chart
+    ) -> Forest:
+        cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
+        cell = cells[chart.cell]  # -1 for the goal: the row appended above
+        return Forest(
+            Hypergraph(chart.first_edge, chart.tail),
+            chart.local,
+            chart.rule,
+            np.ascontiguousarray(cell[:, 0]),
+            np.ascontiguousarray(cell[:, 1]),
+            np.ascontiguousarray(cell[:, 2]),
+            grammar.rules,
+            words=self.symbols.words,
+            labels=self.symbols.labels,
+            source=segment.words,
+            edge_lm=chart.lm,
+            lm_names=self.language_models.names,
+            features_of=DerivationFeatures(self, grammar, lm_word),
+        )
+
+
+class DerivationFeatures:
+    """Features of derivations as mappings from names to nonzero values, recomputed from the rules."""
+
+    def __init__(
+        self, model: Model, grammar: RuleTable | Grammar, lm_word: Ints, *, cdec_names: bool = False
+    ) -> None:
+        self.model, self.replay = model, Replay(model.scorer, grammar, lm_word, cdec_names=cdec_names)
+
+    @classmethod
+    def of(cls, forest: Forest, *, cdec_names: bool = False) -> DerivationFeatures:
+        """The features of a forest made by a model, with names as hiero or as cdec writes them."""
+        own = forest.feature_source
+        assert isinstance(own, cls)
+        if not cdec_names:
+            return own
+        replay = own.replay
+        return cls(own.model, replay.table, replay.lm_word, cdec_names=True)
+
+    def rule_rows(self, rules: npt.NDArray[np.int64], index: FeatureIndex) -> FeatureRows:
+        """All features of some rules, numbered by ``index``."""
+        replay = self.replay
+        return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
+
+    def batch(self, forest: Forest, edges: Ints) -> EdgeBatch:
+        """Edges of a forest as rule applications."""
+        return _batch_of_edges(forest, edges, self.model.symbols)
+
+    def __call__(self, derivation: Derivation) -> Mapping[str, float]:
+        forest = derivation.forest
+        total: dict[str, float] = {}
+        edges, rules = derivation.edges, derivation.rules
+        parts: list[Mapping[str, float]] = self.replay.rules(rules[rules >= 0].tolist())
+        if self.model.features.edge_features:
+            parts = [
+                *parts,
+                *self.replay.edges(self.batch(forest, edges[rules >= 0])),
+            ]
+        for part in parts:
+            for name, value in part.items():
+                total[name] = total.get(name, 0.0) + value
+        for name, value in zip(forest.lm_names, derivation.lm_scores.tolist(), strict=True):
+            total[name] = total.get(name, 0.0) + value
+        return {name: value for name, value in total.items() if value != 0.0}
+
+
+_EMPTY_CHART = Chart(
+    np.zeros(1, np.int64),
+    np.zeros(0, np.int32),
+    np.zeros((0, 2), np.int32),
+    np.zeros(0, np.int32),
+    np.zeros(0),
+    np.zeros((0, 0), np.float32),
+)
+
+
+def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int64]]:
+    """Every application of a rule in a parse, and the first of each bundle."""
+    num_rules = parse.rules[:, 1]
+    first = np.concatenate([[0], np.cumsum(num_rules)])
+    bundle = np.repeat(np.arange(len(num_rules)), num_rules)
+    rule = parse.rules[bundle, 0] + np.arange(first[-1]) - first[bundle]
+    cell = np.repeat(np.arange(len(parse.cell)), np.diff(parse.first_bundle))
+    span = parse.cell[cell]
+    tails = parse.cell[parse.tail, 1:]  # a missing tail, -1, takes the last cell; overwritten below
+    tails[parse.tail < 0] = -1
+    split = tails.reshape(-1, 4)[bundle]
+    batch = EdgeBatch(rule.astype(np.int32), span[bundle, 1], span[bundle, 2], split, src)
+    return batch, first[:-1]
+
+
+def _batch_of_edges(forest: Forest, edges: Ints, symbols: Symbols) -> EdgeBatch:
+    """Edges of a forest as a batch."""
+    head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
+    tail = forest.graph.tail[edges]
+    split = np.stack([forest.node_start[tail], forest.node_end[tail]], axis=2)
+    split[tail < 0] = -1
+    return EdgeBatch(
+        forest.edge_rule[edges],
+        forest.node_start[head],
+        forest.node_end[head],
+        np.ascontiguousarray(split.reshape(-1, 4)),
+        symbols.words.intern_all(word.encode() for word in forest.source),
+    )

@@ -1,0 +1,105 @@
+"""Write translations: plain lines, k-best lists in cdec's and Moses' formats, and JSON.
+
+Numbers have nine significant digits. Fields of a k-best line are separated by ``|||``; a word ``|||`` is
+written with its bars as ``&#124;``, which is not converted back on reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hiero.decoder.derivation import Derivation, Tree
+
+BAR = "&#124;"
+FORMATS = ("text", "cdec", "moses", "json")
+FeaturesOf = Callable[[Derivation], Mapping[str, float]]
+
+
+class TranslationWriter:
+    """Format the lines of one sentence, and count escaped words."""
+
+    def __init__(self, style: str) -> None:
+        self.style = style
+        self.num_escaped = 0
+
+    def lines(
+        self, name: str, source: Sequence[str], translations: Sequence[Derivation], features_of: FeaturesOf
+    ) -> str:
+        """All lines for a sentence; plain text and JSON have exactly one, even without a translation."""
+        if self.style == "text":
+            return (translations[0].text if translations else "") + "\n"
+        if self.style == "json":
+            return _json_line(name, source, translations, features_of)
+        line = self._cdec if self.style == "cdec" else self._moses
+        return "".join(line(name, translation, features_of(translation)) for translation in translations)
+
+    def _cdec(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
+        listed = " ".join(f"{key}={value:.9g}" for key, value in sorted(features.items()))
+        text = self._escaped(translation.text)
+        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {translation.score:.9g}\n"
+
+    def _moses(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
+        listed = " ".join(f"{key}= {value:.9g}" for key, value in sorted(features.items()))
+        links = " ".join(f"{src}-{tgt}" for src, tgt in translation.alignment)
+        text = self._escaped(translation.text)
+        score = f"{translation.score:.9g}"
+        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {score} ||| {links}\n"
+
+    def _escaped(self, text: str) -> str:
+        if "|||" not in text:
+            return text
+        words = text.split(" ")
+        self.num_escaped += words.count("|||")
+        return " ".join(3 * BAR if word == "|||" else word for word in words)
+
+
+def _json_line(
+    name: str, source: Sequence[str], translations: Sequence[Derivation], features_of: FeaturesOf
+) -> str:
+    record = {
+        "id": name,
+        "source": list(source),
+        "translations": [
+            {
+                "text": translation.text,
+                "score": _rounded(translation.score),
+                "features": {key: _rounded(value) for key, value in sorted(features_of(translation).items())},
+                "alignment": [list(link) for link in translation.alignment],
+                "derivation": _tree(translation.tree()),
+            }
+            for translation in translations
+        ],
+    }
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _tree(root: Tree) -> list[dict[str, Any]]:
+    """A tree as a list of its nodes in pre-order: children are words, or positions of nodes in the list.
+
+    Not nested, because with glue the depth grows with the sentence, and many JSON readers limit depth.
+    """
+    nodes: list[dict[str, Any]] = []
+    todo: list[tuple[Tree, list[Any] | None, int]] = [(root, None, 0)]
+    while todo:
+        tree, siblings, place = todo.pop()
+        if siblings is not None:
+            siblings[place] = len(nodes)
+        children: list[Any] = list(tree.children)
+        nodes.append(
+            {
+                "label": tree.label,
+                "source": [tree.span.src_start, tree.span.src_end],
+                "target": [tree.span.tgt_start, tree.span.tgt_end],
+                "score": _rounded(tree.score),
+                "children": children,
+            }
+        )
+        below = [(child, children, at) for at, child in enumerate(tree.children) if isinstance(child, Tree)]
+        todo.extend(reversed(below))
+    return nodes
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")

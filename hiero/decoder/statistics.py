@@ -1,0 +1,83 @@
+"""Statistics of decoding: counts, scores, times."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hiero.core.jit import compile_timer
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
+
+# The stages of decoding, and the names under which their times are reported.
+STAGES = {
+    "features": "features_cpu_s",
+    "parse": "parse_cpu_s",
+    "cube": "cube_cpu_s",
+    "kbest": "kbest_cpu_s",
+}
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts, scores and times. Times are CPU seconds, summed over threads, without compiling kernels."""
+
+    sentences: int = 0
+    words: int = 0
+    failed: int = 0  # sentences without any derivation
+    rules: int = 0  # rules that could match
+    pops: int = 0  # candidates that became an edge of the forest
+    scored: int = 0  # candidates scored with language models
+    nodes: int = 0
+    edges: int = 0
+    score: float = 0.0  # sum over the best derivations
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the CPU time of a block to a stage."""
+        start, compiled = time.thread_time(), compile_timer.here()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.thread_time() - start - (compile_timer.here() - compiled)
+
+    def add(self, other: Statistics) -> None:
+        """Add up counts, scores and times."""
+        for name in ("sentences", "words", "failed", "rules", "pops", "scored", "nodes", "edges", "score"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for stage, seconds in other.seconds.items():
+            self.seconds[stage] += seconds
+
+    @property
+    def mean_score(self) -> float:
+        done = self.sentences - self.failed
+        return self.score / done if done else 0.0
+
+    def as_dict(self) -> dict[str, float | int]:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
+        return {
+            "sentences": self.sentences,
+            "words": self.words,
+            "failed": self.failed,
+            "mean_score": self.mean_score,
+            "decode_cpu_s": sum(self.seconds[stage] for stage in STAGES),
+            **{name: self.seconds[stage] for stage, name in STAGES.items()},
+            "load_s": self.seconds["load"],
+            "extract_s": self.seconds["extract"],
+            "compile_s": compile_timer.seconds,
+            "rules": self.rules,
+            "pops": self.pops,
+            "scored": self.scored,
+            "nodes": self.nodes,
+            "edges": self.edges,
+            # Kilobytes on Linux, bytes on macOS.
+            "peak_rss_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
+        }

@@ -1,0 +1,298 @@
+"""Systems side by side: scores, intervals, spread over tuning runs, tests against the first system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hiero
+from hiero.core.errors import ConfigError
+from hiero.evaluation.corpus_metrics import CorpusMetric, Floats, corpus_metric, look_tokenized
+from hiero.evaluation.hypotheses import read_hypotheses
+from hiero.evaluation.significance import (
+    COVERAGE,
+    Comparison,
+    Interval,
+    RunSpread,
+    bootstrap_scores,
+    bootstrap_test,
+    interval,
+    marks,
+    pooled_score,
+    randomization_test,
+    spread,
+)
+
+TESTS = ("ar", "bootstrap", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalConfig:
+    """Settings of an evaluation."""
+
+    metrics: list[str] = field(default_factory=lambda: ["bleu", "chrf", "ter"])
+    test: str = "ar"  # or bootstrap, none
+    tokenize: str = "13a"  # for BLEU
+    lowercase: bool = False  # ignore case
+    trials: int = 10_000  # of the test and of the bootstrap for intervals; 0: no test and no intervals
+    seed: int = 1
+
+    def check(self) -> None:
+        """Check the ranges of the settings."""
+        if self.test not in TESTS:
+            raise ConfigError(f"test: found {self.test!r}, expected {', '.join(TESTS)}")
+        if self.trials < 0:
+            raise ConfigError(f"trials: found {self.trials}, expected 0 or more")
+        if self.seed < 0:
+            raise ConfigError(f"seed: found {self.seed}, expected 0 or more")
+        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
+            raise ConfigError(f"metrics: found {self.metrics}, expected one or more different metrics")
+
+
+@dataclass(frozen=True)
+class System:
+    """The translations of a test set by one system: one list of lines for each of its tuning runs."""
+
+    name: str
+    runs: Sequence[Sequence[str]]
+
+
+def read_system(
+    name: str,
+    paths: Sequence[str | Path],
+    num_lines: int,
+    like: str | Path,
+    form: str | None = None,
+    say: Callable[[str], None] = lambda note: None,
+) -> System:
+    """Read the runs of a system with ``read_hypotheses``; ``say`` receives notes of missing translations."""
+    runs = []
+    for path in paths:
+        found = read_hypotheses(path, num_lines, like, form)
+        if found.missing:
+            say(f"{path}: {found.missing} sentences have no translation")
+        runs.append(found.lines)
+    return System(name, runs)
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """The score of one system by one metric.
+
+    score       of one run, or the mean over several
+    interval    of the pooled runs, by bootstrap; None without trials
+    comparison  with the first system; None for the first system and without a test
+    details     components of BLEU
+    """
+
+    score: float
+    spread: RunSpread
+    interval: Interval | None
+    comparison: Comparison | None
+    details: str
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """All systems scored by all metrics, in the given order."""
+
+    systems: list[System]
+    metrics: list[CorpusMetric]
+    results: dict[tuple[str, str], SystemResult]  # by key of the metric and name of the system
+    segments: dict[tuple[str, str], list[Floats]]  # scores of all lines, an array for each run
+    config: EvalConfig
+    tokenized: bool  # the input looks tokenised, and BLEU tokenises it again
+
+    def result(self, metric: str, system: str) -> SystemResult:
+        return self.results[metric, system]
+
+    def table(self) -> str:
+        """A text table with a row for each metric and system, then notes and signatures."""
+        several = any(len(system.runs) > 1 for system in self.systems)
+        head = ["metric", "system", "score", f"{COVERAGE:.0%} interval"]
+        head += ["runs", "std"] * several + ["difference", "p"] * self._tested
+        rows = [head]
+        for metric in self.metrics:
+            for number, system in enumerate(self.systems):
+                result = self.result(metric.key, system.name)
+                row = [metric.label, system.name, f"{result.score:.2f}", _interval(result.interval)]
+                if several:
+                    deviation = result.spread.deviation
+                    row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]
+                if self._tested:
+                    row += (
+                        [_difference(result.comparison), _p_value(result.comparison)]
+                        if number
+                        else ["", "baseline"]
+                    )
+                rows.append(row)
+        return _aligned(rows) + "\n" + "".join(f"{note}\n" for note in self._notes())
+
+    @property
+    def _tested(self) -> bool:
+        return any(result.comparison is not None for result in self.results.values())
+
+    def _notes(self) -> Iterator[str]:
+        for metric in self.metrics:
+            for system in self.systems:
+                details = self.result(metric.key, system.name).details
+                if details:
+                    yield f"{metric.label} of {system.name}: {details}"
+        for metric in self.metrics:
+            yield f"{metric.label}|{metric.signature}"
+        if self.config.trials:
+            yield self.signature
+        if self._tested:
+            yield f"p against {self.systems[0].name}: * < .05, ** < .01, *** < .001"
+
+    @property
+    def signature(self) -> str:
+        """The settings of intervals and p values."""
+        test = f"test:{self.config.test}|" if self._tested else ""
+        if self._tested and self.config.test == "ar" and any(len(s.runs) > 1 for s in self.systems):
+            equal = len({len(system.runs) for system in self.systems}) == 1
+            test += f"strata:{'run' if equal else 'run where equally many'}|"
+        return (
+            f"hiero:{hiero.__version__}|{test}interval:bootstrap|"
+            f"trials:{self.config.trials}|seed:{self.config.seed}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values with unrounded numbers."""
+        return {
+            "systems": [
+                {
+                    "name": system.name,
+                    "runs": len(system.runs),
+                    "metrics": {
+                        metric.key: _result_dict(self.result(metric.key, system.name))
+                        for metric in self.metrics
+                    },
+                }
+                for system in self.systems
+            ],
+            "sentences": len(self.systems[0].runs[0]),
+            "signatures": {metric.key: metric.signature for metric in self.metrics},
+            "test": None if not self._tested else self.config.test,
+            "trials": self.config.trials,
+            "seed": self.config.seed,
+            "version": hiero.__version__,
+        }
+
+    def segment_lines(self) -> Iterator[str]:
+        """Scores of all lines as tab-separated columns with a header."""
+        yield "\t".join(["line", "system", "run", *(metric.label for metric in self.metrics)])
+        for system in self.systems:
+            for run in range(len(system.runs)):
+                columns = [self.segments[metric.key, system.name][run] for metric in self.metrics]
+                for line, scores in enumerate(zip(*columns, strict=True), 1):
+                    numbers = [f"{score:.4f}" for score in scores]
+                    yield "\t".join([str(line), system.name, str(run + 1), *numbers])
+
+
+def evaluate(
+    systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig
+) -> EvaluationReport:
+    """Score systems, of which the first is the baseline; ``references[k]`` are the lines of one reference."""
+    _check(systems, references, config)
+    metrics = [
+        corpus_metric(key, references, tokenize=config.tokenize, lowercase=config.lowercase)
+        for key in config.metrics
+    ]
+    results: dict[tuple[str, str], SystemResult] = {}
+    segments: dict[tuple[str, str], list[Floats]] = {}
+    for metric in metrics:
+        stats = [np.stack([metric.statistics(run) for run in system.runs]) for system in systems]
+        for system, runs, result in zip(systems, stats, _results(metric, stats, config), strict=True):
+            results[metric.key, system.name] = result
+            segments[metric.key, system.name] = [metric.segment_scores(run) for run in runs]
+    tokenized = (
+        "bleu" in config.metrics
+        and config.tokenize != "none"
+        and any(look_tokenized(run) for system in systems for run in system.runs)
+    )
+    return EvaluationReport(list(systems), metrics, results, segments, config, tokenized)
+
+
+def _check(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> None:
+    names = [system.name for system in systems]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two systems have the name {name}")
+    config.check()
+    if not references or not references[0]:
+        raise ConfigError("references: found no lines, expected at least one")
+    lengths = {len(lines) for lines in references} | {len(run) for s in systems for run in s.runs}
+    if len(lengths) > 1:
+        raise ConfigError(f"found texts of {sorted(lengths)} lines, expected the same number of lines")
+
+
+def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) -> Iterator[SystemResult]:
+    samples = bootstrap_scores(metric.scores, stats, config.trials, config.seed) if config.trials else None
+    pooled = [pooled_score(metric.scores, runs) for runs in stats]
+    for number, runs in enumerate(stats):
+        comparison = None
+        if number and samples is not None:
+            if config.test == "ar":
+                comparison = randomization_test(metric.scores, stats[0], runs, config.trials, config.seed)
+            elif config.test == "bootstrap":
+                comparison = bootstrap_test(pooled[number] - pooled[0], samples[0], samples[number])
+        over_runs = spread(metric.scores, runs)
+        yield SystemResult(
+            over_runs.mean,
+            over_runs,
+            None if samples is None else interval(samples[number]),
+            comparison,
+            metric.details(runs[0].sum(axis=0)) if len(runs) == 1 else "",
+        )
+
+
+def _interval(found: Interval | None) -> str:
+    return "" if found is None else f"{found.low:.2f} – {found.high:.2f}"
+
+
+def _difference(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    found = comparison.interval
+    return f"{comparison.difference:+.2f}" + (f" ({found.low:+.2f} – {found.high:+.2f})" if found else "")
+
+
+def _p_value(comparison: Comparison | None) -> str:
+    return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    """Rows with aligned columns: the first two to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
+def _result_dict(result: SystemResult) -> dict[str, Any]:
+    record: dict[str, Any] = {"score": result.score, "runs": list(result.spread.scores)}
+    if result.spread.deviation is not None:
+        record["std_runs"] = result.spread.deviation
+    if result.interval is not None:
+        record["interval"] = [result.interval.low, result.interval.high]
+        record["std_sentences"] = result.interval.deviation
+    if result.comparison is not None:
+        record["difference"] = result.comparison.difference
+        record["p"] = result.comparison.p
+        if result.comparison.wins is not None:
+            record["wins"] = result.comparison.wins
+        if result.comparison.interval is not None:
+            record["difference_interval"] = [result.comparison.interval.low, result.comparison.interval.high]
+    if result.details:
+        record["details"] = result.details
+    return record

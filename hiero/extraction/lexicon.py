@@ -1,0 +1,126 @@
+# mypy: allow-untyped-calls
+"""Lexical tables: p(source word | target word) and the reverse, from the links of an alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import read_only
+from hiero.extraction.lexicon_kernels import (
+    count_pairs_kernel,
+    grow_pairs_kernel,
+    losses_kernel,
+    recount_kernel,
+)
+from hiero.extraction.table_kernels import IndexedLinks, IndexedText, LexicalLosses, PairCounts
+
+FIRST_SIZE = 1 << 16
+
+
+class Side(NamedTuple):
+    """One side of a bitext.
+
+    text      int32 [N]      words from 1 on; a 0 ends every sentence
+    first     int64 [S + 1]  sentence s: text[first[s]:first[s + 1] - 1]
+    num_words  number of distinct words
+    """
+
+    text: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int64]
+    num_words: int
+
+
+def make_lexicon(
+    src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
+) -> LexicalLosses:
+    """Count the links of all alignments, given as (first link of each source place, target words).
+
+    A word without a link counts as linked to the null word of the other side.
+    """
+    key, count = _count_pairs(src, tgt, alignments)
+    loss = np.zeros((len(key), 2), np.float32)
+    losses_kernel(
+        key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
+    )
+    return LexicalLosses(read_only(key), read_only(loss))
+
+
+def _count_pairs(
+    src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A hash table of linked pairs of words, and their counts; equal for equal links."""
+    key = np.full(FIRST_SIZE, -1, np.int64)
+    count = np.zeros(len(key), np.int64)
+    used = np.zeros(1, np.int64)
+    for first_link, link in alignments:
+        counted = 0
+        while True:
+            counted = count_pairs_kernel(
+                src.text, tgt.text, src.first, tgt.first, first_link, link, counted, key, count, used
+            )
+            if counted == len(src.first) - 1:
+                break
+            old_key, old_count = key, count
+            key, count = np.full(2 * len(key), -1, np.int64), np.zeros(2 * len(key), np.int64)
+            grow_pairs_kernel(old_key, old_count, key, count)
+    return key, count
+
+
+class LeftOutLexicon:
+    """The lexicon of an index as it would be without one sentence; for one thread at a time.
+
+    A word whose only links are in the sentence has its translations from there, so with the sentence every
+    other translation of it looks worse than without.
+    """
+
+    def __init__(
+        self, text: IndexedText, links: IndexedLinks, lexicon: LexicalLosses, num_words: tuple[int, int]
+    ) -> None:
+        self.text, self.links, self.key = text, links, lexicon.pair_key
+        sides = (
+            Side(text.src, text.first_src, num_words[0]),
+            Side(text.tgt, text.first_tgt, num_words[1]),
+        )
+        alignments = [(first, links.link) for first in links.first_link]
+        key, pair = _count_pairs(*sides, alignments)
+        assert np.array_equal(key, lexicon.pair_key)
+        slot = np.flatnonzero(key >= 0)
+        src, tgt = key[slot] >> 32, key[slot] & 0xFFFFFFFF
+        of_src, first_of_src, src_total = _by_word(slot, src, pair, num_words[0])
+        of_tgt, first_of_tgt, tgt_total = _by_word(slot, tgt, pair, num_words[1])
+        stale = np.zeros((max(num_words) + 1, 2), np.bool_)
+        self.counts = PairCounts(
+            pair, src_total, tgt_total, of_src, first_of_src, of_tgt, first_of_tgt, stale
+        )
+        self._loss = np.array(lexicon.pair_loss)
+        self.lexicon = LexicalLosses(lexicon.pair_key, read_only(self._loss.view()))
+
+    @contextmanager
+    def without(self, sentence: int) -> Iterator[LexicalLosses]:
+        """Probabilities without a sentence of the index, valid inside the block."""
+        self._recount(sentence, -1)
+        try:
+            yield self.lexicon
+        finally:
+            self._recount(sentence, 1)
+
+    def _recount(self, sentence: int, step: int) -> None:
+        recount_kernel(
+            self.text, self.links, self.key, self.counts, np.int64(sentence), np.int64(step), self._loss
+        )
+
+
+def _by_word(
+    slot: npt.NDArray[np.int64], word: npt.NDArray[np.int64], count: npt.NDArray[np.int64], num_words: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Slots sorted by one of their words, the offsets of those of each word, and the links of each word."""
+    first = np.zeros(num_words + 2, np.int64)
+    np.cumsum(np.bincount(word, minlength=num_words + 1), out=first[1:])
+    total = np.zeros(num_words + 1, np.int64)
+    np.add.at(total, word, count[slot])
+    return slot[np.argsort(word, kind="stable")], first, total

@@ -1,0 +1,157 @@
+"""Phrases around the matches of a pattern: sampling, and projection through the alignment."""
+
+import math
+
+import numpy as np
+
+from hiero.core.jit import leaf
+from hiero.extraction.table_kernels import FOUND, GAP, SUFFIXES
+
+WINDOW = 16  # words compared together: at least the usual span
+
+
+@leaf
+def match_at(suffix, found, listed, kind, k):
+    """Match k of one of the three arrays in ``Patterns.place``."""
+    if kind == SUFFIXES:
+        return np.int64(suffix[k]) << 16
+    if kind == FOUND:
+        return np.int64(found[k])
+    return np.int64(listed[k])
+
+
+@leaf
+def is_near(src, low, word):
+    """Whether a word is in src[low:low + WINDOW].
+
+    It compares all of them and uses unsigned places, which need no test for negative indices: so the loop
+    compiles to a few vector instructions.
+    """
+    near = False
+    for k in range(WINDOW):
+        near |= src[np.uint64(low) + np.uint64(k)] == word
+    return near
+
+
+@leaf
+def sample_matches(suffix, found, listed, sentence, place, entry, samples, left_out, out_match):
+    """Choose matches, evenly spaced; returns how many.
+
+    Equal to cdec's sampler, including rounding: a match in the sentence left out is replaced by the nearest
+    one that no earlier step has reached, if there is one between this step and its neighbours.
+    """
+    kind = place[entry, 2]
+    # First rank in cdec, whose suffix array begins with the end of the text. Sums of steps that are no
+    # binary fractions differ slightly with another first rank, and are then rounded to another match.
+    low = place[entry, 0] + 1 if kind == SUFFIXES else np.int64(0)
+    shift = place[entry, 0] - low
+    high = place[entry, 1] - shift
+    last, chosen = low - 1, 0
+    step = max(1.0, (high - low) / samples)
+    at, taken = np.float64(low), 0
+    while taken < samples and at < high:
+        away = 0.0
+        while away < step:
+            # First the match itself, then those around it, the one before first.
+            sample = np.int64(math.floor(at - away + 0.5))
+            good = sample > last
+            match = match_at(suffix, found, listed, kind, max(sample, low) + shift)
+            good = good and sentence[match >> 16] != left_out
+            if not good and away > 0.0:
+                sample = np.int64(math.floor(at + away + 0.5))
+                if sample < high:
+                    match = match_at(suffix, found, listed, kind, sample + shift)
+                    good = sentence[match >> 16] != left_out
+            if good:
+                last = sample
+                out_match[chosen] = match
+                chosen += 1
+                break
+            away += 1.0
+        taken += 1
+        at += step
+    return chosen
+
+
+@leaf
+def lay_out(symbol, shape, entry, match, src_base, low, high):
+    """Write the runs of words of a match, and the gaps between them, as words of the sentence.
+
+    low, high  int64 [16]  written; runs from row 4, gaps from row 1: row 0 is for one before all words
+
+    Returns the number of runs.
+    """
+    size = shape[entry, 0]
+    base = (match >> 16) - src_base
+    run, at = 0, 0
+    begin = base
+    while at < size:
+        end = begin
+        while at < size and symbol[entry, at] != GAP:
+            at += 1
+            end += 1
+        low[4 + run], high[4 + run] = begin, end
+        if at < size:
+            begin = base + ((match >> 8) & 255 if run == 0 else match & 255)
+            low[1 + run], high[1 + run] = end, begin
+            at += 1
+        run += 1
+    return run
+
+
+@leaf
+def project(span, a, base, low, high):
+    """The half-open range that places base + low ... base + high - 1 are linked to; (-1, -1) if none."""
+    begin, end = np.int64(-1), np.int64(-1)
+    for at in range(base + low, base + high):
+        here = np.int64(span[a, at, 0])
+        if here >= 0:
+            if begin < 0 or here < begin:
+                begin = here
+            end = max(end, np.int64(span[a, at, 1]))
+    return begin, end
+
+
+@leaf
+def close_gap(src_span, tgt_span, a, src_base, tgt_base, low, high, limit):
+    """(Whether some source words and the words linked to them make a phrase, its target side)."""
+    tgt_low, tgt_high = project(src_span, a, src_base, low, high)
+    if tgt_low < 0 or tgt_high - tgt_low > limit:
+        return False, tgt_low, tgt_high
+    back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
+    return back_low >= low and back_high <= high, tgt_low, tgt_high
+
+
+@leaf
+def close_phrase(src_span, tgt_span, a, src_base, tgt_base, low, high, limit, left, right, sides, again):
+    """Grow a source phrase until it and its target phrase are linked to nothing outside them.
+
+    low ... high - 1 are source words of the sentence. They may grow to the ``left`` and to the ``right``, on
+    at most ``sides`` sides: repeatedly if ``again``, else once and only if the target phrase does not grow
+    with them. Returns (whether it succeeds, target phrase, source phrase).
+    """
+    tgt_low, tgt_high = project(src_span, a, src_base, low, high)
+    if tgt_low < 0 or tgt_high - tgt_low > limit:
+        return False, tgt_low, tgt_high, low, high
+    back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
+    grown_left, grown_right = False, False
+    while True:
+        back_low, back_high = min(back_low, low), max(back_high, high)
+        if back_low == low and back_high == high:
+            return True, tgt_low, tgt_high, low, high
+        grown_left |= back_low < low
+        grown_right |= back_high > high
+        if (grown_left and not left) or (grown_right and not right):
+            break
+        if np.int64(grown_left) + np.int64(grown_right) > sides or back_high - back_low > limit:
+            break
+        # Never empty: it has at least the links of the words it grew from.
+        more_low, more_high = project(src_span, a, src_base, back_low, back_high)
+        if more_low == tgt_low and more_high == tgt_high:
+            return True, tgt_low, tgt_high, back_low, back_high
+        tgt_low, tgt_high = more_low, more_high
+        if not again or tgt_high - tgt_low > limit:
+            break
+        low, high = back_low, back_high
+        back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
+    return False, tgt_low, tgt_high, back_low, back_high

@@ -1,0 +1,349 @@
+"""From the matches of a pattern to rules: project, count, score.
+
+As in cdec's extractor, a match yields the rule whose source side is the pattern itself, with a gap at an
+edge where the alignment requires one, and those with a further gap at the left, the right or both edges, each
+as short as can be. Phrases and gaps are tight: their outermost source words are linked.
+"""
+
+import math
+
+import numpy as np
+
+from hiero.core.jit import leaf
+from hiero.extraction.phrase_kernels import close_gap, close_phrase, lay_out, sample_matches
+from hiero.extraction.table_kernels import (
+    GAP,
+    GAPS,
+    LEADING,
+    MORE_RULES,
+    OK,
+    SAMPLES,
+    SPAN,
+    SYMBOLS,
+    TRAILING,
+    UNSEEN,
+    find_pair,
+    finish_hash,
+    fnv_step,
+)
+
+START = 14695981039346656037
+
+
+@leaf
+def is_linked(src_span, a, at):
+    return src_span[a, at, 0] >= 0
+
+
+@leaf
+def put_target(tgt, scratch, tgt_base, tgt_low, tgt_high, first_gap, last_gap):
+    """Write a target side after those of ``scratch.symbol``; returns where it ends."""
+    used, at = scratch.used[2], tgt_low
+    while at < tgt_high:
+        symbol = tgt[tgt_base + at]
+        after = at + 1
+        for row in range(first_gap, last_gap + 1):
+            if scratch.low[8 + row] == at:
+                symbol = np.int32(first_gap - row - 1)
+                after = scratch.high[8 + row]
+        scratch.symbol[used] = symbol
+        used += 1
+        at = after
+    return used
+
+
+@leaf
+def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, last_gap):
+    """Write the links of a rule, by source place, after those of ``scratch.link``; returns where they end."""
+    used = scratch.used[3]
+    place = np.int64(leading)
+    for run in range(runs):
+        for at in range(src_base + scratch.low[4 + run], src_base + scratch.high[4 + run]):
+            for k in range(links.first_link[a, at], links.first_link[a, at + 1]):
+                there = np.int64(links.link[k])
+                target = there - tgt_low
+                for row in range(first_gap, last_gap + 1):
+                    if scratch.low[8 + row] < there:
+                        target -= scratch.high[8 + row] - scratch.low[8 + row] - 1
+                scratch.link[used, 0] = place
+                scratch.link[used, 1] = target
+                used += 1
+            place += 1
+        place += 1
+    return used
+
+
+@leaf
+def note_rule(scratch, mask, edges, end):
+    """Count the rule whose target side ends ``scratch.symbol`` at ``end``; returns its number."""
+    begin = scratch.used[2]
+    code = fnv_step(np.uint64(START), edges)
+    for k in range(begin, end):
+        code = fnv_step(code, np.int64(scratch.symbol[k]) & 0xFFFFFFFF)
+    at = np.int64(finish_hash(code) & np.uint64(mask))
+    while scratch.slot[0, at] >= 0:
+        rule = np.int64(scratch.slot[0, at])
+        first = np.int64(scratch.group[rule, 2])
+        if scratch.group[rule, 0] == edges and scratch.group[rule, 3] - first == end - begin:
+            k = 0
+            while k < end - begin and scratch.symbol[first + k] == scratch.symbol[begin + k]:
+                k += 1
+            if k == end - begin:
+                scratch.group[rule, 1] += 1
+                return rule
+        at = (at + 1) & mask
+    rule = scratch.used[0]
+    scratch.slot[0, at] = rule
+    scratch.group[rule, 0], scratch.group[rule, 1] = edges, 1
+    scratch.group[rule, 2], scratch.group[rule, 3] = begin, end
+    scratch.used[0], scratch.used[2] = rule + 1, end
+    return rule
+
+
+@leaf
+def note_variant(scratch, mask, rule, end):
+    """Count the alignment of a rule that ends ``scratch.link`` at ``end``."""
+    begin = scratch.used[3]
+    code = fnv_step(np.uint64(START), rule)
+    for k in range(begin, end):
+        code = fnv_step(code, np.int64(scratch.link[k, 0]) << 16 | np.int64(scratch.link[k, 1]))
+    at = np.int64(finish_hash(code) & np.uint64(mask))
+    while scratch.slot[1, at] >= 0:
+        variant = np.int64(scratch.slot[1, at])
+        first = np.int64(scratch.variant[variant, 2])
+        if scratch.variant[variant, 0] == rule and scratch.variant[variant, 3] - first == end - begin:
+            k = 0
+            while k < end - begin and (
+                scratch.link[first + k, 0] == scratch.link[begin + k, 0]
+                and scratch.link[first + k, 1] == scratch.link[begin + k, 1]
+            ):
+                k += 1
+            if k == end - begin:
+                scratch.variant[variant, 1] += 1
+                return
+        at = (at + 1) & mask
+    variant = scratch.used[1]
+    scratch.slot[1, at] = variant
+    scratch.variant[variant, 0], scratch.variant[variant, 1] = rule, 1
+    scratch.variant[variant, 2], scratch.variant[variant, 3] = begin, end
+    scratch.used[1], scratch.used[3] = variant + 1, end
+
+
+@leaf
+def earlier(scratch, one, two):
+    """Whether the links of one alignment come before those of another, as lists of pairs are ordered."""
+    a, b = scratch.variant[one, 2], scratch.variant[two, 2]
+    while a < scratch.variant[one, 3] and b < scratch.variant[two, 3]:
+        for side in range(2):
+            if scratch.link[a, side] != scratch.link[b, side]:
+                return scratch.link[a, side] < scratch.link[b, side]
+        a += 1
+        b += 1
+    return a == scratch.variant[one, 3] and b < scratch.variant[two, 3]
+
+
+@leaf
+def take_apart(text, links, limits, patterns, scratch, entry, a, match, mask):
+    """Count the rules that one match yields under alignment a."""
+    span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
+    sentence = text.sentence[match >> 16]
+    src_base, tgt_base = text.first_src[sentence], text.first_tgt[sentence]
+    src_size = text.first_src[sentence + 1] - src_base - 1
+    src_span, tgt_span = links.src_span, links.tgt_span
+    runs = lay_out(patterns.symbol, patterns.shape, entry, match, src_base, scratch.low, scratch.high)
+    linked = False
+    for run in range(runs):
+        for at in range(scratch.low[4 + run], scratch.high[4 + run]):
+            linked |= is_linked(src_span, a, src_base + at)
+    for gap in range(1, runs):
+        linked &= is_linked(src_span, a, src_base + scratch.low[gap])
+        linked &= is_linked(src_span, a, src_base + scratch.high[gap] - 1)
+    low, high = scratch.low[4], scratch.high[3 + runs]
+    if not linked or high - low > span:
+        return
+    size = np.int64(patterns.shape[entry, 0])
+    # The phrase around the match, which may have to grow by a gap at either edge.
+    good, tgt_low, tgt_high, src_low, src_high = close_phrase(
+        src_span, tgt_span, a, src_base, tgt_base, low, high, span, True, True, max_gaps - runs + 1, False
+    )
+    if not good:
+        return
+    leading, trailing = src_low < low, src_high > high
+    size += np.int64(leading) + np.int64(trailing)
+    if size > symbols:
+        return
+    scratch.low[0], scratch.high[0] = src_low, low
+    scratch.low[runs], scratch.high[runs] = high, src_high
+    if leading and not is_linked(src_span, a, src_base + src_low):
+        return
+    if leading and not is_linked(src_span, a, src_base + low - 1):
+        return
+    if trailing and not is_linked(src_span, a, src_base + high):
+        return
+    if trailing and not is_linked(src_span, a, src_base + src_high - 1):
+        return
+    for gap in range(0 if leading else 1, runs + 1 if trailing else runs):
+        good, gap_low, gap_high = close_gap(
+            src_span, tgt_span, a, src_base, tgt_base, scratch.low[gap], scratch.high[gap], span
+        )
+        if not good:
+            return
+        scratch.low[8 + gap], scratch.high[8 + gap] = gap_low, gap_high
+    tight_left = is_linked(src_span, a, src_base + src_low)
+    tight_right = is_linked(src_span, a, src_base + src_high - 1)
+    gaps = runs - 1 + np.int64(leading) + np.int64(trailing)
+    for more in range(4):
+        # Without a further gap, with one at the right, at the left, at both edges.
+        left, right = more >= 2, more == 1 or more == 3
+        first_low, first_high = tgt_low, tgt_high
+        if more == 0:
+            if not (tight_left and tight_right):
+                continue
+        else:
+            extra = np.int64(left) + np.int64(right)
+            if gaps + extra > max_gaps or size + extra > symbols:
+                continue
+            if (left and leading) or (right and trailing):
+                continue
+            far_low, far_high = src_low - np.int64(left), src_high + np.int64(right)
+            if far_low < 0 or far_high > src_size or far_high - far_low > span:
+                continue
+            if not is_linked(src_span, a, src_base + far_low):
+                continue
+            if not is_linked(src_span, a, src_base + far_high - 1):
+                continue
+            good, first_low, first_high, far_low, far_high = close_phrase(
+                src_span, tgt_span, a, src_base, tgt_base, far_low, far_high, span, left, right, extra, True
+            )
+            if not good:
+                continue
+            for side in range(2):
+                if (side == 0 and not left) or (side == 1 and not right):
+                    continue
+                row = 0 if side == 0 else runs
+                gap_low, gap_high = (far_low, src_low) if side == 0 else (src_high, far_high)
+                good &= is_linked(src_span, a, src_base + (far_low if side == 0 else far_high - 1))
+                if good:
+                    good, gap_low, gap_high = close_gap(
+                        src_span, tgt_span, a, src_base, tgt_base, gap_low, gap_high, span
+                    )
+                    scratch.low[8 + row], scratch.high[8 + row] = gap_low, gap_high
+            if not good:
+                continue
+        edges = np.int64(LEADING if leading or left else 0) + np.int64(TRAILING if trailing or right else 0)
+        first_gap = 0 if edges & LEADING else 1
+        last_gap = runs if edges & TRAILING else runs - 1
+        end = put_target(text.tgt, scratch, tgt_base, first_low, first_high, first_gap, last_gap)
+        rule = note_rule(scratch, mask, edges, end)
+        end = put_links(links, scratch, a, src_base, first_low, runs, edges & LEADING, first_gap, last_gap)
+        note_variant(scratch, mask, rule, end)
+        scratch.tally[edges] += 1
+
+
+@leaf
+def word_losses(lexicon, patterns, scratch, entry, begin, end):
+    """Sum over source words, and over target words, of -log10 of the best explanation of each."""
+    for k in range(begin, end):
+        if scratch.symbol[k] > 0:
+            pair = find_pair(lexicon.pair_key, np.int64(0), np.int64(scratch.symbol[k]))
+            scratch.loss[k - begin] = np.float64(lexicon.pair_loss[pair, 1]) if pair >= 0 else UNSEEN
+    src_loss, tgt_loss = 0.0, 0.0
+    for s in range(patterns.shape[entry, 0]):
+        src = np.int64(patterns.symbol[entry, s])
+        if src == GAP:
+            continue
+        pair = find_pair(lexicon.pair_key, src, np.int64(0))
+        best = np.float64(lexicon.pair_loss[pair, 0]) if pair >= 0 else UNSEEN
+        for k in range(begin, end):
+            if scratch.symbol[k] > 0:
+                pair = find_pair(lexicon.pair_key, src, np.int64(scratch.symbol[k]))
+                if pair >= 0:
+                    best = min(best, np.float64(lexicon.pair_loss[pair, 0]))
+                    scratch.loss[k - begin] = min(
+                        scratch.loss[k - begin], np.float64(lexicon.pair_loss[pair, 1])
+                    )
+        src_loss += best
+    for k in range(begin, end):
+        if scratch.symbol[k] > 0:
+            tgt_loss += scratch.loss[k - begin]
+    return src_loss, tgt_loss
+
+
+@leaf
+def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
+    """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
+    num_samples = sample_matches(
+        text.suffix,
+        found,
+        listed,
+        text.sentence,
+        patterns.place,
+        entry,
+        limits[SAMPLES],
+        left_out,
+        scratch.sample,
+    )
+    num_alignments = links.src_span.shape[0]
+    num_seen = num_samples * num_alignments
+    slots = 16
+    while slots < 8 * num_seen:
+        slots *= 2
+    for k in range(slots):
+        scratch.slot[0, k] = -1
+        scratch.slot[1, k] = -1
+    for k in range(4):
+        scratch.used[k] = 0
+        scratch.tally[k] = 0
+    for k in range(num_samples):
+        for a in range(num_alignments):
+            take_apart(text, links, limits, patterns, scratch, entry, a, scratch.sample[k], slots - 1)
+    num_rules, first_rule = scratch.used[0], store.used[0]
+    if (
+        first_rule + num_rules > store.edge.shape[0]
+        or store.first_tgt[first_rule] + scratch.used[2] > store.tgt.shape[0]
+        or store.first_link[first_rule] + scratch.used[3] > store.link.shape[0]
+    ):
+        return MORE_RULES
+    for k in range(num_rules):
+        scratch.best[k] = -1
+    for variant in range(scratch.used[1]):
+        rule = scratch.variant[variant, 0]
+        best = scratch.best[rule]
+        if (
+            best < 0
+            or scratch.variant[variant, 1] > scratch.variant[best, 1]
+            or (scratch.variant[variant, 1] == scratch.variant[best, 1] and earlier(scratch, variant, best))
+        ):
+            scratch.best[rule] = variant
+    for k in range(num_rules):
+        rule = first_rule + k
+        edges, count, begin, end = (
+            scratch.group[k, 0],
+            scratch.group[k, 1],
+            scratch.group[k, 2],
+            scratch.group[k, 3],
+        )
+        src_loss, tgt_loss = word_losses(lexicon, patterns, scratch, entry, begin, end)
+        store.edge[rule] = edges
+        store.feature[rule, 0] = math.log10(num_seen / count)
+        store.feature[rule, 1] = math.log10(1.0 + num_seen)
+        store.feature[rule, 2] = math.log10(1.0 + count)
+        store.feature[rule, 3] = src_loss
+        store.feature[rule, 4] = tgt_loss
+        # Tight phrases have one target side: the fractional count of a source side is a count.
+        store.feature[rule, 5] = 1.0 if scratch.tally[edges] == 1 else 0.0
+        store.feature[rule, 6] = 1.0 if count == 1 else 0.0
+        at = store.first_tgt[rule]
+        for s in range(begin, end):
+            store.tgt[at] = scratch.symbol[s]
+            at += 1
+        store.first_tgt[rule + 1] = at
+        at = store.first_link[rule]
+        for s in range(scratch.variant[scratch.best[k], 2], scratch.variant[scratch.best[k], 3]):
+            store.link[at, 0], store.link[at, 1] = scratch.link[s, 0], scratch.link[s, 1]
+            at += 1
+        store.first_link[rule + 1] = at
+    patterns.rule[entry, 0] = first_rule
+    patterns.rule[entry, 1] = first_rule + num_rules
+    store.used[0] = first_rule + num_rules
+    return OK

@@ -1,0 +1,279 @@
+"""Suffix arrays over words, and frequent sequences of a text.
+
+A text is an int32 array of words >= 1 in which 0 ends every sentence; its last entry is 0. Suffixes are
+compared by the numbers of their words, through the ends of sentences; the end of the text is the smallest.
+"""
+
+import numpy as np
+
+from hiero.core.jit import kernel, leaf
+
+SMALL = 12  # groups up to this size are sorted by insertion
+
+
+@kernel
+def sort_pairs(key, item, low, high, stack):
+    """Sort key[low:high] and item[low:high] by key; ``stack`` has room for 128 numbers."""
+    top = 0
+    while True:
+        while high - low > SMALL:
+            middle = (low + high) >> 1
+            # The median of three is the pivot; an ascending group, which is frequent, then splits in halves.
+            a, b, c = key[low], key[middle], key[high - 1]
+            pivot = max(min(a, b), min(max(a, b), c))
+            left, at, right = low, low, high
+            while at < right:
+                here = key[at]
+                if here < pivot:
+                    key[at], key[left] = key[left], here
+                    item[at], item[left] = item[left], item[at]
+                    left += 1
+                    at += 1
+                elif here > pivot:
+                    right -= 1
+                    key[at], key[right] = key[right], here
+                    item[at], item[right] = item[right], item[at]
+                else:
+                    at += 1
+            # The longer part goes on the stack, whose size then is at most logarithmic.
+            if left - low > high - right:
+                stack[top], stack[top + 1] = low, left
+                low = right
+            else:
+                stack[top], stack[top + 1] = right, high
+                high = left
+            top += 2
+        for at in range(low + 1, high):
+            here, what = key[at], item[at]
+            place = at
+            while place > low and key[place - 1] > here:
+                key[place] = key[place - 1]
+                item[place] = item[place - 1]
+                place -= 1
+            key[place] = here
+            item[place] = what
+        if top == 0:
+            return
+        top -= 2
+        low, high = stack[top], stack[top + 1]
+
+
+@kernel
+def sort_by_two_kernel(text, first, out_rank, out_suffix):
+    """Order suffixes by their first two words.
+
+    text        int32 [N]
+    first       int64 [V + 1]  suffixes that begin with a smaller word than w: first[w]
+    out_rank    int32 [N + 1]  written; last place of the suffixes that agree in two words; -1 at N
+    out_suffix  int32 [N]      written
+
+    O(N).  Twin: tests/naive/extract.py::sort_by_two.
+    """
+    size = text.shape[0]
+    place = np.empty(first.shape[0], np.int64)
+    second = np.empty(size, np.int32)
+    # Two passes of counting sort, by the second word and then by the first. The last suffix has no second
+    # word, so it comes before all others; and the first word of the text is the second of no suffix.
+    second[0] = size - 1
+    for word in range(first.shape[0]):
+        place[word] = first[word] + np.int64(word <= text[0])
+    for at in range(size - 1):
+        word = text[at + 1]
+        second[place[word]] = at
+        place[word] += 1
+    for word in range(first.shape[0]):
+        place[word] = first[word]
+    for k in range(size):
+        at = second[k]
+        word = text[at]
+        out_suffix[place[word]] = at
+        place[word] += 1
+    out_rank[size] = -1
+    last = size - 1
+    for k in range(size - 1, -1, -1):
+        if k < size - 1:
+            a, b = out_suffix[k], out_suffix[k + 1]
+            if text[a] != text[b] or a == size - 1 or b == size - 1 or text[a + 1] != text[b + 1]:
+                last = k
+        out_rank[out_suffix[k]] = last
+
+
+@kernel
+def suffix_array_kernel(text, first, out_rank, out_suffix):
+    """Sort all suffixes of a text.
+
+    text        int32 [N]
+    first       int64 [V + 1]  suffixes that begin with a smaller word than w: first[w]
+    out_rank    int32 [N + 1]  written; the place of each suffix
+    out_suffix  int32 [N]      written; the starts of the suffixes, in order
+
+    Larsson and Sadakane (2007): groups that agree in h words are sorted by the rank of the suffix h words on,
+    so that they agree in 2h; sorted runs are skipped. O(N log N) for any text.
+    Twin: tests/naive/extract.py::suffix_array.
+    """
+    size = text.shape[0]
+    sort_by_two_kernel(text, first, out_rank, out_suffix)
+    key = np.empty(size, np.int32)
+    stack = np.empty(128, np.int64)
+    done = np.zeros(size, np.int32)  # length of a sorted run, at its start
+    known = 2
+    while True:
+        run, at = 0, 0
+        unsorted = False
+        while at < size:
+            skip = done[at]
+            if skip > 0:
+                run += skip
+                at += skip
+                done[at - run] = run
+                continue
+            start = at
+            last = out_rank[out_suffix[at]]
+            at = last + 1
+            if last == start:
+                run += 1
+                done[at - run] = run
+                continue
+            run = 0
+            unsorted = True
+            for k in range(start, at):
+                key[k] = out_rank[out_suffix[k] + known]
+            sort_pairs(key, out_suffix, start, at, stack)
+            group = last
+            for k in range(last, start - 1, -1):
+                if k < last and key[k] != key[k + 1]:
+                    group = k
+                out_rank[out_suffix[k]] = group
+        if not unsorted:
+            return
+        known *= 2
+
+
+@leaf
+def narrow(suffix, text, low, high, offset, word):
+    """The first suffix in [low, high) whose word at ``offset`` is not smaller than ``word``."""
+    size = text.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        at = suffix[middle] + offset
+        if at >= size or text[at] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def frequent_kernel(text, suffix, longest, least, out_pattern):
+    """Find frequent sequences of words; returns their number.
+
+    text         int32 [N]
+    suffix       int32 [N]     sorted
+    longest      most words of a sequence
+    least        fewest occurrences
+    out_pattern  int64 [., 3]  written as far as it has room: occurrences, first place among suffixes, words
+
+    O(N longest).  Twin: tests/naive/extract.py::frequent.
+    """
+    found = 0
+    size = text.shape[0]
+    start = np.zeros(longest, np.int64)
+    for k in range(1, size + 1):
+        common = 0
+        if k < size:
+            a, b = suffix[k - 1], suffix[k]
+            while common < longest and max(a, b) + common < size and text[a + common] == text[b + common]:
+                common += 1
+        for length in range(common, longest):
+            if k - start[length] >= least:
+                begin = suffix[start[length]]
+                inside = begin + length < size
+                for at in range(begin, min(begin + length + 1, size)):
+                    inside = inside and text[at] != 0
+                if inside:
+                    if found < out_pattern.shape[0]:
+                        out_pattern[found, 0] = k - start[length]
+                        out_pattern[found, 1] = start[length]
+                        out_pattern[found, 2] = length + 1
+                    found += 1
+            start[length] = k
+    return found
+
+
+@kernel
+def collocations_kernel(text, pattern, limits, out_first_pair, out_first_triple, out_match):
+    """List the matches of frequent sequences with gaps between them; returns their number.
+
+    text              int32 [N]
+    pattern           int16 [N, L]    number of the frequent sequence of l + 1 words that begins here, or -1
+    limits            int64 [4]       span, symbols, gaps; number of sequences counted as most frequent
+    out_first_pair    int64 [F * F + 1]      written; matches of (a, b) end to end, where b = index % F
+    out_first_triple  int64 [F * F * F + 1]  written; likewise; after all pairs
+    out_match         int64 [.]       written if it has room for all: start << 16 | second << 8 | third, the
+                                      starts of second and third relative to the first
+
+    Three sequences are listed if the middle one and one of the others are among the most frequent. Matches
+    are in the order of the text. O(matches).  Twin: tests/naive/extract.py::collocations.
+    """
+    size, longest = pattern.shape
+    span, symbols, gaps, top = limits[0], limits[1], limits[2], limits[3]
+    num = np.int64(np.sqrt(out_first_pair.shape[0] - 1) + 0.5)
+    pairs, triples = num * num, num * num * num
+    fill = out_match.shape[0] > 0
+    total = 0
+    for start in range(size):
+        for a_len in range(1, longest + 1):
+            a = np.int64(pattern[start, a_len - 1])
+            if a < 0:
+                break
+            second = start + a_len
+            while second + 1 < start + span and second < size and text[second] != 0:
+                second += 1
+                if second == size or text[second] == 0:
+                    break
+                for b_len in range(1, longest + 1):
+                    b = np.int64(pattern[second, b_len - 1])
+                    if b < 0 or second + b_len > start + span or a_len + b_len + 1 > symbols or gaps < 1:
+                        break
+                    code = start << 16 | (second - start) << 8
+                    if fill:
+                        out_match[out_first_pair[a * num + b]] = code
+                        out_first_pair[a * num + b] += 1
+                    else:
+                        out_first_pair[a * num + b + 1] += 1
+                    total += 1
+                    if b >= top or gaps < 2:
+                        continue
+                    third = second + b_len
+                    while third + 1 < start + span and text[third] != 0:
+                        third += 1
+                        if third == size or text[third] == 0:
+                            break
+                        for c_len in range(1, longest + 1):
+                            c = np.int64(pattern[third, c_len - 1])
+                            if c < 0 or third + c_len > start + span or a_len + b_len + c_len + 2 > symbols:
+                                break
+                            if a >= top and c >= top:
+                                continue
+                            triple = (a * num + b) * num + c
+                            if fill:
+                                out_match[out_first_triple[triple]] = code | (third - start)
+                                out_first_triple[triple] += 1
+                            else:
+                                out_first_triple[triple + 1] += 1
+                            total += 1
+    if fill:
+        # Every offset has moved to the end of its range, where the next one began.
+        for k in range(pairs, 0, -1):
+            out_first_pair[k] = out_first_pair[k - 1]
+        for k in range(triples, 0, -1):
+            out_first_triple[k] = out_first_triple[k - 1]
+        out_first_triple[0] = out_first_pair[pairs]
+        out_first_pair[0] = 0
+    else:
+        for k in range(pairs):
+            out_first_pair[k + 1] += out_first_pair[k]
+        out_first_triple[0] = out_first_pair[pairs]
+        for k in range(triples):
+            out_first_triple[k + 1] += out_first_triple[k]
+    return total

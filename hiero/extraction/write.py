@@ -1,0 +1,119 @@
+# mypy: allow-untyped-calls
+"""Write extracted grammars as text: one for each sentence, or one for a whole bitext."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from hiero.core.errors import FormatError
+from hiero.core.parallel import in_order
+from hiero.core.segments import Segment, decode_line, parse_segment
+from hiero.core.text import open_output, read_lines
+from hiero.extraction.extractor import FEATURES, Extractor
+from hiero.extraction.ruletext import RuleText
+
+BLOCK = 64  # sentences that are compressed together, for any number of threads
+LEVEL = 6  # of compression
+
+
+class GrammarWriter:
+    """Writes extracted rules in cdec's format; the bytes do not depend on the number of threads."""
+
+    def __init__(self, extractor: Extractor, threads: int = 1) -> None:
+        self.extractor, self.threads = extractor, threads
+        index = extractor.index
+        self.text = RuleText(
+            index.src_words,
+            index.tgt_words,
+            extractor.config.category.encode(),
+            [name.encode() for name in FEATURES],
+        )
+
+    @property
+    def num_escaped(self) -> int:
+        """Words of the bitext that are escaped in grammars."""
+        return self.text.num_escaped
+
+    def sentences(
+        self, segments: Iterable[tuple[Path, Segment]], leave_one_out: bool = False
+    ) -> Generator[int, None, None]:
+        """Write the grammar of each sentence to its path; yields the number of rules of each, in order.
+
+        With ``leave_one_out`` the sentences are those of the bitext from the first on, and each is ignored
+        in the extraction of its own rules.
+        """
+
+        def write(numbered: tuple[int, tuple[Path, Segment]]) -> int:
+            number, (path, segment) = numbered
+            src = self.extractor.word_ids([word.encode() for word in segment.words])
+            rules = self.extractor.rules(src, number if leave_one_out else -1)
+            with open_output(path) as stream:
+                stream.write(self.text.lines(rules))
+            return len(rules.lhs)
+
+        with closing(in_order(write, enumerate(segments), self.threads)) as results:
+            yield from results
+
+    def whole(self, path: str | Path) -> Generator[tuple[int, int], None, None]:
+        """Write one grammar of the bitext; yields (sentences, rules) so far, block by block.
+
+        It has every rule of any sentence once, at the first sentence in which its source side occurs.
+        """
+        index = self.extractor.index
+        first, src = index.text.first_src, index.text.src
+        packed = str(path).endswith(".gz")
+
+        def block(start: int) -> tuple[int, bytes]:
+            pieces, num_rules = [], 0
+            with self.extractor.workspace() as workspace:
+                for s in range(start, min(start + BLOCK, index.num_sentences)):
+                    rules = workspace.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
+                    pieces.append(self.text.lines(rules))
+                    num_rules += len(rules.lhs)
+            data = b"".join(pieces)
+            return num_rules, gzip.compress(data, LEVEL, mtime=0) if packed else data
+
+        starts = range(0, index.num_sentences, BLOCK)
+        num_rules = 0
+        with (
+            open_output(path, packed=packed) as stream,
+            closing(in_order(block, starts, self.threads)) as results,
+        ):
+            for start, (found, data) in zip(starts, results, strict=True):
+                stream.write(data)
+                num_rules += found
+                yield min(start + BLOCK, index.num_sentences), num_rules
+
+
+def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> Iterator[Segment]:
+    """The sentences of a file; with ``leave_out_of``, they must be the first ones of its bitext."""
+    name = "<stdin>" if str(path) == "-" else str(path)
+    for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
+        segment = parse_segment(decode_line(line, number)[0], name, number)
+        if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
+            further = number > leave_out_of.index.num_sentences
+            raise FormatError(
+                name,
+                number,
+                found="a further sentence" if further else "another sentence",
+                expected=f"that of the bitext of {leave_out_of.index.path}",
+                hint="--leave-one-out is for the source side of the bitext itself, from its first line",
+            )
+        yield segment
+
+
+def grammar_name(number: int) -> str:
+    """The file name of a sentence's grammar; sentences count from 0."""
+    return f"grammar.{number}.gz"
+
+
+def line_with_grammar(number: int, path: str | Path, segment: Segment) -> str:
+    """The sentence as input of hiero decode and cdec, with this grammar in place of any other."""
+    attributes = {"grammar": str(path), "id": str(number)}
+    attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
+    tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
+    reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
+    return f"<seg {tag}> {' '.join(segment.words)} </seg>{reference}\n"

@@ -1,0 +1,127 @@
+"""The features of a model: parse ``--features rule_id,shape,mymodule:my_feature`` into objects."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from hiero.bins.bins import FeatureBins
+from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.symbols import Symbols
+from hiero.features.index import EdgeFeature, RuleFeature
+from hiero.features.span_size import SpanSize
+from hiero.features.template_kernels import (
+    WITH_INSERTION_PAIR,
+    WITH_LEXICAL,
+    WITH_RULE_ID,
+    WITH_SHAPE,
+    WITH_SOURCE_BIGRAM,
+    WITH_TARGET_BIGRAM,
+)
+from hiero.features.user import user_code
+
+TEMPLATES = {
+    "rule_id": WITH_RULE_ID,
+    "source_bigram": WITH_SOURCE_BIGRAM,
+    "target_bigram": WITH_TARGET_BIGRAM,
+    "shape": WITH_SHAPE,
+    "lexical": WITH_LEXICAL,
+    "insertion_pair": WITH_INSERTION_PAIR,
+}
+SOURCE_WORD_PENALTY, ARITY = "source_word_penalty", "arity"
+EDGE_FEATURES = {"span_size": SpanSize}
+CDEC_NAMES = {
+    "RuleIdentityFeatures": "rule_id",
+    "RuleSourceBigramFeatures": "source_bigram",
+    "RuleTargetBigramFeatures": "target_bigram",
+    "RuleShape": "shape",
+    "LexicalFeatures": "lexical",
+    "SourceWordPenalty": SOURCE_WORD_PENALTY,
+    "ArityPenalty": ARITY,
+}
+BUILT_IN = (*TEMPLATES, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
+
+    templates  bits WITH_... of kernels/features.py
+    bins       transforms of dense features of the grammars
+    """
+
+    templates: int = 0
+    source_word_penalty: bool = False
+    arity: bool = False
+    rule_features: tuple[RuleFeature, ...] = ()
+    edge_features: tuple[EdgeFeature, ...] = ()
+    bins: tuple[FeatureBins, ...] = ()
+
+
+Feature = RuleFeature | EdgeFeature
+
+
+def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSet:
+    """Look up features: built-in names, cdec's names for these, ``module:name`` in Python, or objects."""
+    templates, flags = 0, set()
+    rule_features: dict[str, RuleFeature] = {}
+    edge_features: dict[str, EdgeFeature] = {}
+    for choice in dict.fromkeys(CDEC_NAMES.get(c, c) if isinstance(c, str) else c for c in choices):
+        if isinstance(choice, str) and choice in TEMPLATES:
+            templates |= TEMPLATES[choice]
+        elif choice in (SOURCE_WORD_PENALTY, ARITY):
+            flags.add(choice)
+        else:
+            feature = _named(choice, symbols) if isinstance(choice, str) else choice
+            if not isinstance(getattr(feature, "name", None), str) or not hasattr(feature, "rows"):
+                hint = "decorate a function with @rule_feature"
+                raise ConfigError(f"features: {choice!r} is not a feature ({hint})")
+            if feature.name in rule_features or feature.name in edge_features:
+                raise ConfigError(f"features: two features are called {feature.name!r}")
+            if hasattr(feature, "names"):
+                edge_features[feature.name] = cast(EdgeFeature, feature)
+            else:
+                rule_features[feature.name] = feature
+    return FeatureSet(
+        templates,
+        SOURCE_WORD_PENALTY in flags,
+        ARITY in flags,
+        tuple(rule_features.values()),
+        tuple(edge_features.values()),
+    )
+
+
+def _named(name: str, symbols: Symbols) -> Feature:
+    if name in EDGE_FEATURES:
+        return EDGE_FEATURES[name](symbols)
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
+        raise ConfigError(f"features: unknown feature {name!r}; {hint} (your own is MODULE:NAME)")
+    with _current_directory_importable(), user_code(f"features: cannot import {module_name!r}"):
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError as error:
+            raise ConfigError(f"features: cannot import {module_name!r} for {name!r}: {error}") from error
+    if not hasattr(module, attribute):
+        hint = did_you_mean(attribute, [a for a in vars(module) if not a.startswith("_")])
+        raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {hint}")
+    feature = getattr(module, attribute)
+    # A class is instantiated with the symbols.
+    with user_code(f"feature {name!r}"):
+        made: Feature = feature(symbols) if isinstance(feature, type) else feature
+    return made
+
+
+@contextlib.contextmanager
+def _current_directory_importable() -> Iterator[None]:
+    """Import from the current directory, as ``python -m`` does and an installed command does not."""
+    sys.path.append("")
+    try:
+        yield
+    finally:
+        sys.path.remove("")

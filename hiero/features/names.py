@@ -1,0 +1,378 @@
+# mypy: allow-untyped-calls
+"""Names of features.
+
+A feature's *name* is cdec's name for it wherever that is unambiguous:
+
+    NAME            EgivenFCoherent                       as in the grammar
+    RULE_ID         R:X:NX_hat_NX:N1_has_N2               left-hand side, source side, target side
+    SOURCE_BIGRAM   RBS:<r>_X  RBS:X_hat  RBS:hat_</r>
+    TARGET_BIGRAM   RBT:<r>_X1  RBT:X1_has
+    SHAPE           Shape_S01110_T01110                   slots words, gap, words, gap, words
+    WORD_PAIR       LT:hat:has
+    DELETION        LD:hat
+    INSERTION       LI:has
+    INSERTION_PAIR  IP:hat:of                             not in cdec
+
+Otherwise bytes of words are written ``%XX``, upper-case hexadecimal:
+
+* always ``=``, ``;``, spaces and control characters, the first ``|`` of ``|||``, bytes that are not UTF-8,
+  and ``%`` unless a word ends with it;
+* ``_`` in rule ids; in a bigram, pair or rule id every ``_`` or ``:`` of a word if the name could be split
+  in more than one way;
+* the first letter of a word which would look like a gap or a boundary of the rule in its position (``X`` in a
+  source bigram, ``X1`` in a target bigram, ``NX`` and ``N1`` in the sides of a rule id, ``<r>``), and of a
+  grammar's own feature with a name like one of a template.
+
+A word looks like a gap if it is one of the usual ``CATEGORIES``; any other category is written ``%%NAME``.
+Escapes depend on nothing but the feature: names are the same in every file and run, and ``parse`` is the
+inverse of ``name``. ``cdec_name`` is cdec's spelling, which several features may share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from hiero.core.symbols import MAX_GAPS, Symbols, Vocabulary, gap, gap_index, gap_label
+from hiero.features.index import (
+    DELETION,
+    INSERTION,
+    INSERTION_PAIR,
+    NAME,
+    RULE_END,
+    RULE_ID,
+    RULE_START,
+    SEPARATOR,
+    SHAPE,
+    SOURCE_BIGRAM,
+    TARGET_BIGRAM,
+    WORD_PAIR,
+    Key,
+)
+
+CATEGORIES = frozenset(
+    b"X S Goal GOAL ROOT TOP ADJP ADVP CONJP FRAG INTJ LST NAC NP NX PP PRN PRT QP RRC SBAR SBARQ SINV SQ "
+    b"UCP VP WHADJP WHADVP WHNP WHPP".split()
+)
+PREFIXES = {
+    RULE_ID: b"R:",
+    SOURCE_BIGRAM: b"RBS:",
+    TARGET_BIGRAM: b"RBT:",
+    SHAPE: b"Shape_S",
+    WORD_PAIR: b"LT:",
+    DELETION: b"LD:",
+    INSERTION: b"LI:",
+    INSERTION_PAIR: b"IP:",
+}
+START, END = b"<r>", b"</r>"
+INDICES = tuple(b"%d" % index for index in range(1, MAX_GAPS + 1))
+RESERVED = frozenset(
+    {START, END, *CATEGORIES}
+    | {category + index for category in CATEGORIES for index in INDICES}
+    | {b"N" + category for category in CATEGORIES}
+    | {b"N" + index for index in INDICES}
+)
+
+_TEMPLATE = re.compile(rb"(R:|RBS:|RBT:|LT:|LD:|LI:|IP:|Shape_S(?=[01]{5}_T[01]{5}\Z))")
+_UNSAFE = re.compile(rb"[\x00-\x20=;\x7f]|%(?!\Z)|\|(?=\|\|)")
+_UNSAFE_OR = {separator: re.compile(_UNSAFE.pattern + b"|" + separator) for separator in (b"_", b":")}
+_UNSAFE_OR_BOTH = re.compile(_UNSAFE.pattern + b"|[_:]")
+# A name without these has no escapes and needs none.
+_SUSPECT = re.compile(rb"[%\x00-\x20=;\x7f]|\|\|\|")
+_ESCAPED = re.compile(rb"%([0-9A-F]{2})")
+_TO_CDEC = bytes.maketrans(b"=;", b"__")
+
+
+def _percent(found: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % found[0][0]
+
+
+def _escape(text: bytes, unsafe: re.Pattern[bytes]) -> bytes:
+    text = unsafe.sub(_percent, text)
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            text = re.sub(rb"[\x80-\xff]", _percent, text)
+    return text
+
+
+def _escape_first(text: bytes) -> bytes:
+    return b"%%%02X" % text[0] + text[1:]
+
+
+def _unescape(text: bytes) -> bytes:
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text)
+
+
+def _category(label: bytes) -> bytes:
+    return label if label in CATEGORIES else b"%%" + _escape(label, _UNSAFE_OR_BOTH)
+
+
+def _splits(text: bytes, separator: bytes) -> list[tuple[bytes, bytes]]:
+    """All ways to cut a text at a separator into two parts that are not empty."""
+    found = []
+    at = text.find(separator, 1)
+    while 0 < at < len(text) - 1:
+        found.append((text[:at], text[at + 1 :]))
+        at = text.find(separator, at + 1)
+    return found
+
+
+def _sides(text: bytes) -> list[tuple[bytes, bytes]]:
+    """All ways to cut ``source side:target side``; sides are symbols joined by ``_``, none of them empty."""
+    return [(src, tgt) for src, tgt in _splits(text, b":") if _joined(src) and _joined(tgt)]
+
+
+def _joined(side: bytes) -> bool:
+    return b"__" not in side and side[0] != 95 and side[-1] != 95
+
+
+def as_cdec(name: bytes) -> bytes:
+    """A name as cdec writes it: with ``_`` for ``=`` and ``;``."""
+    return name.translate(_TO_CDEC)
+
+
+class Names:
+    """The names of features over one set of symbols."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self._adding, self._finding = _NameReader(symbols, True), _NameReader(symbols, False)
+
+    def name(self, key: Key) -> str:
+        """The name, which is unique."""
+        return self.name_bytes(key).decode()
+
+    def name_bytes(self, key: Key) -> bytes:
+        kind, a, b = key[:3]
+        if kind == NAME:
+            return self._own_name(self.symbols.names.entry(a))
+        if kind == SHAPE:
+            return _shape(a)
+        prefix = PREFIXES[kind]
+        if kind == RULE_ID:
+            return prefix + self._rule(key[1:])
+        word = self.symbols.words.entry
+        if kind in (DELETION, INSERTION):
+            return prefix + _escape(word(a), _UNSAFE)
+        if kind in (WORD_PAIR, INSERTION_PAIR):
+            return prefix + _pair(word(a), word(b), _escape, b":")
+        write = self._source_symbol if kind == SOURCE_BIGRAM else self._target_symbol
+        return prefix + _pair(a, b, write, b"_")
+
+    def cdec_name(self, key: Key) -> str:
+        """The name in cdec: ``=`` and ``;`` become ``_``, nothing else is escaped."""
+        return self.cdec_bytes(key).decode(errors="replace")
+
+    def cdec_bytes(self, key: Key) -> bytes:
+        kind, a, b = key[:3]
+        word = self.symbols.words.entry
+        if kind == NAME:
+            name = self.symbols.names.entry(a)
+        elif kind == SHAPE:
+            name = _shape(a)
+        elif kind in (DELETION, INSERTION):
+            name = PREFIXES[kind] + word(a)
+        elif kind in (WORD_PAIR, INSERTION_PAIR):
+            name = PREFIXES[kind] + word(a) + b":" + word(b)
+        elif kind == RULE_ID:
+            name = self._cdec_rule(key[1:])
+        else:
+            indexed = kind == TARGET_BIGRAM
+            name = PREFIXES[kind] + self._plain(a, indexed) + b"_" + self._plain(b, indexed)
+        return as_cdec(name)
+
+    def parse(self, name: str | bytes, *, add: bool = True) -> Key | None:
+        """The feature with exactly this name, or None if there is none.
+
+        New words, labels and names are added to the symbols; without ``add``, they make the result None.
+        """
+        text = name.encode(errors="surrogateescape") if isinstance(name, str) else name
+        key = (self._adding if add else self._finding).key(text)
+        if key is None or (_is_plain(text) or self.name_bytes(key) == text):
+            return key
+        return None
+
+    def _own_name(self, name: bytes) -> bytes:
+        text = _escape(name, _UNSAFE)
+        return _escape_first(text) if text[:1] == b"#" or _TEMPLATE.match(text) else text
+
+    def _label(self, symbol: int) -> bytes:
+        return self.symbols.labels.entry(gap_label(symbol))
+
+    def _plain(self, symbol: int, indexed: bool) -> bytes:
+        if symbol >= 0:
+            return self.symbols.words.entry(symbol)
+        if symbol in (RULE_START, RULE_END):
+            return START if symbol == RULE_START else END
+        return self._label(symbol) + (b"%d" % gap_index(symbol) if indexed else b"")
+
+    def _source_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
+        if symbol >= 0:
+            word = self.symbols.words.entry(symbol)
+            text = _escape(word, unsafe)
+            return _escape_first(text) if word in CATEGORIES or word in (START, END) else text
+        if symbol in (RULE_START, RULE_END):
+            return START if symbol == RULE_START else END
+        return _category(self._label(symbol))
+
+    def _target_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
+        if symbol >= 0:
+            word = self.symbols.words.entry(symbol)
+            text = _escape(word, unsafe)
+            gap_like = word[-1:] in INDICES and word[:-1] in CATEGORIES
+            return _escape_first(text) if gap_like or word in (START, END) else text
+        if symbol in (RULE_START, RULE_END):
+            return START if symbol == RULE_START else END
+        return _category(self._label(symbol)) + b"%d" % gap_index(symbol)
+
+    def _rule(self, sequence: Sequence[int]) -> bytes:
+        cut = sequence.index(SEPARATOR)
+        lhs = _escape(self.symbols.labels.entry(sequence[0]), _UNSAFE_OR[b":"]) + b":"
+        for unsafe in (_UNSAFE_OR[b"_"], _UNSAFE_OR_BOTH):
+            src = b"_".join(self._rule_source(symbol, unsafe) for symbol in sequence[1:cut])
+            # An empty side is marked, so that words with a colon at the end need no escape.
+            tgt = b"_".join(self._rule_target(symbol, unsafe) for symbol in sequence[cut + 1 :]) or b"%%"
+            if len(_sides(src + b":" + tgt)) == 1:
+                break
+        return lhs + src + b":" + tgt
+
+    def _rule_source(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
+        if symbol < 0:
+            return b"N" + _category(self._label(symbol))
+        word = self.symbols.words.entry(symbol)
+        text = _escape(word, unsafe)
+        return _escape_first(text) if word[:1] == b"N" and word[1:] in CATEGORIES else text
+
+    def _rule_target(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
+        if symbol < 0:
+            return b"N%d" % gap_index(symbol)
+        word = self.symbols.words.entry(symbol)
+        text = _escape(word, unsafe)
+        return _escape_first(text) if word[:1] == b"N" and word[1:] in INDICES else text
+
+    def _cdec_rule(self, sequence: Sequence[int]) -> bytes:
+        cut = sequence.index(SEPARATOR)
+        words = self.symbols.words
+        src = (words.entry(s) if s >= 0 else b"N" + self._label(s) for s in sequence[1:cut])
+        tgt = (words.entry(s) if s >= 0 else b"N%d" % gap_index(s) for s in sequence[cut + 1 :])
+        lhs = self.symbols.labels.entry(sequence[0])
+        return b"R:" + lhs + b":" + b"_".join(src) + b":" + b"_".join(tgt)
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether a name has no escapes and needs none."""
+    if _SUSPECT.search(text) or text[:1] == b"#":
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shape(bits: int) -> bytes:
+    return b"Shape_S%s_T%s" % (format(bits >> 5, "05b").encode(), format(bits & 31, "05b").encode())
+
+
+def _pair(first: object, second: object, write: Callable[..., bytes], separator: bytes) -> bytes:
+    """Join two symbols by a separator; separators inside words are escaped if the split is ambiguous."""
+    text = write(first, _UNSAFE) + separator + write(second, _UNSAFE)
+    if len(_splits(text, separator)) == 1:
+        return text
+    unsafe = _UNSAFE_OR[separator]
+    return write(first, unsafe) + separator + write(second, unsafe)
+
+
+class _Unknown(Exception):
+    """A symbol is not in the vocabulary and must not be added."""
+
+
+class _NameReader:
+    """Parse names. Some accepted names have superfluous or missing escapes; ``Names.parse`` checks this."""
+
+    def __init__(self, symbols: Symbols, add: bool) -> None:
+        self.symbols = symbols
+        self.add = add
+
+    def key(self, text: bytes) -> Key | None:
+        found = _TEMPLATE.match(text)
+        try:
+            if not found:
+                return (NAME, self._id(self.symbols.names, text), 0) if text else None
+            return self._template_key(found[0], text[found.end() :])
+        except _Unknown:
+            return None
+
+    def _template_key(self, prefix: bytes, rest: bytes) -> Key | None:
+        if prefix == b"Shape_S":
+            return (SHAPE, int(rest[:5], 2) << 5 | int(rest[7:], 2), 0)
+        if prefix == b"R:":
+            return self._rule(rest)
+        if not rest:
+            return None
+        if prefix in (b"LD:", b"LI:"):
+            return (DELETION if prefix == b"LD:" else INSERTION, self._word(rest), 0)
+        lexical = prefix in (b"LT:", b"IP:")
+        splits = _splits(rest, b":" if lexical else b"_")
+        if len(splits) != 1:
+            return None
+        first, second = splits[0]
+        if lexical:
+            return (WORD_PAIR if prefix == b"LT:" else INSERTION_PAIR, self._word(first), self._word(second))
+        kind, read = (SOURCE_BIGRAM, self._category) if prefix == b"RBS:" else (TARGET_BIGRAM, self._gap)
+        if first == END or second == START:
+            return None
+        return (kind, read(first), read(second))
+
+    def _rule(self, rest: bytes) -> Key | None:
+        lhs, colon, rest = rest.partition(b":")
+        splits = _sides(rest) if colon else []
+        if len(splits) != 1:
+            return None
+        src_text, tgt_text = (side.split(b"_") for side in splits[0])
+        num_gaps = sum(map(_is_source_gap, src_text))
+        gaps = [token for token in tgt_text if token[:1] == b"N" and token[1:] in INDICES]
+        if sorted(gaps) != [b"N%d" % index for index in range(1, num_gaps + 1)]:
+            return None
+        src = [self._category(t[1:]) if _is_source_gap(t) else self._word(t) for t in src_text]
+        if tgt_text == [b"%%"]:
+            tgt_text = []
+        tgt = [gap(0, int(t[1:])) if t in gaps else self._word(t) for t in tgt_text]
+        return (RULE_ID, self._id(self.symbols.labels, lhs), *src, SEPARATOR, *tgt)
+
+    def _id(self, vocabulary: Vocabulary, text: bytes) -> int:
+        entry = _unescape(text) if b"%" in text else text
+        if self.add:
+            return vocabulary.intern(entry)
+        index = vocabulary.find(entry)
+        if index < 0:
+            raise _Unknown
+        return index
+
+    def _word(self, text: bytes) -> int:
+        return self._id(self.symbols.words, text)
+
+    def _category(self, text: bytes) -> int:
+        """A symbol of a source bigram."""
+        if text in (START, END):
+            return RULE_START if text == START else RULE_END
+        if text in CATEGORIES or text[:2] == b"%%":
+            return int(gap(self._id(self.symbols.labels, text.removeprefix(b"%%")), 0))
+        return self._word(text)
+
+    def _gap(self, text: bytes) -> int:
+        """A symbol of a target bigram."""
+        if text in (START, END):
+            return RULE_START if text == START else RULE_END
+        category, index = text[:-1], text[-1:]
+        if index in INDICES and (category in CATEGORIES or category[:2] == b"%%"):
+            return int(gap(self._id(self.symbols.labels, category.removeprefix(b"%%")), int(index)))
+        return self._word(text)
+
+
+def _is_source_gap(token: bytes) -> bool:
+    return token[:1] == b"N" and (token[1:] in CATEGORIES or token[1:3] == b"%%")

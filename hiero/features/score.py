@@ -1,0 +1,299 @@
+# mypy: allow-untyped-calls
+"""Scores and features of rules, and of rule applications.
+
+For the search, ``RuleScorer.scores`` returns one number per rule; for k-best lists and learning, ``rows`` and
+``Replay`` return the features behind that number. Language model scores are computed by the search; target
+words unknown to a language model are counted here.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
+from hiero.features.feature_set import FeatureSet
+from hiero.features.index import NAME, EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows
+from hiero.features.names import Names
+from hiero.features.rulecache import RuleCache, merge_rows, row_of_entry
+from hiero.features.shared_names import SharedNames
+from hiero.features.shared_names_kernels import shared_scores_kernel
+from hiero.features.template_kernels import (
+    count_oovs_kernel,
+    count_words_kernel,
+    intern_rows_kernel,
+    key_scores_kernel,
+    keys_kernel,
+    linear_scores_kernel,
+    room_kernel,
+)
+from hiero.features.weights import LinearWeights
+from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
+
+WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of an arity
+RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
+
+WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
+ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Keys = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+
+
+def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
+    """The template features of the chosen rules, in the format of ``keys_kernel``; read-only."""
+    room = np.zeros(3, np.int64)
+    room_kernel(rules, chosen, templates, room)
+    first = np.empty(len(chosen) + 1, np.int64)
+    key, pool = np.empty((room[0], 3), np.int32), np.empty(room[1], np.int32)
+    keys_kernel(rules, chosen, templates, room, first, key, pool)
+    return read_only(first), read_only(key), read_only(pool)
+
+
+def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
+    """The template features of the chosen rules, numbered by ``index`` in the order of first occurrence."""
+    keys = rule_keys(rules, chosen, templates)
+    num_keys, num_symbols = int(keys[0][-1]), len(keys[2])
+    first = np.empty(len(chosen) + 1, np.int64)
+    ids, value = np.empty(num_keys, np.int32), np.empty(num_keys, np.float64)
+    with index.locked():
+        table = index.reserve(num_keys, num_symbols)
+        seen = np.full(len(index) + num_keys, -1, np.int64)
+        intern_rows_kernel(*keys, table, seen, first, ids, value)
+    return FeatureRows(first, ids[: first[-1]], value[: first[-1]])
+
+
+class RuleScorer:
+    """The linear model over rules; safe to share between threads.
+
+    Weights are read when it is made: after changing them, make a new one.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        weights: LinearWeights,
+        features: FeatureSet | None = None,
+        language_models: Sequence[str] = (),
+        cache: RuleCache | None = None,
+    ) -> None:
+        self.symbols = symbols
+        self.weights = weights
+        self.features = FeatureSet() if features is None else features
+        # The cache does not depend on weights, so scorers with other weights share it.
+        self._cache = cache or RuleCache(self.features.rule_features, symbols)
+        self._lock = threading.Lock()
+        self._oov_names = [symbols.names.intern(f"{name}_OOV".encode()) for name in language_models]
+        self._basic_names = self._intern_basic()
+        self._name_weight = np.empty(0)
+        self._table, self._weight = weights.template_weights()
+        self._shared = SharedNames(symbols, weights) if weights.has_shared_names else None
+
+    def _intern_basic(self) -> list[int]:
+        names = self.symbols.names
+        ids = [names.intern(WORD_PENALTY.encode())]
+        ids.append(names.intern(SOURCE_WORD_PENALTY.encode()) if self.features.source_word_penalty else -1)
+        ids += [names.intern(name.encode()) if self.features.arity else -1 for name in ARITIES]
+        return ids
+
+    def name_weights(self) -> Floats:
+        """The weights of all named features interned so far, by id in Symbols.names; read-only."""
+        if len(self._name_weight) < len(self.symbols.names):
+            with self._lock:
+                more = self.weights.name_weights(len(self._name_weight))
+                self._name_weight = read_only(np.concatenate([self._name_weight, more]))
+        return self._name_weight
+
+    def scores(
+        self, table: RuleTable | Grammar, lm_word: npt.NDArray[np.int32], chosen: Ints | None = None
+    ) -> Floats:
+        """The scores of all rules, or of the chosen ones.
+
+        ``lm_word`` is the result of ``LanguageModels.word_ids``.
+        """
+        rules = Rules._make(read_only(array) for array in table.rules)
+        chosen = read_only(np.arange(table.num_rules) if chosen is None else chosen)
+        user = self._cache.rows(table, chosen) if self.features.rule_features else None
+        weight = self.name_weights()
+        dense_weight = read_only(weight[np.array(table.columns, np.int64)])
+        basic_weight = np.array([WORD_UNIT * weight[i] if i >= 0 else 0.0 for i in self._basic_names])
+        oov_weight = read_only(weight[np.array(self._oov_names, np.int64)])
+        out = np.empty(len(chosen))
+        linear_scores_kernel(
+            rules, chosen, dense_weight, weight, read_only(basic_weight), read_only(lm_word), oov_weight, out
+        )
+        if self.features.templates:
+            self._add_template_scores(rules, chosen, out)
+        if user is not None:
+            out += row_scores(user, weight)
+        return out
+
+    def _add_template_scores(self, rules: Rules, chosen: Ints, out: Floats) -> None:
+        spelling = self._shared.current() if self._shared else None
+        for start in range(0, len(chosen), RULES_AT_ONCE):
+            part = slice(start, start + RULES_AT_ONCE)
+            keys = rule_keys(rules, chosen[part], self.features.templates)
+            key_scores_kernel(*keys, self._table, self._weight, out[part])
+            if spelling is not None:
+                shared_scores_kernel(*keys, self._table, spelling, out[part])
+
+    def rows(
+        self, table: RuleTable | Grammar, lm_word: npt.NDArray[np.int32], chosen: Ints, index: FeatureIndex
+    ) -> FeatureRows:
+        """All features of the chosen rules, numbered by ``index``; ids ascend in each row.
+
+        ``scores`` is their dot product with the weights.
+        """
+        rules = take_rules(table.rules, chosen)
+        everything = read_only(np.arange(len(chosen)))
+        named = [self._columns(table, rules), self._sparse(rules), self._basic(rules, everything, lm_word)]
+        if self.features.rule_features:
+            named.append(self._cache.rows(table, read_only(chosen)))
+        parts = [number_names(part, index, self.symbols.names) for part in named]
+        if self.features.templates:
+            parts.append(intern_rows(rules, everything, self.features.templates, index))
+        return merge_rows(parts)
+
+    @staticmethod
+    def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
+        row, column = np.nonzero(rules.dense)
+        ids = np.array(table.columns, np.int32)[column]
+        return _rows_of(row, ids, rules.dense[row, column].astype(np.float64), len(rules.lhs))
+
+    @staticmethod
+    def _sparse(rules: Rules) -> FeatureRows:
+        fired = rules.sparse_value != 0
+        row = row_of_entry(rules.first_sparse)[fired]
+        value = rules.sparse_value[fired].astype(np.float64)
+        return _rows_of(row, rules.sparse_name[fired], value, len(rules.lhs))
+
+    def _basic(self, rules: Rules, everything: Ints, lm_word: npt.NDArray[np.int32]) -> FeatureRows:
+        words = np.empty((len(everything), 3), np.int64)
+        count_words_kernel(rules, everything, words)
+        oovs = np.empty((len(everything), len(self._oov_names)), np.int64)
+        count_oovs_kernel(rules, everything, read_only(lm_word), oovs)
+        values = np.zeros((len(everything), len(self._basic_names)))
+        values[:, :2] = words[:, :2]
+        values[everything, 2 + words[:, 2]] = 1
+        values *= WORD_UNIT
+        values[:, np.array(self._basic_names) < 0] = 0
+        every = np.concatenate([values, oovs], axis=1)
+        row, column = np.nonzero(every)
+        ids = np.array(self._basic_names + self._oov_names, np.int32)[column]
+        return _rows_of(row, ids, every[row, column], len(everything))
+
+
+def _rows_of(row: Ints, ids: npt.NDArray[np.int32], value: Floats, num_rows: int) -> FeatureRows:
+    first = np.zeros(num_rows + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=num_rows), out=first[1:])
+    return FeatureRows(first, ids, value)
+
+
+def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:
+    """Convert rows from ids in ``names`` to those of an index; new ones are numbered in the order of names.
+
+    Not in the order of ids, which depends on threads.
+    """
+    distinct, place = np.unique(rows.id, return_inverse=True)
+    order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
+    ids = np.empty(len(distinct), np.int32)
+    ids[order] = index.intern_all([(NAME, int(distinct[i]), 0) for i in order])
+    return FeatureRows(rows.first, ids[place], rows.value)
+
+
+def row_scores(rows: FeatureRows, weight: Floats) -> Floats:
+    """The dot product of each row with a vector of weights."""
+    terms = rows.value * weight[rows.id]
+    scores = np.bincount(row_of_entry(rows.first), weights=terms, minlength=len(rows.first) - 1)
+    return scores.astype(np.float64)  # bincount of no entries returns integers
+
+
+def edge_scores(
+    batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], scorer: RuleScorer
+) -> Floats:
+    """The sum of the weighted edge features of each rule application."""
+    out = np.zeros(len(batch.rule))
+    for feature in features:
+        rows = feature.rows(batch, rules)  # before the weights, because it may intern new names
+        out += row_scores(rows, scorer.name_weights())
+    return out
+
+
+def edge_rows(
+    batch: EdgeBatch,
+    rules: Rules,
+    features: Sequence[EdgeFeature],
+    index: FeatureIndex,
+    names: Vocabulary,
+) -> FeatureRows:
+    """The edge features of each rule application, numbered by ``index``."""
+    parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
+    none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    return merge_rows(parts or [none])
+
+
+class Replay:
+    """The features of the rules of one sentence as mappings from names to values, each computed once.
+
+    With ``cdec_names``, names are spelled as in cdec, and values of features with the same name add up;
+    ``merged`` then holds such names.
+    """
+
+    def __init__(
+        self,
+        scorer: RuleScorer,
+        table: RuleTable | Grammar,
+        lm_word: npt.NDArray[np.int32],
+        *,
+        cdec_names: bool = False,
+    ) -> None:
+        self.scorer, self.table, self.lm_word = scorer, table, lm_word
+        self.merged: set[str] = set()
+        self._index = FeatureIndex()
+        names = Names(scorer.symbols)
+        self._spell = names.cdec_name if cdec_names else names.name
+        self._names: list[str] = []
+        self._spelled: set[str] = set()
+        self._of_rule: dict[int, dict[str, float]] = {}
+
+    def rules(self, chosen: Sequence[int]) -> list[Mapping[str, float]]:
+        """The features of each of the rules."""
+        missing = [rule for rule in dict.fromkeys(chosen) if rule not in self._of_rule]
+        if missing:
+            rules = np.array(missing, np.int64)
+            found = self.scorer.rows(self.table, self.lm_word, rules, self._index)
+            self._of_rule.update(zip(missing, self._mappings(found), strict=True))
+        return [self._of_rule[rule] for rule in chosen]
+
+    def edges(self, batch: EdgeBatch) -> list[dict[str, float]]:
+        """The edge features of each rule application."""
+        features = self.scorer.features.edge_features
+        return self._mappings(
+            edge_rows(batch, self.table.rules, features, self._index, self.scorer.symbols.names)
+        )
+
+    def _mappings(self, rows: FeatureRows) -> list[dict[str, float]]:
+        self._name_new()
+        mappings: list[dict[str, float]] = []
+        first, ids, values = rows.first.tolist(), rows.id.tolist(), rows.value.tolist()
+        for start, end in pairwise(first):
+            mapping: dict[str, float] = {}
+            for i in range(start, end):
+                name = self._names[ids[i]]
+                mapping[name] = mapping.get(name, 0.0) + values[i]
+            mappings.append(mapping)
+        return mappings
+
+    def _name_new(self) -> None:
+        for feature in range(len(self._names), len(self._index)):
+            name = self._spell(self._index.key(feature))
+            if name in self._spelled:
+                self.merged.add(name)
+            self._spelled.add(name)
+            self._names.append(name)

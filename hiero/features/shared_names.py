@@ -1,0 +1,84 @@
+# mypy: allow-untyped-calls
+"""Weights under shared names, as arrays for the kernels that look them up."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import Symbols, Vocabulary, pack, read_only
+from hiero.features.index import INSERTION_PAIR
+from hiero.features.names import CATEGORIES, END, PREFIXES, RESERVED, START
+from hiero.features.shared_names_kernels import Spelling, mark_special_kernel
+from hiero.features.weights import LinearWeights
+
+
+class _Entries:
+    """The bytes of the first ``known`` entries of a vocabulary, as arrays that can be extended."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.known = 0
+        self.pool = np.empty(1 << 16, np.uint8)
+        self.first = np.zeros(1 << 12, np.int64)
+        self.special = np.zeros(1 << 12, np.bool_)
+
+    def update(self) -> range:
+        """Add new entries of the vocabulary; returns their ids."""
+        fresh = self.vocabulary.entries(self.known)
+        pool, first = pack(fresh)
+        start, end = self.known, self.known + len(fresh)
+        used = int(self.first[start])
+        # New arrays, because other threads may be reading the old ones.
+        if used + len(pool) > len(self.pool):
+            self.pool = np.resize(self.pool, 2 * (used + len(pool)))
+        if end + 1 > len(self.first):
+            self.first = np.resize(self.first, 2 * (end + 1))
+            self.special = np.resize(self.special, 2 * (end + 1))
+        self.pool[used : used + len(pool)] = pool
+        self.first[start : end + 1] = first + used
+        mark_special_kernel(self.pool, self.first, start, end, self.special)
+        self.known = end
+        return range(start, end)
+
+
+class SharedNames:
+    """The shared names of some weights, and the spelling of all symbols; safe to share between threads."""
+
+    def __init__(self, symbols: Symbols, weights: LinearWeights) -> None:
+        self._words, self._labels = _Entries(symbols.words), _Entries(symbols.labels)
+        marks = [PREFIXES.get(kind, b"") for kind in range(INSERTION_PAIR + 1)]
+        self._marks = pack([*marks, START, END])
+        self._table, self._weight = weights.shared_weights()
+        self._lock = threading.Lock()
+
+    @property
+    def num_names(self) -> int:
+        return len(self._weight)
+
+    def current(self) -> Spelling:
+        """Arrays for all symbols interned so far."""
+        with self._lock:
+            fresh = self._words.update()
+            for entry in RESERVED:
+                word = self._words.vocabulary.find(entry)
+                if word in fresh:
+                    self._words.special[word] = True
+            for label in self._labels.update():
+                if self._labels.vocabulary.entry(label) not in CATEGORIES:
+                    self._labels.special[label] = True
+            return Spelling(
+                *self._arrays(self._words),
+                *self._arrays(self._labels),
+                *self._marks,
+                self._table,
+                self._weight,
+            )
+
+    @staticmethod
+    def _arrays(
+        entries: _Entries,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        return read_only(entries.pool), read_only(entries.first), read_only(entries.special)

@@ -1,0 +1,76 @@
+# mypy: allow-untyped-calls
+"""Span size features: the numbers of source words that a rule and each of its gaps cover.
+
+    SpanSize_X_3      a rule for X covers three words
+    GapSize_X1_6-7    the first gap, an X, covers six or seven words
+
+Gaps are distinguished by label and position on the source side.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import MAX_GAPS, Symbols, read_only
+from hiero.features.index import EdgeBatch, FeatureRows
+from hiero.features.template_kernels import span_sizes_kernel
+from hiero.grammar.rules import Rules
+
+BUCKETS = ("0", "1", "2", "3", "4", "5", "6-7", "8-10", "11-15", "16+")
+BUCKET_OF_SIZE = (0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 8, 8, 8, 8, 8, 9)
+
+
+class SpanSize:
+    """The ``EdgeFeature`` called ``span_size``."""
+
+    name = "span_size"
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self._bucket = read_only(np.array(BUCKET_OF_SIZE, np.int64))
+        self._ids = read_only(np.empty((0, 1 + MAX_GAPS, len(BUCKETS)), np.int32))
+        self._lock = threading.Lock()
+
+    def names(self) -> Sequence[str]:
+        """The names for all labels known so far, without size 0, which does not occur."""
+        return [
+            name
+            for label in self.symbols.labels.entries()
+            for measured in range(1 + MAX_GAPS)
+            for name in _names(label.decode(errors="replace"), measured)[1:]
+        ]
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        """The sizes for each rule application."""
+        ids = np.empty((len(batch.rule), 1 + MAX_GAPS), np.int32)
+        batch = EdgeBatch._make(read_only(array) for array in batch)
+        rules = Rules._make(read_only(array) for array in rules)
+        span_sizes_kernel(batch, rules, self._bucket, self._name_ids(), ids)
+        present = ids >= 0
+        first = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(present.sum(axis=1), out=first[1:])
+        return FeatureRows(first, ids[present], np.ones(int(first[-1])))
+
+    def _name_ids(self) -> npt.NDArray[np.int32]:
+        """The ids of all names, by label, extended when there are new labels."""
+        with self._lock:
+            fresh = self.symbols.labels.entries(len(self._ids))
+            if fresh:
+                texts = [
+                    _names(label.decode(errors="replace"), m) for label in fresh for m in range(1 + MAX_GAPS)
+                ]
+                flat = (name.encode() for names in texts for name in names)
+                ids = self.symbols.names.intern_all(flat)
+                table = ids.reshape(-1, *self._ids.shape[1:])
+                self._ids = read_only(np.concatenate([self._ids, table]))
+            return self._ids
+
+
+def _names(label: str, measured: int) -> list[str]:
+    """The names for the span of a rule (0) or for one of its gaps, one per bucket."""
+    stem = f"GapSize_{label}{measured}_" if measured else f"SpanSize_{label}_"
+    return [stem + bucket for bucket in BUCKETS]

@@ -1,0 +1,245 @@
+# mypy: allow-untyped-calls
+"""Weights of features, by name, and as arrays for kernels.
+
+A feature has the weight that is given under its exact name (``names.py``). Files of other systems use cdec's
+names, which may fit several features: a weight under such a *shared* name applies to every feature of this
+cdec name without a weight of its own. A name that is not the exact name of any feature can only be shared;
+the prefix ``%~`` marks shared names. In weights that are not ``exact``, all names are shared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import Symbols, WordTable, read_only, word_table
+from hiero.features.index import NAME, SHAPE, FeatureIndex, FeatureTable, Key, intern_keys_kernel
+from hiero.features.names import Names, as_cdec
+
+SHARED = "%~"
+
+
+class LinearWeights(Protocol):
+    """Weights for scoring: ``Weights``, or the vector of a learner."""
+
+    @property
+    def has_shared_names(self) -> bool:
+        """Whether ``shared_weights`` is not empty."""
+        ...
+
+    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+        """The features of templates that have a weight, and the weights; read-only."""
+        ...
+
+    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+        """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
+        ...
+
+    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+        """The shared names of features of templates and their weights; read-only."""
+        ...
+
+
+class Weights(MutableMapping[str, float]):
+    """A mapping from names to weights, stored as arrays.
+
+    ``index`` numbers the features, also features without a weight; a learner with a vector of its own starts
+    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        weights: Mapping[str, float] | Iterable[tuple[str, float]] = (),
+        index: FeatureIndex | None = None,
+        *,
+        exact: bool = True,
+    ) -> None:
+        self.symbols = symbols
+        self.names = Names(symbols)
+        self.index = FeatureIndex() if index is None else index
+        self.exact = exact
+        self.shared: dict[bytes, float] = {}
+        self._value = np.empty(0)
+        self._given = np.empty(0, np.bool_)
+        self.update(weights)
+
+    def __getitem__(self, name: str) -> float:
+        if not name.startswith(SHARED):
+            feature = self._find(name)
+            if feature >= 0:
+                return float(self._value[feature])
+        shared = _shared_name(name)
+        if shared in self.shared:
+            return self.shared[shared]
+        raise KeyError(name)
+
+    def __setitem__(self, name: str, weight: float) -> None:
+        """Set a weight. A name that is not exact becomes a shared one."""
+        weight = float(weight)
+        if not np.isfinite(weight):
+            raise ValueError(f"weight {weight} of {name!r} is not a finite number")
+        key = None if name.startswith(SHARED) else self.names.parse(name)
+        if key is None:
+            self.shared[_shared_name(name)] = weight
+        else:
+            self.set_all([key], [weight])
+
+    def __delitem__(self, name: str) -> None:
+        feature = -1 if name.startswith(SHARED) else self._find(name)
+        if feature >= 0:
+            self._given[feature] = False
+        elif self.shared.pop(_shared_name(name), None) is None:
+            raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        for feature in np.flatnonzero(self._given).tolist():
+            yield self.names.name(self.index.key(feature))
+        for name in self.shared:
+            yield SHARED + name.decode()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._given)) + len(self.shared)
+
+    def __repr__(self) -> str:
+        return f"Weights({len(self)} names)"
+
+    @property
+    def has_shared_names(self) -> bool:
+        return bool(self.shared) or not self.exact
+
+    def items_bytes(self) -> Iterator[tuple[Key, bytes, float]]:
+        """Key, name and weight of every feature that has a weight of its own."""
+        keys = self.index.all_keys()
+        for feature in np.flatnonzero(self._given).tolist():
+            yield keys[feature], self.names.name_bytes(keys[feature]), float(self._value[feature])
+
+    def of(self, key: Key) -> float:
+        """The effective weight of a feature."""
+        feature = self.index.find(key)
+        if self._is_given(feature):
+            return float(self._value[feature])
+        shared = self.of_spelling(key)
+        return 0.0 if shared is None else shared
+
+    def of_spelling(self, key: Key) -> float | None:
+        """The weight of a feature's shared name, for a feature without its own; None if there is none."""
+        if self.exact and not self.shared:
+            return None
+        spelling = self.names.cdec_bytes(key)
+        if spelling in self.shared or self.exact:
+            return self.shared.get(spelling)
+        other = self.names.parse(spelling, add=False)
+        feature = -1 if other is None or other == key else self.index.find(other)
+        return float(self._value[feature]) if self._is_given(feature) else None
+
+    def set_all(self, keys: Sequence[Key], weights: Sequence[float]) -> None:
+        """Set the weights of features, given by their keys."""
+        ids = self.index.intern_all(keys)
+        self._resize()
+        self._value[ids] = weights
+        self._given[ids] = True
+
+    def vector(self) -> npt.NDArray[np.float64]:
+        """A new vector of the effective weights of the features of ``index``."""
+        self._resize()
+        vector = np.where(self._given, self._value, 0.0)
+        if self.shared or not self.exact:
+            for feature in np.flatnonzero(~self._given).tolist():
+                vector[feature] = self.of(self.index.key(feature))
+        return vector
+
+    def assign(self, vector: npt.NDArray[np.float64]) -> None:
+        """Set the weights of the first features of ``index`` from a vector; zeros count as missing.
+
+        A zero is kept where a shared name would give the feature another weight.
+        """
+        if not np.isfinite(vector).all():
+            feature = int(np.argmin(np.isfinite(vector)))
+            name = self.names.name(self.index.key(feature))
+            raise ValueError(f"weight {vector[feature]} of {name!r} is not a finite number")
+        self._resize()
+        self._value[: len(vector)] = vector
+        given = vector != 0
+        if self.shared or not self.exact:
+            for feature in np.flatnonzero(~given).tolist():
+                given[feature] = self.of_spelling(self.index.key(feature)) is not None
+        self._given[: len(vector)] = given
+
+    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+        """The features of templates that have a weight, in a table of their own, and the weights; read-only.
+
+        Zeros are left out, except where a shared name would apply instead.
+        """
+        by_spelling = self._exactly_shared()
+        self._resize()
+        table = self.index.table
+        rows = table.key[: len(self.index)]
+        listed = self._given & (rows[:, 0] != NAME)
+        if self.exact and not self.shared:
+            listed &= self._value != 0
+        chosen = np.flatnonzero(listed)
+        index = FeatureIndex()
+        ids = np.empty(len(chosen), np.int32)
+        room = index.reserve(len(chosen), len(table.pool))
+        intern_keys_kernel(room, read_only(rows[chosen]), table.pool, ids)
+        index.intern_all(list(by_spelling))
+        weights = np.concatenate([self._value[chosen], np.array(list(by_spelling.values()), np.float64)])
+        return index.table, read_only(weights)
+
+    def _exactly_shared(self) -> dict[Key, float]:
+        """Features with the weight of a shared name that is also their exact name.
+
+        The kernel that looks up spellings skips features with unambiguous names.
+        """
+        found: dict[Key, float] = {}
+        for name, value in self.shared.items():
+            key = self.names.parse(name)
+            if key is not None and key[0] != NAME and self.names.cdec_bytes(key) == name:
+                if not self._is_given(self.index.find(key)):
+                    found[key] = value
+        return found
+
+    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+        """The shared names of features of templates and their weights; read-only."""
+        shared = dict(self.shared)
+        if not self.exact:
+            for key, name, value in self.items_bytes():
+                if key[0] not in (NAME, SHAPE):
+                    shared.setdefault(name, value)
+        return word_table(list(shared)), read_only(np.array(list(shared.values()), np.float64))
+
+    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+        """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
+        keys = [(NAME, i, 0) for i in range(start, len(self.symbols.names))]
+        ids = self.index.find_all(keys)
+        self._resize()
+        given = ids >= 0
+        given[given] = self._given[ids[given]]
+        weights = np.zeros(len(keys))
+        weights[given] = self._value[ids[given]]
+        if self.shared or not self.exact:
+            for i in np.flatnonzero(~given).tolist():
+                weights[i] = self.of(keys[i])
+        return weights
+
+    def _find(self, name: str) -> int:
+        key = self.names.parse(name, add=False)
+        feature = -1 if key is None else self.index.find(key)
+        return feature if self._is_given(feature) else -1
+
+    def _is_given(self, feature: int) -> bool:
+        return 0 <= feature < len(self._given) and bool(self._given[feature])
+
+    def _resize(self) -> None:
+        missing = len(self.index) - len(self._value)
+        if missing > 0:
+            self._value = np.concatenate([self._value, np.zeros(missing)])
+            self._given = np.concatenate([self._given, np.zeros(missing, np.bool_)])
+
+
+def _shared_name(name: str) -> bytes:
+    return as_cdec(name.removeprefix(SHARED).encode(errors="surrogateescape"))

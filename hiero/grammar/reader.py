@@ -1,0 +1,273 @@
+# mypy: allow-untyped-calls
+"""Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import FormatError, show
+from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
+from hiero.core.symbols import Symbols, Vocabulary, read_only
+from hiero.core.text import Chunk, without_mark
+from hiero.grammar import reader_kernels as rulescan
+from hiero.grammar import tailscan
+from hiero.grammar.columns import split_features
+from hiero.grammar.reader_kernels import ScannedRules, rule_batch
+from hiero.grammar.rules import Rules, RuleTable
+
+MESSAGES: dict[int, tuple[str, str]] = {
+    rulescan.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
+    rulescan.INDENTED: ("'[LABEL] |||' at the beginning of the line", "coarse-to-fine levels are not read"),
+    rulescan.NO_TARGET: ("'|||' and a target side", ""),
+    rulescan.EMPTY_SOURCE: ("a source side before it", ""),
+    rulescan.TOO_MANY_GAPS: ("a word or '|||'", "a rule has at most two gaps"),
+    rulescan.INDEX_ORDER: ("source gaps numbered 1, 2 in this order", ""),
+    rulescan.TOO_MANY_SYMBOLS: (f"'|||' after at most {rulescan.MAX_SYMBOLS} symbols", ""),
+    rulescan.NO_SUCH_GAP: ("a gap of the source side", ""),
+    rulescan.GAP_TWICE: ("each gap of the source side once", ""),
+    rulescan.LABEL_DIFFERS: ("the label that this gap has on the source side", ""),
+    rulescan.GAP_MISSING: ("each gap of the source side on the target side as well", ""),
+    rulescan.BAD_VALUE: ("a number", "features are NAME=NUMBER or NUMBER"),
+    rulescan.NOT_FINITE: ("a number of at most 3.4e38", ""),
+    rulescan.NO_NAME: ("a name before '='", ""),
+    rulescan.TOO_MANY_FEATURES: (f"at most {rulescan.MAX_FEATURES} features", ""),
+    rulescan.BAD_LINK: ("an alignment link i-j", ""),
+    rulescan.LINK_RANGE: ("a link between positions of the rule, counted from 0", "gaps count as positions"),
+    rulescan.LINK_TO_GAP: ("a link between two words or between two gaps", ""),
+    rulescan.NO_VALUE: ("a number after the name of a feature", ""),
+    rulescan.NO_MOSES_LHS: ("a left-hand side [LABEL] at the end of the side", ""),
+    rulescan.NOT_LINKED: ("a link i-j in the alignment for every gap", ""),
+}
+
+
+class _SharedIds:
+    """Strings of one kind in a file, and their ids in a shared vocabulary."""
+
+    def __init__(self, path: str | Path, shared: Vocabulary) -> None:
+        self.path, self.shared = path, shared
+        self.local = local_vocabulary()
+        self.known = np.zeros(0, np.int32)
+
+    def __call__(
+        self, chunk: Chunk, data: npt.NDArray[np.uint8], token: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """Shared ids of tokens. Invalid UTF-8 is an error at the first line that has it."""
+        self.local, ids = intern_tokens(self.local, data, token)
+        new = local_entries(self.local, len(self.known))
+        # One decoder call for all: no entry contains a newline, so none can complete its neighbour's bytes.
+        if not _is_utf8(b"\n".join(new)):
+            raise self._error(chunk, [entry for entry in new if not _is_utf8(entry)])
+        self.known = np.concatenate([self.known, self.shared.intern_all(new)])
+        shared: npt.NDArray[np.int32] = self.known[ids]
+        return shared
+
+    def _error(self, chunk: Chunk, bad: list[bytes]) -> FormatError:
+        line, entry = next(
+            (number, entry)
+            for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line)
+            if not _is_utf8(line)
+            for entry in bad
+            if entry in line
+        )
+        return FormatError(self.path, line, found=str(entry)[1:], expected="UTF-8")
+
+
+def _is_utf8(entry: bytes) -> bool:
+    try:
+        entry.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class Part(NamedTuple):
+    """The rules of one chunk with shared ids: ``Rules`` before their features are split.
+
+    name and value are those of features first_feature[r] ... first_feature[r + 1] - 1 of rule r; a name is
+    an id in Symbols.names, or -1 - k for the k-th unlabelled value.
+    """
+
+    lhs: npt.NDArray[np.int32]
+    first_src: npt.NDArray[np.int64]
+    src: npt.NDArray[np.int32]
+    first_tgt: npt.NDArray[np.int64]
+    tgt: npt.NDArray[np.int32]
+    first_feature: npt.NDArray[np.int64]
+    name: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    first_link: npt.NDArray[np.int64]
+    link: npt.NDArray[np.int16]
+
+
+class Scan:
+    """State of a chunk while kernels read it field by field."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+        self.data = np.frombuffer(chunk.data, np.uint8)
+        line_end = np.flatnonzero(self.data == ord("\n"))
+        self.batch: ScannedRules = rule_batch(len(line_end), len(self.data))
+        b = self.batch
+        self.num_rules: int = rulescan.scan_lines_kernel(self.data, line_end, b.line, b.at, b.end)
+        self.num_words = self.num_labels = self.num_names = 0
+        self.fault: tuple[int, int, int] | None = None
+
+    def take(self, status: int, rules: int, first: int, last: int, *rest: int) -> tuple[int, ...]:
+        """Record a kernel's result: later kernels read only the rules that this one could read."""
+        self.num_rules = rules
+        if status != rulescan.OK:
+            self.fault = status, first, last
+        return rest
+
+    def error(self, path: str | Path) -> FormatError:
+        assert self.fault is not None
+        status, first, last = self.fault
+        expected, hint = MESSAGES[status]
+        found = self.chunk.data[first:last].strip(b" \t\r\n")
+        return FormatError(
+            path,
+            self.chunk.first_line + int(self.batch.line[self.num_rules]),
+            found=show(found) if found else "the end of the line" if first == last else "nothing",
+            expected=expected,
+            hint=hint,
+        )
+
+
+class RuleReader:
+    """Reads rules, one a line, in cdec's syntax; readers of other formats override parts of it."""
+
+    count_all = True  # the k-th feature of a rule is PhraseModel_k, even after labelled ones
+
+    def __init__(self, path: str | Path, symbols: Symbols) -> None:
+        self.path, self.symbols = path, symbols
+        self.words = _SharedIds(path, symbols.words)
+        self.labels = _SharedIds(path, symbols.labels)
+        self.names = _SharedIds(path, symbols.names)
+        self.powers = powers_of_ten()
+
+    def unlabelled(self, k: int) -> bytes:
+        """The name of the k-th unlabelled value."""
+        return b"PhraseModel_%d" % k
+
+    def scan_sides(self, scan: Scan) -> None:
+        b = scan.batch
+        scan.take(*rulescan.scan_lhs_kernel(scan.data, scan.num_rules, b.end, b.at, b.lhs, b.label_token))
+        num_words, scan.num_labels = scan.take(
+            *rulescan.scan_source_kernel(
+                scan.data, scan.num_rules, b.end, b.at, b.first_src, b.src, b.word_token, b.label_token
+            )
+        )
+        sides = b.first_src, b.src, b.label_token, num_words, b.first_tgt, b.tgt, b.word_token
+        (scan.num_words,) = scan.take(
+            *rulescan.scan_target_kernel(scan.data, scan.num_rules, b.end, b.at, *sides)
+        )
+
+    def scan_rest(self, scan: Scan) -> None:
+        b = scan.batch
+        self.scan_features(scan)
+        scan.take(
+            *tailscan.scan_rule_links_kernel(
+                scan.data,
+                scan.num_rules,
+                b.end,
+                b.at,
+                b.first_src,
+                b.src,
+                b.first_tgt,
+                b.tgt,
+                b.first_link,
+                b.link,
+            )
+        )
+
+    def scan_features(self, scan: Scan) -> None:
+        b = scan.batch
+        out = b.first_feature, b.name, b.value, b.name_token, b.unsure
+        scan.num_names, num_unsure = scan.take(
+            *tailscan.scan_features_kernel(
+                scan.data, scan.num_rules, self.count_all, b.end, b.at, self.powers, *out
+            )
+        )
+        for at, first, last in b.unsure[:num_unsure].tolist():
+            b.value[at] = float(scan.chunk.data[first:last])
+
+    def convert(self, scan: Scan) -> None:
+        """Change values to the conventions of this package, in place; cdec's need no change."""
+
+    def read_chunk(self, chunk: Chunk) -> Part:
+        scan = Scan(chunk)
+        self.scan_sides(scan)
+        self.scan_rest(scan)
+        self.convert(scan)
+        if scan.fault is not None:
+            raise scan.error(self.path)
+        b, num_rules = scan.batch, scan.num_rules
+        src, tgt = b.src[: b.first_src[num_rules]].copy(), b.tgt[: b.first_tgt[num_rules]].copy()
+        words = self.words(chunk, scan.data, b.word_token[: scan.num_words])
+        labels = self.labels(chunk, scan.data, b.label_token[: scan.num_labels])
+        for side in (src, tgt):
+            rulescan.share_ids_kernel(side, words, labels)
+        name = b.name[: b.first_feature[num_rules]].copy()
+        labelled = name >= 0
+        name[labelled] = self.names(chunk, scan.data, b.name_token[: scan.num_names])[name[labelled]]
+        return Part(
+            labels[b.lhs[:num_rules]],
+            b.first_src[: num_rules + 1].copy(),
+            src,
+            b.first_tgt[: num_rules + 1].copy(),
+            tgt,
+            b.first_feature[: num_rules + 1].copy(),
+            name,
+            b.value[: len(name)].copy(),
+            b.first_link[: num_rules + 1].copy(),
+            b.link[: b.first_link[num_rules]].copy(),
+        )
+
+    def read(self, chunks: Iterable[Chunk], progress: Callable[[int], None] | None = None) -> RuleTable:
+        """All rules of some chunks as one table; ``progress`` gets the number of rules read so far."""
+        parts: list[Part] = []
+        num_rules = 0
+        for chunk in chunks:
+            parts.append(self.read_chunk(without_mark(chunk)))
+            num_rules += len(parts[-1].lhs)
+            if progress is not None:
+                progress(num_rules)
+        return self._table(_joined(parts or [self.read_chunk(Chunk(b"", 1, 0))]))
+
+    def _table(self, part: Part) -> RuleTable:
+        name = part.name
+        num_unlabelled = max(0, -int(name.min(initial=0)))
+        if num_unlabelled:
+            ids = self.symbols.names.intern_all(self.unlabelled(k) for k in range(num_unlabelled))
+            name[name < 0] = ids[-1 - name[name < 0]]
+        split = split_features(part.first_feature, name, part.value.astype(np.float32), None)
+        arrays: list[Any] = [*part[:5], *split[1:], part.first_link, part.link]
+        return RuleTable(Rules(*map(read_only, arrays)), split[0])
+
+
+def joined_offsets(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """CSR offsets of tables put end to end."""
+    pieces, base = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        pieces.append(part[1:] + base)
+        base += int(part[-1])
+    return np.concatenate(pieces)
+
+
+def joined_columns(fields: Sequence[str], parts: Sequence[Any]) -> list[Any]:
+    """The fields of structures of arrays put end to end; those called first_... are CSR offsets."""
+    return [
+        (joined_offsets if field.startswith("first_") else np.concatenate)(
+            [getattr(part, field) for part in parts]
+        )
+        for field in fields
+    ]
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    return parts[0] if len(parts) == 1 else Part(*joined_columns(Part._fields, parts))

@@ -1,0 +1,316 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+"""One rule a line, ``[LHS] ||| source ||| target ||| features ||| alignment``: cdec's syntax, and Joshua's.
+
+Each kernel reads one field of all rules of a buffer; a cursor per rule is the position reached so far. (A
+kernel per rule would be more obvious, but numba counts references to every array at every call, which took
+four times as long as the reading.) Each returns ``(status, rules, first byte, last byte, ...)``: the number
+of rules read, and, unless the status is OK, the error and the bytes of the next rule that have it. Later
+kernels then read only the rules before that one, so that the error reported is the first of the file.
+Strings are left as tokens, that is, pairs of byte positions, for ``scan.intern_tokens``. Messages are in
+``formats/table.py``; features and alignments are read in ``formats/tailscan.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.jit import kernel, leaf
+from hiero.core.scanner import OPEN, RETURN, gap_shape, is_bars, next_token, small_number
+from hiero.core.symbols import MAX_GAPS, gap, gap_index, gap_label, is_gap
+
+MAX_SYMBOLS = 200  # on one side, as in cdec
+MAX_FEATURES = 10_000  # of one rule, as in cdec
+
+OK = 0
+BAD_LHS, INDENTED, NO_TARGET, EMPTY_SOURCE = 1, 2, 3, 4
+TOO_MANY_GAPS, INDEX_ORDER, TOO_MANY_SYMBOLS = 5, 6, 7
+NO_SUCH_GAP, GAP_TWICE, LABEL_DIFFERS, GAP_MISSING = 8, 9, 10, 11
+BAD_VALUE, NOT_FINITE, NO_NAME, TOO_MANY_FEATURES = 12, 13, 14, 15
+BAD_LINK, LINK_RANGE, LINK_TO_GAP = 16, 17, 18
+NO_VALUE, NO_MOSES_LHS, NOT_LINKED = 19, 20, 21
+
+
+class ScannedRules(NamedTuple):
+    """The rules of one buffer as scanned. All arrays are written by the kernels, some longer than needed.
+
+    line           int32 [R]       its number in the buffer, from 0
+    at             int32 [R]       first byte not yet read
+    end            int32 [R]       end of the line
+    lhs            int32 [R]       a label token
+    first_src      int64 [R + 1]
+    src            int32           word tokens >= 0, and gaps as in ``Rules`` with a label token as the label
+    first_tgt      int64 [R + 1]
+    tgt            int32
+    first_feature  int64 [R + 1]
+    name           int32           a name token, or -1 - k for the k-th unlabelled value
+    value          float64
+    unsure         int32 [., 3]    features to read again: position, first and last byte of the number
+    first_link     int64 [R + 1]
+    link           int16 [., 2]    links between words
+    word_token, label_token, name_token   int32 [., 2]
+    """
+
+    line: npt.NDArray[np.int32]
+    at: npt.NDArray[np.int32]
+    end: npt.NDArray[np.int32]
+    lhs: npt.NDArray[np.int32]
+    first_src: npt.NDArray[np.int64]
+    src: npt.NDArray[np.int32]
+    first_tgt: npt.NDArray[np.int64]
+    tgt: npt.NDArray[np.int32]
+    first_feature: npt.NDArray[np.int64]
+    name: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    unsure: npt.NDArray[np.int32]
+    first_link: npt.NDArray[np.int64]
+    link: npt.NDArray[np.int16]
+    word_token: npt.NDArray[np.int32]
+    label_token: npt.NDArray[np.int32]
+    name_token: npt.NDArray[np.int32]
+
+
+def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
+    """Arrays large enough for any such lines; memory that is not written costs nothing."""
+    most = num_bytes // 2 + 2
+
+    def rows() -> npt.NDArray[np.int32]:
+        return np.empty(num_lines, np.int32)
+
+    def offsets() -> npt.NDArray[np.int64]:
+        return np.zeros(num_lines + 1, np.int64)
+
+    def tokens() -> npt.NDArray[np.int32]:
+        return np.empty((most, 2), np.int32)
+
+    return ScannedRules(
+        line=rows(),
+        at=rows(),
+        end=rows(),
+        lhs=rows(),
+        first_src=offsets(),
+        src=np.empty(most, np.int32),
+        first_tgt=offsets(),
+        tgt=np.empty(most, np.int32),
+        first_feature=offsets(),
+        name=np.empty(most, np.int32),
+        value=np.empty(most, np.float64),
+        unsure=np.empty((most, 3), np.int32),
+        first_link=offsets(),
+        link=np.empty((most, 2), np.int16),
+        word_token=tokens(),
+        label_token=tokens(),
+        name_token=tokens(),
+    )
+
+
+@kernel
+def scan_lines_kernel(data, line_end, out_line, out_at, out_end):
+    """Find the lines that hold a rule: all except blank ones.
+
+    data      uint8 [N]  whole lines
+    line_end  int64 [L]  positions of the newlines
+    out_line  int32 [L]  written; number of the line that holds a rule
+    out_at    int32 [L]  written; its first byte
+    out_end   int32 [L]  written; its end
+
+    Returns the number of rules. O(N).  Twin: tests/naive/grammar.py::read_rules.
+    """
+    num_rules = 0
+    end = np.int64(-1)
+    for k in range(line_end.shape[0]):
+        start = end + 1
+        end = np.int64(line_end[k])
+        # Files written on Windows: the carriage return belongs to the line end.
+        last = end - 1 if end > start and data[end - 1] == RETURN else end
+        first, stop = next_token(data, start, last)
+        if first < stop:
+            out_line[num_rules] = k
+            out_at[num_rules] = start
+            out_end[num_rules] = last
+            num_rules += 1
+    return num_rules
+
+
+@kernel
+def scan_lhs_kernel(data, num_rules, end, at, out_lhs, out_label_token):
+    """Read ``[LABEL] |||``.
+
+    data             uint8 [N]
+    num_rules        rules to read
+    end, at          int32 [R]     ``at`` is written
+    out_lhs          int32 [R]     written: label token r for rule r
+    out_label_token  int32 [., 2]  written from 0 on
+
+    Returns (status, rules, first byte, last byte). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    """
+    for r in range(num_rules):
+        start, last = np.int64(at[r]), np.int64(end[r])
+        first, stop = next_token(data, start, last)
+        label_end, index = gap_shape(data, first, stop)
+        next_first, next_stop = next_token(data, stop, last)
+        if first > start:
+            return INDENTED, r, first, stop
+        if label_end < 0 or index > 0 or not is_bars(data, next_first, next_stop):
+            return BAD_LHS, r, first, next_stop
+        out_label_token[r, 0] = first + 1
+        out_label_token[r, 1] = label_end
+        out_lhs[r] = r
+        at[r] = next_stop
+    return OK, num_rules, np.int64(0), np.int64(0)
+
+
+@kernel
+def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_word_token, out_label_token):
+    """Read source sides, up to and including ``|||``.
+
+    data             uint8 [N]
+    num_rules        rules to read; as many label tokens are there already
+    end, at          int32 [R]      ``at`` is written
+    out_first_src    int64 [R + 1]  written
+    out_src          int32          written
+    out_word_token   int32 [., 2]   written from 0 on
+    out_label_token  int32 [., 2]   written from ``num_rules`` on
+
+    Returns (status, rules, first byte, last byte, words, labels). O(N).
+    Twin: tests/naive/grammar.py::read_rules.
+    """
+    used, num_words, num_labels = 0, 0, num_rules
+    for r in range(num_rules):
+        stop, last = np.int64(at[r]), np.int64(end[r])
+        num_gaps = 0
+        while True:
+            first, stop = next_token(data, stop, last)
+            if first == stop:
+                return NO_TARGET, r, first, stop, num_words, num_labels
+            if is_bars(data, first, stop):
+                break
+            if used - out_first_src[r] == MAX_SYMBOLS:
+                return TOO_MANY_SYMBOLS, r, first, stop, num_words, num_labels
+            label_end, index = gap_shape(data, first, stop)
+            if label_end < 0:
+                out_word_token[num_words, 0] = first
+                out_word_token[num_words, 1] = stop
+                out_src[used] = num_words
+                num_words += 1
+            else:
+                num_gaps += 1
+                if num_gaps > MAX_GAPS:
+                    return TOO_MANY_GAPS, r, first, stop, num_words, num_labels
+                if index > 0 and index != num_gaps:
+                    return INDEX_ORDER, r, first, stop, num_words, num_labels
+                out_label_token[num_labels, 0] = first + 1
+                out_label_token[num_labels, 1] = label_end
+                out_src[used] = gap(num_labels, num_gaps)
+                num_labels += 1
+            used += 1
+        if used == out_first_src[r]:
+            return EMPTY_SOURCE, r, first, stop, num_words, num_labels
+        out_first_src[r + 1] = used
+        at[r] = stop
+    return OK, num_rules, np.int64(0), np.int64(0), num_words, num_labels
+
+
+@leaf
+def target_gap(data, first, stop, gap_1, gap_2, label_token):
+    """Resolve a target token that starts with a bracket: (status, source gap; 0 for a word).
+
+    gap_1 and gap_2 are the gaps of the source side, 0 where there is none.
+    """
+    label_end, index = gap_shape(data, first, stop)
+    if label_end < 0:
+        return OK, 0
+    labelled = index > 0
+    if not labelled:
+        index = small_number(data, first + 1, label_end)
+        # As in cdec, [foo] on a target side is a word.
+        if index == 0:
+            return OK, 0
+    symbol = gap_1 if index == 1 else gap_2 if index == 2 else 0
+    if symbol == 0:
+        return NO_SUCH_GAP, 0
+    if labelled:
+        start, length = label_token[gap_label(symbol), 0], label_end - first - 1
+        if label_token[gap_label(symbol), 1] - start != length:
+            return LABEL_DIFFERS, 0
+        for k in range(length):
+            if data[start + k] != data[first + 1 + k]:
+                return LABEL_DIFFERS, 0
+    return OK, symbol
+
+
+@kernel
+def scan_target_kernel(
+    data, num_rules, end, at, first_src, src, label_token, num_words, out_first_tgt, out_tgt, out_word_token
+):
+    """Read target sides, up to and including ``|||`` or to the end of the line. They may be empty.
+
+    data            uint8 [N]
+    end, at         int32 [R]      ``at`` is written
+    first_src, src, label_token    as ``scan_source_kernel`` left them
+    out_first_tgt   int64 [R + 1]  written
+    out_tgt         int32          written
+    out_word_token  int32 [., 2]   written from ``num_words`` on
+
+    Returns (status, rules, first byte, last byte, words). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    """
+    used = 0
+    for r in range(num_rules):
+        start, last = np.int64(at[r]), np.int64(end[r])
+        gap_1, gap_2 = 0, 0
+        for k in range(first_src[r], first_src[r + 1]):
+            if is_gap(src[k]):
+                if gap_1 == 0:
+                    gap_1 = np.int64(src[k])
+                else:
+                    gap_2 = np.int64(src[k])
+        seen_1, seen_2 = gap_1 == 0, gap_2 == 0
+        stop = start
+        while True:
+            first, stop = next_token(data, stop, last)
+            if first == stop or is_bars(data, first, stop):
+                break
+            if used - out_first_tgt[r] == MAX_SYMBOLS:
+                return TOO_MANY_SYMBOLS, r, first, stop, num_words
+            status, symbol = OK, 0
+            if data[first] == OPEN:
+                status, symbol = target_gap(data, first, stop, gap_1, gap_2, label_token)
+            if status == OK and symbol < 0:
+                if seen_1 if symbol == gap_1 else seen_2:
+                    status = GAP_TWICE
+                seen_1 = seen_1 or symbol == gap_1
+                seen_2 = seen_2 or symbol == gap_2
+            if status != OK:
+                return status, r, first, stop, num_words
+            if symbol == 0:
+                out_word_token[num_words, 0] = first
+                out_word_token[num_words, 1] = stop
+                symbol = num_words
+                num_words += 1
+            out_tgt[used] = symbol
+            used += 1
+        if not (seen_1 and seen_2):
+            return GAP_MISSING, r, start, first, num_words
+        out_first_tgt[r + 1] = used
+        at[r] = stop
+    return OK, num_rules, np.int64(0), np.int64(0), num_words
+
+
+@kernel
+def share_ids_kernel(out_symbol, words, labels):
+    """Replace tokens by shared ids, in place.
+
+    out_symbol  int32 [N]  word tokens >= 0, and gaps whose label is a label token; written
+    words       int32 [W]  id of a word token in Symbols.words
+    labels      int32 [L]  id of a label token in Symbols.labels
+
+    O(N).  Twin: tests/naive/grammar.py::read_rules, where a symbol is a string.
+    """
+    for k in range(out_symbol.shape[0]):
+        symbol = out_symbol[k]
+        if is_gap(symbol):
+            out_symbol[k] = gap(labels[gap_label(symbol)], gap_index(symbol))
+        else:
+            out_symbol[k] = words[symbol]

@@ -1,0 +1,88 @@
+"""Bins learnt from the grammars of a set of data, as a configuration describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from hiero.bins.bins import FeatureBins
+from hiero.bins.config import BinsConfig
+from hiero.bins.file import write_bins
+from hiero.bins.learn import learn_bins
+from hiero.config.config import Config, open_sources, with_bundled
+from hiero.config.sections import TRAIN
+from hiero.core.errors import ConfigError, FormatError, did_you_mean
+from hiero.core.progress import Progress, SilentProgress
+from hiero.core.symbols import Symbols
+from hiero.tuning.data import SetFiles, read_segments
+
+
+class Binning:
+    """A validated configuration for learning bins.
+
+    texts  for some sets, a file to read in place of the source, because it names the sentences' grammars
+    """
+
+    def __init__(self, config: Config, where: str, texts: Mapping[str, Path] = MappingProxyType({})) -> None:
+        self.config = with_bundled(config) if config.is_bundled else config
+        self.settings = config.bins or BinsConfig()
+        self.where = where
+        if not self.settings.features:
+            hint = "such as EgivenFCoherent: {of: probability}"
+            raise self._error("features", f"needs names of dense features, {hint}")
+        if config.features.bins is not None:
+            raise self._error("features", "cannot be combined with features: bins")
+        if self.settings.on not in config.data:
+            near = did_you_mean(self.settings.on, config.data) if config.data else "data is empty"
+            raise self._error("on", f"unknown set {self.settings.on!r}; {near}")
+        for feature in self.settings.features:
+            if feature in config.features.transform:
+                raise self._error(f"features: {feature}", "cannot be combined with features: transform")
+        if self.settings.leave_one_out and len(config.indexes) != 1:
+            found = f"found {len(config.indexes) or 'no'} indexes"
+            raise self._error("leave_one_out", f"{found}, expected one, of a bitext with the same sentences")
+        source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
+        # Paths of sentences' grammars are relative to the text, unless per_sentence gives a directory.
+        has_directory = any(entry.per_sentence is not None for entry in config.grammar)
+        base = "" if has_directory else str(Path(source).resolve().parent)
+        self.files = SetFiles(source, (), self.settings.leave_one_out, base)
+
+    def _error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.where}: bins: {key}: {problem}")
+
+    def learn(self, threads: int = 1, progress: Progress | None = None) -> list[FeatureBins]:
+        """Learn the bins."""
+        progress = progress or SilentProgress()
+        symbols = Symbols()
+        sources = open_sources(self.config, symbols)
+        segments = read_segments(self.files)
+        if not segments:
+            raise FormatError(self.files.source, 0, found="no sentences", expected="some")
+        progress.begin(len(segments), "bins")
+        return learn_bins(
+            self.settings,
+            sources,
+            symbols,
+            segments,
+            threads=threads,
+            advance=progress.advance,
+            say=progress.say,
+        )
+
+    def run(
+        self, output: str | Path, threads: int = 1, progress: Progress | None = None
+    ) -> list[FeatureBins]:
+        """Learn the bins and write them to a file."""
+        bins = self.learn(threads, progress)
+        what = "left out of themselves, " if self.settings.leave_one_out else ""
+        write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
+        return bins
+
+
+def check_train(config: Config, where: str) -> None:
+    """Refuse ``index: train``, which only ``hiero run`` can make."""
+    for number, section in enumerate(config.grammar, 1):
+        if section.index == TRAIN:
+            place = f"{where}: grammar: entry {number}"
+            raise ConfigError(f"{place}: found index: {TRAIN}, expected its path (hiero run makes it)")

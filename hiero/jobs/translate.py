@@ -1,0 +1,313 @@
+"""Decoding of a whole text: input, threads, ordered output and a report."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import hiero
+from hiero.config.config import NO_WEIGHTS, Config, make_model
+from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.parallel import in_order
+from hiero.core.progress import Progress
+from hiero.core.segments import Segment, decode_line, parse_segment
+from hiero.core.text import open_output, read_chunks
+from hiero.decoder.derivation import Derivation
+from hiero.decoder.forest import Forest
+from hiero.decoder.model import DerivationFeatures, Model
+from hiero.decoder.output import TranslationWriter
+from hiero.decoder.statistics import Statistics
+from hiero.grammar.sources import grammar_paths
+from hiero.jobs.resumable import ResumableOutput, StandardOutput, is_begun
+
+STANDARD_INPUT = "<stdin>"
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """Input, output and other settings beside the model."""
+
+    input: str = "-"
+    output: str = "-"
+    style: str | None = None  # of the output; by default text, or cdec for k-best lists
+    forest: str | None = None  # directory, with a file for each sentence
+    forest_format: str = "json.gz"
+    threads: int = 1
+    resume: bool = False  # continue an interrupted output, made with the same settings
+    # A digest of everything that the output depends on. An interrupted output with the same key is continued,
+    # one with another key is made again.
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class LineResult:
+    """The result of one line."""
+
+    line: bytes
+    block: bytes
+    statistics: Statistics
+    num_escaped: int
+    merged: frozenset[str]
+    is_utf8: bool
+    is_failure: bool  # a sentence with words but without a translation
+    has_grammar: bool
+
+
+class Job:
+    """Decodes one text."""
+
+    def __init__(self, settings: JobSettings, config: Config, progress: Progress) -> None:
+        self.settings, self.config, self.progress = settings, config, progress
+        self.statistics = Statistics()
+        self.style = settings.style or ("cdec" if config.search.kbest else "text")
+        self.path = STANDARD_INPUT if settings.input == "-" else settings.input
+        self.base = Path(".") if settings.input == "-" else Path(settings.input).parent
+        self.load_seconds = 0.0
+        self.decode_seconds = 0.0
+        self.num_resumed = 0
+        self.num_escaped = 0
+        self.num_broken = 0
+        self.num_failed, self.first_failed = 0, 0
+        self.merged: set[str] = set()
+        self.without_grammar: int | None = None  # the first line without a grammar
+        self.model: Model
+
+    # ---- the run
+
+    def run(self) -> None:
+        if self.settings.forest:
+            _make_directory(self.settings.forest)
+        lines, total = self._open_input()
+        start = time.process_time()
+        if self.config.weights is None:
+            self.progress.say(NO_WEIGHTS)
+        self.model = make_model(self.config, base=self.base)
+        self.load_seconds = time.process_time() - start
+        with ExitStack() as stack:
+            output = self._open_output(stack)
+            try:
+                self._resume(output, lines)
+                self.model.warm_up()
+                start = time.perf_counter()
+                self._decode(output, lines, total)
+                self.decode_seconds = time.perf_counter() - start
+            except BaseException:
+                output.close()
+                if output.kept:
+                    kept = _counted(output.kept, "line is", "lines are")
+                    next_time = "--resume" if self.settings.key is None else "the next run"
+                    self.progress.say(
+                        f"{kept} in {self.settings.output}.part; {next_time} continues from there"
+                    )
+                raise
+            output.finish()
+
+    def _decode(
+        self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
+    ) -> None:
+        results = in_order(self._translate, enumerate(lines, output.done + 1), self.settings.threads)
+        self.progress.begin(total)
+        with contextlib.closing(results):
+            self.progress.advance(output.done)
+            for result in results:
+                output.write(result.block, result.line)
+                self._account(result, output.done)
+                self.progress.advance(1, f"{self.statistics.mean_score:.3f} mean score")
+
+    def _resume(self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes]) -> None:
+        self.num_resumed = output.done
+        output.skip(lines)
+        for number in range(output.done if self.settings.forest else 0):
+            path = self._forest_path(number)
+            if not path.exists():
+                hint = "omit --resume to start again"
+                raise FormatError(path, 0, found="no such file", expected="a forest", hint=hint)
+
+    # ---- input and output
+
+    def _open_input(self) -> tuple[Iterator[bytes], int | None]:
+        """The lines with their line ends, and their number if it is known."""
+        if self.settings.input == "-":
+            return self._standard_input(), None
+        # Read whole, so that the number of lines is known and the file may change meanwhile.
+        data = b"".join(chunk.data for chunk in read_chunks(self.path, what="text to translate"))
+        if b"<seg" in data:
+            self._check(io.BytesIO(data))
+        return iter(io.BytesIO(data)), data.count(b"\n")
+
+    def _standard_input(self) -> Iterator[bytes]:
+        """The lines of standard input, as they arrive."""
+        stream = sys.stdin.buffer
+        if sys.stdin.isatty():
+            self.progress.say("reading sentences from the terminal, a line each")
+        if not isinstance(stream, io.BufferedReader) or stream.peek(2)[:2] != GZIP_MAGIC:
+            yield from stream
+            return
+        try:
+            for chunk in read_chunks("-", what="text to translate"):
+                yield from io.BytesIO(chunk.data)
+        except FormatError as error:
+            found, expected, hint = error.found, error.expected, error.hint
+            raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
+
+    def _check(self, lines: Iterable[bytes]) -> None:
+        """Check markup and grammar files of all lines before decoding."""
+        given = [section.per_sentence for section in self.config.grammar if section.per_sentence is not None]
+        bases = [Path(base) for base in given] or [self.base]
+        for number, line in enumerate(lines, 1):
+            if b"<seg" in line:
+                segment = parse_segment(decode_line(line, number)[0], self.path, number)
+                for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
+                    if not (base / name).exists():
+                        error = FormatError(base / name, 0, found="no such file", expected="a grammar")
+                        raise self._located(error, number)
+
+    def _located(self, error: HieroError, number: int) -> HieroError:
+        """The error with the line of the input that caused it."""
+        place = f"{self.path}:{number}"
+        if not isinstance(error, FormatError):
+            return HieroError(f"{place}: {error}")
+        if error.path == self.path:
+            return error
+        hint = f"{error.hint}; for {place}" if error.hint else f"for {place}"
+        return FormatError(error.path, error.line, found=error.found, expected=error.expected, hint=hint)
+
+    def _open_output(self, stack: ExitStack) -> ResumableOutput | StandardOutput:
+        target = self.settings.output
+        if target == "-":
+            return StandardOutput(sys.stdout.buffer)
+        if Path(target).exists() and not Path(target).is_file():
+            return StandardOutput(stack.enter_context(open(target, "wb", buffering=0)), target)
+        if self.settings.key is not None:
+            return ResumableOutput(target, self.settings.key, resume=is_begun(target, self.settings.key))
+        made_with = [
+            hiero.__version__,
+            dataclasses.asdict(self.config),
+            self.style,
+            self.settings.forest and [self.settings.forest, self.settings.forest_format],
+            [_file_state(path) for path in self.config.model_files],
+        ]
+        settings = json.dumps(made_with, sort_keys=True)
+        return ResumableOutput(target, settings, resume=self.settings.resume)
+
+    def _forest_path(self, number: int) -> Path:
+        return Path(str(self.settings.forest)) / f"{number}.{self.settings.forest_format}"
+
+    # ---- one line
+
+    def _translate(self, numbered: tuple[int, bytes]) -> LineResult:
+        number, line = numbered
+        text, is_utf8 = decode_line(line, number)
+        statistics = Statistics()
+        try:
+            segment = parse_segment(text, self.path, number)
+            forest = self.model.parse(segment, statistics)
+        except HieroError as error:
+            raise self._located(error, number) from error
+        features = DerivationFeatures.of(forest, cdec_names=self.config.features.cdec_names)
+        writer = TranslationWriter(self.style)
+        with statistics.timed("kbest"):
+            found = self._list(forest)
+        with statistics.timed("output"):
+            block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
+            if self.settings.forest:
+                forest.save(self._forest_path(number - 1))
+        return LineResult(
+            line,
+            block.encode(),
+            statistics,
+            writer.num_escaped,
+            frozenset(features.replay.merged),
+            is_utf8,
+            bool(segment.words) and not forest,
+            self._has_grammar(segment),
+        )
+
+    def _list(self, forest: Forest) -> list[Derivation]:
+        if self.config.search.kbest:
+            found = forest.kbest(self.config.search.kbest, self.config.search.unique)
+        else:
+            found = [forest.viterbi()] if forest else []
+        for translation in found[:1]:
+            translation.words  # noqa: B018  expands all derivations
+        return found
+
+    def _has_grammar(self, segment: Segment) -> bool:
+        return bool(grammar_paths(segment.attributes)) or any(
+            section.path or section.index for section in self.config.grammar
+        )
+
+    # ---- the report
+
+    def _account(self, result: LineResult, number: int) -> None:
+        self.statistics.add(result.statistics)
+        self.num_escaped += result.num_escaped
+        self.num_broken += not result.is_utf8
+        self.merged |= result.merged
+        if result.is_failure:
+            self.num_failed += 1
+            self.first_failed = self.first_failed or number
+        if not result.has_grammar and self.without_grammar is None:
+            self.without_grammar = number
+            self.progress.say(
+                f"{self.path}:{number}: no grammar (from -g GRAMMAR, grammar in the configuration,"
+                ' or <seg grammar="…">); words pass through untranslated'
+            )
+
+    def report(self) -> None:
+        if self.num_broken:
+            lines = _counted(self.num_broken, "line was", "lines were")
+            self.progress.say(f"{lines} not UTF-8; invalid bytes are written as U+FFFD")
+        if self.num_failed:
+            sentences = _counted(self.num_failed, "sentence has", "sentences have")
+            self.progress.say(f"{sentences} no translation, first in line {self.first_failed}")
+        if self.num_escaped:
+            times = _counted(self.num_escaped, "time", "times")
+            self.progress.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
+        if self.merged:
+            names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
+            self.progress.say(f"{names} for several features, such as {min(self.merged)}")
+
+    def figures(self) -> dict[str, float | int]:
+        """Counts, scores and times."""
+        numbers = self.statistics.as_dict()
+        numbers["load_s"] += self.load_seconds
+        numbers["decode_wall_s"] = self.decode_seconds  # without loading the model
+        numbers["resumed"] = self.num_resumed  # lines done by an earlier run, not counted above
+        return numbers
+
+    def write_statistics(self, path: str, seconds: float) -> None:
+        numbers = self.figures() | {"wall_s": seconds}
+        with open_output(path) as stream:
+            stream.write((json.dumps(numbers, indent=2) + "\n").encode())
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _file_state(path: str) -> list[int]:
+    """Size and modification time, which change when a file is replaced."""
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        found = "a file" if isinstance(error, FileExistsError) else os_message(error)
+        raise FormatError(path, 0, found=found, expected="a directory") from None
+    if not os.access(path, os.W_OK):
+        raise FormatError(path, 0, found="no write permission", expected="a directory for forests")

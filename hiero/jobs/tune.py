@@ -1,0 +1,350 @@
+"""Tuning from a configuration: ``tune`` learns weights, in a directory from which it can be resumed.
+
+RUNDIR/config.yaml  the complete configuration
+RUNDIR/tune.json    everything the result depends on: settings, and digests of all input files
+RUNDIR/weights.gz   the result; see ``tune/loop.py`` for the other files
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hiero.config.config import MADE_BY_RUN, Config, config_of, make_model, with_bundled
+from hiero.config.sections import TRAIN
+from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
+from hiero.core.records import record
+from hiero.core.segments import decode_line, parse_segment
+from hiero.core.settings import read_settings, write_settings
+from hiero.core.text import open_output, read_lines
+from hiero.extraction.config import ExtractConfig
+from hiero.extraction.extractor import Extractor
+from hiero.extraction.index import open_index
+from hiero.features.index import FeatureIndex
+from hiero.grammar.sources import grammar_paths
+from hiero.jobs.directory import CONFIG, locked, resolved, series
+from hiero.jobs.manifest import Manifest
+from hiero.jobs.tunedir import STATE, check_directory, compare, remove_leftovers, write_state
+from hiero.learning.config import STARTS, TuneConfig
+from hiero.learning.presets import make_learner
+from hiero.pipeline.translate_stages import model_config, model_inputs, model_settings
+from hiero.tuning.batch import BatchLoop, make_batch_learner
+from hiero.tuning.data import SetFiles
+from hiero.tuning.executors import check_executor, open_executor
+from hiero.tuning.loop import Loop, choose, read_log
+from hiero.tuning.overseer import Overseer, Silent, TuneWatch
+from hiero.tuning.report import Health
+from hiero.tuning.shard import Session
+
+ANSWER = "weights.gz"
+NUM_COMPARED = 20  # sentences compared with those of an index
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result of tuning.
+
+    weights  the file with the chosen weights
+    epoch    their epoch, from 1: the best on odd lines of the held-out set, or else the last
+    log      a record of each epoch: ``choose_bleu`` (odd lines), ``report_bleu`` (even lines), ...
+    """
+
+    weights: Path
+    epoch: int
+    log: list[dict[str, Any]]
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        return self.log[self.epoch - 1]
+
+
+def tune(
+    config: str | Path | Mapping[str, Any] | Config,
+    run_dir: str | Path,
+    *,
+    workers: int = 1,
+    executor: str = "threads",
+    resume: bool = False,
+    watch: TuneWatch | None = None,
+    **keys: Any,
+) -> Tuned:
+    """Learn weights.
+
+    config    path of a YAML file, or its content, with a ``tune`` section
+    run_dir   a new directory; with ``resume``, that of an earlier run of the same configuration
+    executor  threads, processes, or dask://HOST:PORT; the result is the same on all of them
+    keys      keys of the ``tune`` section, which override it
+    """
+    if isinstance(config, str | Path):
+        # Absolute paths: workers may have other working directories.
+        settings = config_of(read_settings(config), str(config), Path(config).resolve().parent)
+        where = str(config)
+    else:
+        content = resolved(config) if isinstance(config, Config) else config
+        settings, where = config_of(content, base=Path.cwd()), "config"
+    return Tuning(with_keys(settings, keys), where).run(
+        Path(run_dir), workers=workers, executor=executor, resume=resume, watch=watch
+    )
+
+
+def with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
+    """Return the configuration with some keys of its ``tune`` section set."""
+    known = dataclasses.asdict(config.tune or TuneConfig())
+    settings = record(TuneConfig, known | dict(keys), "tune")
+    if "start" in keys and settings.start not in STARTS:
+        settings = dataclasses.replace(settings, start=os.path.abspath(settings.start))
+    return dataclasses.replace(config, tune=settings)
+
+
+class Tuning:
+    """A validated tuning configuration.
+
+    texts  replacements of the sources of some sets, which name the grammars of their sentences
+    made   whether earlier stages make the files that do not exist yet
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        where: str,
+        texts: Mapping[str, Path] = MappingProxyType({}),
+        *,
+        made: bool = False,
+    ) -> None:
+        self.where, self.texts = where, texts
+        if config.is_bundled:
+            config = with_bundled(config)
+        # The initial weights are those of ``start``.
+        self.config = dataclasses.replace(config, weights=None)
+        self.settings = (config.tune or TuneConfig()).resolved()
+        self.seed = config.seed if self.settings.seed is None else self.settings.seed
+        if not made:
+            self._check_made()
+        self.files = self._set("on", self.settings.on)
+        self.held_out = self._held_out()
+        if self.settings.leave_one_out and not self.config.indexes:
+            raise self._error("leave_one_out", "needs a grammar that is an index")
+        if len(self.config.indexes) > 1 and self.settings.leave_one_out:
+            raise self._error("leave_one_out", "found several indexes, expected the one of the sentences")
+        if self.settings.start not in STARTS and not Path(self.settings.start).is_file():
+            expected = f"expected {', '.join(STARTS)} or a file of weights"
+            raise self._error("start", f"found no file {self.settings.start}, {expected}")
+        if self.settings.neighbours != "none" and self.config.features.bins is None:
+            raise self._error("neighbours", "needs bins (features: {bins: FILE})")
+        try:  # learners check their settings
+            if self.settings.is_online:
+                make_learner(self.settings, self.seed)
+            elif self.settings.algorithm != "mert":  # it needs the features
+                make_batch_learner(self.settings, FeatureIndex(), 1)
+        except ConfigError as error:
+            raise ConfigError(f"{self.where}: tune: {error}") from None
+
+    def _error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.where}: tune: {key}: {problem}")
+
+    def _check_made(self) -> None:
+        """Refuse sections for files that only ``hiero run`` makes."""
+        hint = f"hiero run makes and uses it; {MADE_BY_RUN}"
+        for number, section in enumerate(self.config.grammar, 1):
+            if section.index == TRAIN:
+                place = f"{self.where}: grammar: entry {number}"
+                raise ConfigError(f"{place}: found index: {TRAIN}, expected its path ({hint})")
+        for number, model in enumerate(self.config.lm, 1):
+            if model.path is None:
+                raise ConfigError(f"{self.where}: lm: entry {number}: found no path, expected one ({hint})")
+        if self.config.bins is not None and self.config.features.bins is None:
+            needed = f"needs features: bins, the path of a file ({hint})"
+            raise ConfigError(f"{self.where}: bins: {needed}")
+        if self.config.reorder is not None and not self.config.features.reordering:
+            needed = f"needs features: reordering, the path of a model ({hint})"
+            raise ConfigError(f"{self.where}: reorder: {needed}")
+        if self.config.grid is not None:
+            raise ConfigError(f"{self.where}: grid: works with hiero run, not with hiero tune")
+        if self.config.prep is not None:
+            raise ConfigError(f"{self.where}: prep: hiero tune does not prepare text ({hint})")
+
+    # ---- data
+
+    def _set(self, key: str, name: str) -> SetFiles:
+        data = self.config.data
+        if name not in data:
+            others = {other for other in data if key == "on" or other != self.settings.on}
+            near = did_you_mean(name, others) if others else "there is no other in data"
+            raise self._error(key, f"unknown set {name!r}; {near}")
+        section = data[name]
+        if not section.translations:
+            raise self._error(key, f"found {name}, which has no references, expected a set with references")
+        source = str(self.texts.get(name, section.source))
+        left_out = key == "on" and self.settings.leave_one_out
+        # Grammars named by sentences are relative to the text, unless the configuration has their directory.
+        own = any(entry.per_sentence is not None for entry in self.config.grammar)
+        base = "" if own else str(Path(source).resolve().parent)
+        return SetFiles(source, tuple(section.translations), left_out, base)
+
+    def _held_out(self) -> SetFiles | None:
+        name = self.settings.held_out
+        default = TuneConfig.__dataclass_fields__["held_out"].default
+        if name is None or (name == default and name not in self.config.data):
+            return None
+        if name == self.settings.on:
+            raise self._error("held_out", f"found {name}, the set to learn from, expected another set")
+        return self._set("held_out", name)
+
+    # ---- inputs and settings of the result
+
+    def inputs(self) -> dict[str, Path]:
+        """The input files, by the keys that name them."""
+        found = model_inputs(self.config)
+        for name, files in self._sets():
+            found[f"data: {name}: source"] = Path(files.source)
+            for number, path in enumerate(files.references, 1):
+                found[f"data: {name}: references: entry {number}"] = Path(path)
+        if self.settings.start not in STARTS:
+            found["tune: start"] = Path(self.settings.start)
+        return found
+
+    def _sets(self) -> list[tuple[str, SetFiles]]:
+        held_out = [(str(self.settings.held_out), self.held_out)] if self.held_out else []
+        return [(self.settings.on, self.files), *held_out]
+
+    def _own_grammars(self, files: SetFiles) -> list[Path]:
+        """The grammars named by the sentences of a set."""
+        folders = [
+            section.per_sentence for section in self.config.grammar if section.per_sentence is not None
+        ]
+        base = Path(files.base or str(folders[0]))
+        lines = enumerate(read_lines(files.source, "text to translate"), 1)
+        tagged = ((number, line) for number, line in lines if b"<seg" in line)
+        segments = (parse_segment(decode_line(line, n)[0], files.source, n) for n, line in tagged)
+        return [base / path for segment in segments for path in grammar_paths(segment.attributes)]
+
+    def settings_of_answer(self) -> dict[str, Any]:
+        # Without the number of epochs, which does not change the weights of any epoch, and without the path
+        # of the initial weights, whose content counts.
+        chosen = dataclasses.asdict(self.settings) | {"seed": self.seed}
+        del chosen["epochs"]
+        if chosen["start"] not in STARTS:
+            chosen["start"] = "a file"
+        return {"tune": chosen, **model_settings(self.config)}
+
+    def state(self, directory: Path) -> dict[str, Any]:
+        """Everything the result depends on, as JSON."""
+        manifest, digests = Manifest(directory), {}
+        for key, path in self.inputs().items():
+            digests[key] = manifest.digest(path)
+            if not digests[key]:
+                raise FormatError(path, 0, found="no such file", expected=f"that of {key}")
+        for name, files in self._sets():
+            if own := self._own_grammars(files):
+                listed = "".join(manifest.digest(path) for path in own)
+                digests[f"grammars of data: {name}"] = hashlib.sha256(listed.encode()).hexdigest()
+        content = {"made_by": series(), "settings": self.settings_of_answer(), "digests": digests}
+        plain: dict[str, Any] = json.loads(json.dumps(content))
+        return plain
+
+    # ---- the run
+
+    def run(
+        self,
+        directory: Path,
+        *,
+        workers: int = 1,
+        executor: str = "threads",
+        resume: bool = False,
+        watch: TuneWatch | None = None,
+    ) -> Tuned:
+        """Learn weights, continuing an earlier run in the directory, if there is one."""
+        watch = watch or Silent()
+        check_executor(executor)
+        directory = Path(os.path.abspath(directory))
+        check_directory(directory, resume)
+        with locked(directory, "hiero tune"):
+            check_directory(directory, resume)  # again, under the lock
+            state = self.state(directory)
+            self._keep(directory, state)
+            with open_executor(executor, workers, watch.say) as executors:
+                overseer = Overseer(watch, Health(self.settings), directory)
+                make_loop = Loop if self.settings.is_online else BatchLoop
+                watch.begin(None, "load")
+                loop = make_loop(
+                    self._session(state), self.held_out, str(directory), executors, workers, overseer
+                )
+                self._report(loop, overseer, workers)
+                overseer.resume(read_log(directory))
+                log = loop.run()
+        epoch = choose(log)
+        with open_output(directory / ANSWER, packed=True) as stream:
+            stream.write((directory / f"weights.{epoch:02d}.gz").read_bytes())
+        return Tuned(directory / ANSWER, epoch, log)
+
+    def _session(self, state: Mapping[str, Any]) -> Session:
+        model = model_config(self.config)
+        load = functools.partial(make_model, model)
+        key = hashlib.sha256(json.dumps([state, resolved(model), self.files], default=vars).encode())
+        models = tuple((section.name, str(section.path)) for section in model.lm)
+        return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
+
+    def fits(self, directory: Path) -> bool:
+        """Whether a directory is new, or that of a run with the same settings and inputs."""
+        if not (directory / STATE).exists():
+            return not directory.exists()
+        try:
+            compare(directory, self.state(directory), self.settings.epochs or 1)
+        except HieroError:
+            return False
+        return True
+
+    def _keep(self, directory: Path, state: dict[str, Any]) -> None:
+        """Write everything the result depends on, or compare it with that of an earlier run."""
+        if (directory / STATE).exists():
+            compare(directory, state, self.settings.epochs or 1)
+            remove_leftovers(directory)
+        else:
+            write_state(directory, state)
+        full = dataclasses.replace(self.config, tune=self.settings, weights=None)
+        write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
+
+    def _report(self, loop: Loop, overseer: Overseer, workers: int) -> None:
+        """Print warnings about the settings and the data, before the first epoch."""
+        say, settings = overseer.watch.say, self.settings
+        overseer.health.count(loop.set, loop.numbers)
+        names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
+        bins = loop.model.features.bins
+        not_expected = {one.feature for one in bins if one.replaces}
+        if settings.neighbours != "none":  # bins without translations get weights, too
+            not_expected.update(*(one.names for one in bins))
+        overseer.health.expect(name for name in names if name not in not_expected)
+        self._check_index(loop, say)
+        if self.held_out is None:
+            say("nothing is held out: the result is the last epoch (held_out names a set of data)")
+        if settings.stale:
+            say("stale: gradients are applied late, and another run will learn other weights")
+        num_shards = settings.shards or -(-len(loop.numbers) // settings.shard_size)
+        if workers > num_shards and settings.is_online and settings.batch == 1:
+            which = "one shard" if num_shards == 1 else f"{num_shards} shards"
+            say(f"not all of {workers} workers are used: {which}, each learning sentence by sentence")
+
+    def _check_index(self, loop: Loop, say: Callable[[str], None]) -> None:
+        """Check that sentences of an index are learnt from with ``leave_one_out``, and no others."""
+        segments = loop.set.segments
+        for path in self.config.indexes:
+            extractor = Extractor(open_index(path), ExtractConfig())
+            numbers = [n for n in range(min(NUM_COMPARED, len(segments))) if segments[n].words]
+            same = [extractor.is_sentence(number, segments[number].words) for number in numbers]
+            if not self.settings.leave_one_out:
+                if numbers and all(same):
+                    hint = "leave_one_out: true translates each without the rules extracted from it"
+                    say(f"{path} is an index of the sentences of {self.settings.on}: {hint}")
+            elif not all(same) or len(segments) > extractor.index.num_sentences:
+                number = numbers[same.index(False)] if not all(same) else extractor.index.num_sentences
+                hint = "leave_one_out is for the sentences of the index"
+                expected = f"that of pair {number + 1} of {path} ({hint})"
+                raise FormatError(self.files.source, number + 1, found="another sentence", expected=expected)

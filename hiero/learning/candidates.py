@@ -1,0 +1,139 @@
+# mypy: allow-untyped-calls
+"""k-best translations of a forest with numbered features, the input of learners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import read_only
+from hiero.decoder.derivations_part_kernels import EDGE
+from hiero.decoder.forest import Forest
+from hiero.decoder.model import DerivationFeatures
+from hiero.features.index import NAME, FeatureIndex, FeatureRows, Key
+from hiero.features.rulecache import concat_rows, merge_rows
+from hiero.features.score import edge_rows
+from hiero.learning.replay_part_kernels import replay_kernel
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Candidates(NamedTuple):
+    """N translations of one sentence, best first; all arrays read-only.
+
+    first       int64 [N + 1]   the features of translation i are first[i]:first[i + 1] of id and value
+    id          int32           in the FeatureIndex of the learner, ascending in each row, no zeros
+    value       float64
+    score       float64 [N]     of the model, with the weights used for decoding
+    first_word  int64 [N + 1]   the words of translation i are first_word[i]:first_word[i + 1] of word
+    word        int32
+    """
+
+    first: Ints
+    id: npt.NDArray[np.int32]
+    value: Floats
+    score: Floats
+    first_word: Ints
+    word: npt.NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        """N; len() is the number of fields."""
+        return len(self.score)
+
+
+def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True) -> Candidates:
+    """Return the k best translations of a decoded sentence, with features numbered by ``index``.
+
+    New features are added to it, in an order that only depends on the translations.
+    """
+    source = forest.feature_source
+    assert isinstance(source, DerivationFeatures)
+    table, roots = forest.list_kbest(k, unique)
+    first_word, word, first_step, step = forest.expand(table, roots)
+    edges = step[:, EDGE]
+    rules = forest.edge_rule[edges]
+
+    used, row_of_rule = _distinct(rules[rules >= 0])
+    rows = source.rule_rows(used.astype(np.int64), index)
+    part = np.full((len(edges), 1), -1, np.int32)
+    part[rules >= 0, 0] = row_of_rule
+
+    used_edges, row_of_edge = _distinct(edges)
+    rows_of_edges = _edge_rows(forest, source, used_edges, index)
+    part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
+    rows = concat_rows(rows, rows_of_edges)
+
+    ids, local = np.unique(rows.id, return_inverse=True)
+    first, features, value = replay_kernel(
+        first_step, read_only(part), rows.first, local.astype(np.int32), rows.value, np.int64(len(ids))
+    )
+    return Candidates(
+        *map(
+            read_only,
+            (first, ids.astype(np.int32)[features], value, table.score[roots], first_word, word),
+        )
+    )
+
+
+def _distinct(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
+    """Return the distinct items in the order of first occurrence, and the position of each item in them."""
+    distinct, first, place = np.unique(items, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return distinct[order], rank[place]
+
+
+def _edge_rows(
+    forest: Forest, source: DerivationFeatures, edges: npt.NDArray[np.int32], index: FeatureIndex
+) -> FeatureRows:
+    """Features of edges beyond those of their rules: language models and features of rule applications."""
+    names = source.model.symbols.names
+    models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
+    scores = forest.edge_lm[edges].astype(np.float64)
+    rows = FeatureRows(
+        np.arange(len(edges) + 1, dtype=np.int64) * len(models),
+        np.tile(np.array(models, np.int32), len(edges)),
+        scores.reshape(-1),
+    )
+    features = source.model.features.edge_features
+    if not features:
+        return rows
+    ruled = np.flatnonzero(forest.edge_rule[edges] >= 0)
+    found = edge_rows(source.batch(forest, edges[ruled]), forest.rules, features, index, names)
+    lengths = np.zeros(len(edges), np.int64)
+    lengths[ruled] = np.diff(found.first)
+    first = np.concatenate([[0], np.cumsum(lengths)])
+    return merge_rows([rows, FeatureRows(first, found.id, found.value)])
+
+
+def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
+    """Return the values of D features on every edge of a decoded forest, float32 [E, D].
+
+    The value of a derivation is the sum over its edges.
+    """
+    source = forest.feature_source
+    assert isinstance(source, DerivationFeatures)
+    index = FeatureIndex()  # a temporary one, since other features are not needed
+    columns = index.intern_all(keys)
+    ruled = np.flatnonzero(forest.edge_rule >= 0)
+    used, row_of_rule = _distinct(forest.edge_rule[ruled])
+    rules = _columns(source.rule_rows(used.astype(np.int64), index), columns)
+    values = _columns(_edge_rows(forest, source, np.arange(forest.num_edges, dtype=np.int32), index), columns)
+    values[ruled] += rules[row_of_rule]
+    return values
+
+
+def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+    """Return rows as a dense matrix of some features."""
+    table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
+    place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
+    place[columns] = np.arange(len(columns))
+    row, column = np.repeat(np.arange(len(table)), np.diff(rows.first)), place[rows.id]
+    np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
+    return table

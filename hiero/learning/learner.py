@@ -1,0 +1,78 @@
+"""Examples and the protocol of online learners: the interface between decoding and learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.learning.candidates import Candidates
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Example(NamedTuple):
+    """A sentence decoded with the current weights, and at least one candidate.
+
+    number         its line in the tuning set, from 0
+    source_length  in words
+    candidates     N translations, best first
+    statistics     int64 [N, 2 + 2 * order], of BLEU (``hiero.metrics``)
+    shortest       length of its shortest reference in words
+    """
+
+    number: int
+    source_length: int
+    candidates: Candidates
+    statistics: Ints
+    shortest: int
+
+
+@dataclass
+class UpdateReport:
+    """Counts of what a learner did; reports can be added."""
+
+    sentences: int = 0  # learnt from
+    failed: int = 0  # not learnt from: without a derivation or a reference
+    unpaired: int = 0  # of ``sentences``, those without a pair of translations to compare
+    equal: int = 0  # of ``unpaired``, those whose translations all have the same score by the metric
+    pairs: int = 0  # compared; for MIRA, sentences
+    errors: int = 0  # of ``pairs``, those ranked wrongly, or that violate their margin
+    updates: int = 0  # changes of the weights
+    loss: float = 0.0
+    # Summed BLEU statistics of translations: best by the model, learnt towards, and learnt away from.
+    model: Floats = field(default_factory=lambda: np.zeros(10))
+    oracle: Floats = field(default_factory=lambda: np.zeros(10))
+    prediction: Floats = field(default_factory=lambda: np.zeros(10))
+
+    def add(self, other: UpdateReport) -> None:
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Learner(Protocol):
+    """An online learner. Each shard has its own, used by one thread at a time."""
+
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
+        """Learn from a mini-batch, or from one example if the algorithm is strictly online.
+
+        ``weight`` is changed in place; it has room for at least every feature of the batch.
+        """
+        ...
+
+    def end_epoch(self, weight: Floats) -> None:
+        """Finish an epoch; called after its last example, before weights are written or mixed."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return the memory kept from one epoch to the next, as arrays and numbers, for ``restore``.
+
+        Arrays over features are as long as the last weights and numbered like them.
+        """
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None: ...

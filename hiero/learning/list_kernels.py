@@ -1,0 +1,232 @@
+"""k-best lists of many sentences, merged over iterations: new candidates, and scores of all."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.jit import kernel, leaf
+
+STEP = np.uint64(0xD6E8FEB86659FD93)
+HALF = np.uint64(32)
+NEVER = 0.1  # matches of an order without a match, as in sacrebleu's smoothing "floor"
+
+
+class ListStore(NamedTuple):
+    """N candidates in order of arrival, with room for more; written.
+
+    sentence    int64 [>= N]          the line each belongs to
+    code        uint64 [>= N]         hash of sentence, features and words
+    first       int64 [> N]           features of candidate c: first[c] ... first[c + 1] - 1 of id and value
+    id          int32                 ascending in each row
+    value       float64
+    first_word  int64 [> N]           words of candidate c: first_word[c] ... first_word[c + 1] - 1 of word
+    word        int32
+    statistics  int64 [>= N, 2 + 2 * order]
+    """
+
+    sentence: npt.NDArray[np.int64]
+    code: npt.NDArray[np.uint64]
+    first: npt.NDArray[np.int64]
+    id: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    first_word: npt.NDArray[np.int64]
+    word: npt.NDArray[np.int32]
+    statistics: npt.NDArray[np.int64]
+
+
+class Lists(NamedTuple):
+    """N candidates of S sentences as learners see them; read-only.
+
+    number       int64 [S]      lines of the tuning set, ascending
+    first_place  int64 [S + 1]  the candidates of sentence s: order[first_place[s]:first_place[s + 1]]
+    order        int64 [N]      candidates by sentence; those of one in order of arrival
+    first        int64 [N + 1]  features of candidate c: first[c] ... first[c + 1] - 1 of id and value
+    id           int32          ascending in each row
+    value        float64
+    statistics   int64 [N, 2 + 2 * order]
+    """
+
+    number: npt.NDArray[np.int64]
+    first_place: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    id: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    statistics: npt.NDArray[np.int64]
+
+
+@leaf
+def _mixed(code, number):
+    code = (code ^ number) * STEP
+    return code ^ (code >> HALF)
+
+
+@leaf
+def _candidate_code(sentence, ids, bits, words, start, end, first_word, end_word):
+    code = _mixed(np.uint64(end_word - first_word), np.uint64(sentence))
+    for i in range(start, end):
+        code = _mixed(_mixed(code, np.uint64(ids[i])), bits[i])
+    for i in range(first_word, end_word):
+        code = _mixed(code, np.uint64(np.int64(words[i])))
+    return code
+
+
+@leaf
+def _is_there(store, c, sentence, ids, values, words, start, end, first_word, end_word):
+    """Whether candidate c equals the one given by the other arguments: compares full keys, not hashes."""
+    at, word_at = store.first[c], store.first_word[c]
+    if (
+        store.sentence[c] != sentence
+        or store.first[c + 1] - at != end - start
+        or store.first_word[c + 1] - word_at != end_word - first_word
+    ):
+        return False
+    for i in range(end - start):
+        if store.id[at + i] != ids[start + i] or store.value[at + i] != values[start + i]:
+            return False
+    same = True
+    for i in range(end_word - first_word):
+        same = same and store.word[word_at + i] == words[first_word + i]
+    return same
+
+
+@kernel
+def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_word, words, statistics):
+    """Append the new candidates of a sentence; return their number.
+
+    store       ListStore             written; with room for all of them
+    slot        int64 [2 ** k]        written; open addressing, 0 or 1 + a candidate; never over half full
+    size        int                   candidates in the store
+    sentence    int                   the sentence
+    first       int64 [n + 1]         its new list: features ...
+    ids         int32
+    values      float64               no NaN
+    bits        uint64                the same, as bits
+    first_word  int64 [n + 1]         ... words ...
+    words       int32
+    statistics  int64 [n, .]          ... and statistics
+
+    O(features and words of the list).  Twin: tests/naive/batch.py::merged.
+    """
+    mask = np.uint64(slot.shape[0] - 1)
+    count = size
+    for h in range(first.shape[0] - 1):
+        start, end, word_start, word_end = first[h], first[h + 1], first_word[h], first_word[h + 1]
+        code = _candidate_code(sentence, ids, bits, words, start, end, word_start, word_end)
+        at = code & mask
+        known = False
+        while slot[at] != 0:
+            c = slot[at] - 1
+            if store.code[c] == code and _is_there(
+                store, c, sentence, ids, values, words, start, end, word_start, word_end
+            ):
+                known = True
+                break
+            at = (at + np.uint64(1)) & mask
+        if known:
+            continue
+        slot[at] = count + 1
+        store.sentence[count] = sentence
+        store.code[count] = code
+        place = store.first[count]
+        for i in range(start, end):
+            store.id[place + i - start] = ids[i]
+            store.value[place + i - start] = values[i]
+        store.first[count + 1] = place + end - start
+        place = store.first_word[count]
+        for i in range(word_start, word_end):
+            store.word[place + i - word_start] = words[i]
+        store.first_word[count + 1] = place + word_end - word_start
+        for i in range(statistics.shape[1]):
+            store.statistics[count, i] = statistics[h, i]
+        count += 1
+    return count - size
+
+
+@kernel
+def refill_slots_kernel(code, size, out_slot):
+    """Enter the first candidates, which are all different, into an empty table by their hashes.
+
+    code      uint64 [>= size]
+    size      int
+    out_slot  int64 [2 ** k]    written; all zero before
+
+    O(size).  Twin: tests/naive/batch.py::merged, after loading.
+    """
+    mask = np.uint64(out_slot.shape[0] - 1)
+    for c in range(size):
+        at = code[c] & mask
+        while out_slot[at] != 0:
+            at = (at + np.uint64(1)) & mask
+        out_slot[at] = c + 1
+
+
+@leaf
+def row_score(first, ids, values, weight, c):
+    """The score of candidate c."""
+    total = 0.0
+    for i in range(first[c], first[c + 1]):
+        total += values[i] * weight[ids[i]]
+    return total
+
+
+@kernel
+def scores_kernel(rows, weight, out_score):
+    """The score of every row of features.
+
+    rows       Lists or FeatureRows
+    weight     float64 [F]  F larger than every id
+    out_score  float64 [N]  written
+
+    O(features).  Twin: tests/naive/batch.py::score.
+    """
+    for c in range(out_score.shape[0]):
+        out_score[c] = row_score(rows.first, rows.id, rows.value, weight, c)
+
+
+@kernel
+def best_kernel(lists, score, out_best):
+    """The candidate of each sentence with the highest score; of equal ones, the first to arrive.
+
+    lists     Lists
+    score     float64 [N]  no NaN
+    out_best  int64 [S]    written
+
+    O(N).  Twin: tests/naive/batch.py::best.
+    """
+    for s in range(out_best.shape[0]):
+        best = lists.order[lists.first_place[s]]
+        for place in range(lists.first_place[s] + 1, lists.first_place[s + 1]):
+            c = lists.order[place]
+            if score[c] > score[best]:
+                best = c
+        out_best[s] = best
+
+
+@leaf
+def floor_bleu(stats):
+    """BLEU of summed statistics, int64 or float64 [2 + 2 * order]; no match counts as a tenth of one.
+
+    Equal to BLEU if every order has a match; otherwise a learner still sees improvements. Orders longer than
+    the text are left out.
+    """
+    order = (stats.shape[0] - 2) // 2
+    logarithm = 0.0
+    used = 0
+    matched = False
+    for n in range(order):
+        total = stats[2 + order + n]
+        if total <= 0:
+            break
+        match = stats[2 + n]
+        if match > 0:
+            matched = True
+            logarithm += np.log(match / total)
+        else:
+            logarithm += np.log(NEVER / total)
+        used += 1
+    if not matched:
+        return 0.0
+    brevity = min(0.0, 1.0 - stats[1] / stats[0])
+    return np.exp(logarithm / used + brevity)

@@ -1,0 +1,399 @@
+# mypy: allow-untyped-calls
+"""Estimate n-gram language models: interpolated modified Kneser-Ney, as KenLM's lmplz defines it.
+
+The method is that of Heafield et al. (2013), "Scalable modified Kneser-Ney language model estimation": sort
+the n-grams of the highest order by their endings, which gives adjusted counts of all orders in one pass; sort
+each order by context for discounting; and go through the orders by their endings to interpolate.
+Lists that do not fit into memory are sorted on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import ConfigError, FormatError
+from hiero.core.parallel import in_order
+from hiero.core.symbols import WordTable, find_all, pack, table_entry, word_table_of
+from hiero.lm import estimate_kernels as kneserney
+from hiero.lm import ngram_part_kernels as ngram
+from hiero.lm.arpa_write import write_arpa
+from hiero.lm.compiled import check_target, write_ngrams
+from hiero.lm.config import Discounts, OrderStatistics, estimate_discounts
+from hiero.lm.external_sort import Cursor, Rows, Sorter, Spool
+from hiero.lm.model import MAX_ORDER, ngrams_of
+from hiero.lm.numbering import Numbered, Report, read_numbered
+from hiero.lm.table_kernels import NgramBlock, table_of_blocks
+
+BLOCK_ROWS = 1 << 16
+MIN_DEFAULT_MEMORY = 1 << 30
+SHARE_OF_MACHINE = 4
+LEAST = 1e-99  # written for zero probability, as by SRILM
+TEMPORARY = Path(tempfile.gettempdir())
+
+
+def default_memory() -> int:
+    """A quarter of the machine's memory, in bytes."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return MIN_DEFAULT_MEMORY
+    return machine // SHARE_OF_MACHINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateConfig:
+    order: int = 5
+    prune: tuple[
+        int, ...
+    ] = ()  # n-grams that occur no more often are left out; the last is for all longer ones
+    discount_fallback: tuple[float, ...] | None = None  # for counts of 1, 2, 3; where none can be estimated
+    vocabulary: Path | None = None  # all words that are not in this file are <unk>
+    skip_symbols: bool = False  # leave out <s>, </s> and <unk> in the text
+    memory: int = 0  # bytes for n-grams; 0: a quarter of the machine's
+    temp: Path = TEMPORARY
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.order <= MAX_ORDER:
+            raise ConfigError(f"order: found {self.order}, expected 1 to {MAX_ORDER}")
+        if len(self.prune) > self.order:
+            raise ConfigError(f"prune: found {len(self.prune)} thresholds, expected at most {self.order}")
+        if list(self.prune) != sorted(self.prune) or min(self.prune, default=0) < 0:
+            found = " ".join(map(str, self.prune))
+            raise ConfigError(f"prune: found {found}, expected thresholds from 0 on, in ascending order")
+        fallback = self.discount_fallback
+        if fallback is not None:
+            if not 1 <= len(fallback) <= 3:
+                raise ConfigError(f"discount_fallback: found {len(fallback)} values, expected 1 to 3")
+            for count, value in enumerate(fallback, 1):
+                if not 0 <= value <= count:
+                    raise ConfigError(
+                        f"discount_fallback: found {value}, expected 0 to {count} for count {count}"
+                    )
+        if self.memory < 0:
+            raise ConfigError(f"memory: found {self.memory}, expected 0 or more")
+        if self.threads < 1:
+            raise ConfigError(f"threads: found {self.threads}, expected 1 or more")
+
+    def thresholds(self) -> npt.NDArray[np.int64]:
+        """Thresholds of orders from 1; entry 0 is not used."""
+        given = [0, *self.prune]
+        return np.array(given + given[-1:] * (self.order + 1 - len(given)), np.int64)
+
+    def fallback(self) -> Discounts | None:
+        given = self.discount_fallback
+        if given is None:
+            return None
+        one, two, more = (*given, given[-1], given[-1])[:3]
+        return one, two, more
+
+
+class EstimatedModel(NamedTuple):
+    """An estimated model, whose n-grams are computed as they are read.
+
+    words      WordTable  of the model, <unk> first
+    num_lines, num_words  of the text
+    orders     statistics of each length
+    blocks     the n-grams, in the order of their length; to be read once
+    """
+
+    words: WordTable
+    num_lines: int
+    num_words: int
+    orders: list[OrderStatistics]
+    blocks: Iterator[NgramBlock]
+
+
+def _no_report(stage: str, done: int, total: int | None) -> None:
+    pass
+
+
+def estimate(text: str | Path, config: EstimateConfig, report: Report = _no_report) -> EstimatedModel:
+    """Estimate a model from a text file (``-``: standard input)."""
+    memory = config.memory or default_memory()
+    numbered = read_numbered(
+        text,
+        config.vocabulary,
+        skip_symbols=config.skip_symbols,
+        memory=memory // 8,
+        folder=config.temp,
+        report=report,
+    )
+    return _Estimation(text, numbered, config, memory, report).model()
+
+
+def estimate_language_model(
+    text: str | Path, output: Path, config: EstimateConfig, *, compiled: bool, report: Report = _no_report
+) -> EstimatedModel:
+    """Estimate a model and write it, as ARPA or compiled. The blocks of the result have been read."""
+    if compiled:
+        check_target(output)
+    elif str(output) != "-" and not output.parent.is_dir():
+        raise FormatError(output, 0, found="no such directory", expected="a writable path")
+    if not config.temp.is_dir():
+        raise FormatError(
+            config.temp, 0, found="no such directory", expected="a directory for temporary files"
+        )
+    model = estimate(text, config, report)
+    counts = [statistics.kept for statistics in model.orders]
+    if not compiled:
+        write_arpa(output, model.words, counts, model.blocks)
+        return model
+    table, unigram = table_of_blocks(counts, model.blocks)
+    markers = find_all(model.words, [b"<s>", b"</s>"]).tolist()
+    arrays = ngrams_of(table.key, unigram, len(counts), *markers)
+    write_ngrams(output, arrays, model.words, None if str(text) == "-" else Path(text))
+    return model
+
+
+class _Estimation:
+    """The lists between text and model. Those that exist at the same time share the memory."""
+
+    def __init__(
+        self, text: str | Path, numbered: Numbered, config: EstimateConfig, memory: int, report: Report
+    ) -> None:
+        self._text, self._config, self._memory, self._report = text, config, memory, report
+        self._numbered = numbered
+        self._num_tokens = len(numbered.ids)
+        self._order = order = config.order
+        self._num_words = num_words = len(numbered.words.first) - 1
+        self._packing = ngram.packing_of(order, num_words)
+        self._threshold = config.thresholds()
+        self._width = [0, *(int(column) + 1 for column in self._packing.column)]  # columns of n words
+        self._unigram = np.zeros((num_words, 2), np.int64)
+        self._tally = np.zeros((order + 1, 7), np.int64)
+        share = memory // (4 * order)
+        self._keys = [Spool(width, np.uint64, share // 2, config.temp) for width in self._width]
+        self._contexts = [
+            Sorter(self._width[max(n - 1, 0)] + 2, self._width[max(n - 1, 0)], 2 * share, config.temp)
+            for n in range(order + 1)
+        ]
+        # Discounted probabilities in the order of n-grams, and back-offs by context.
+        self._weights = [Sorter(2, 1, share, config.temp) for _ in range(order + 1)]
+        self._backoffs = [Spool(width + 1, np.uint64, share // 2, config.temp) for width in self._width]
+
+    def model(self) -> EstimatedModel:
+        self._adjust(self._count())
+        kept = self._finish_unigrams()
+        orders = [self._statistics(n) for n in range(1, self._order + 1)]
+        discounts = [np.array([0.0, *statistics.discounts]) for statistics in orders]
+        lengths = range(self._order, 1, -1)
+        # The longest n-grams first, as they take most time.
+        smoothed = in_order(lambda n: self._discount(n, discounts[n - 1]), lengths, self._config.threads)
+        for done, _ in enumerate(smoothed, 1):
+            self._report("discounting", done, len(lengths))
+        return EstimatedModel(
+            _subset(self._numbered.words, kept),
+            self._numbered.num_lines,
+            self._num_tokens - self._numbered.num_lines,
+            orders,
+            self._interpolate(discounts[0], kept),
+        )
+
+    def _count(self) -> Sorter:
+        """All n-grams of the highest order."""
+        width = self._width[self._order]
+        counts = Sorter(width + 1, width, self._memory // 2, self._config.temp, combine=True)
+        context = np.full(self._order - 1, ngram.BOS, np.int64)
+        done = 0
+        for ids in self._numbered.ids.blocks():
+            for start in range(0, len(ids), BLOCK_ROWS):
+                piece = ids[start : start + BLOCK_ROWS]
+                rows = np.empty((len(piece), width + 1), np.uint64)
+                ngram.windows_kernel(self._packing, piece, context, rows)
+                counts.add(rows)
+                done += len(piece)
+                self._report("counting words", done, self._num_tokens)
+        return counts
+
+    def _adjust(self, counts: Sorter) -> None:
+        """Adjusted counts of all orders, by ending and by context."""
+        order, width = self._order, self._width[self._order]
+        state = kneserney.Adjusting(
+            np.full(order, -1, np.int64),
+            np.zeros(order + 1, np.int64),
+            np.zeros(order + 1, np.int64),
+            np.zeros(1, np.int64),
+        )
+        out = kneserney.Adjusted(
+            np.empty((order + 1, BLOCK_ROWS, width), np.uint64),
+            np.empty((order + 1, BLOCK_ROWS, width + 2), np.uint64),
+            np.zeros((order + 1, 2), np.int64),
+            self._unigram,
+            self._tally,
+        )
+        done = 0
+        for rows in counts.blocks():
+            for start in range(0, len(rows), BLOCK_ROWS):
+                kneserney.adjust_kernel(
+                    self._packing, rows[start : start + BLOCK_ROWS], self._threshold, state, out
+                )
+                self._take(out)
+            done += int(rows[:, -1].sum())
+            self._report("adjusting counts", done, self._num_tokens)
+        kneserney.adjust_last_kernel(self._packing, self._threshold, state, out)
+        self._take(out)
+
+    def _take(self, out: kneserney.Adjusted) -> None:
+        for n in range(2, self._order + 1):
+            num_keys, num_contexts = out.num[n]
+            self._keys[n].append(out.key[n, :num_keys, : self._width[n]])
+            self._contexts[n].add(out.context[n, :num_contexts, : self._width[n - 1] + 2])
+
+    def _finish_unigrams(self) -> npt.NDArray[np.bool_]:
+        """Which words are kept. Words that do not occur (<unk>, <s>, words of a vocabulary) count as well."""
+        kept = np.ones(self._num_words, np.bool_)
+        if self._threshold[1]:
+            kept[ngram.NUM_SPECIAL :] = self._unigram[ngram.NUM_SPECIAL :, 1] > self._threshold[1]
+        self._tally[1, kneserney.LISTED] = self._num_words
+        self._tally[1, kneserney.KEPT] = np.count_nonzero(kept)
+        return kept
+
+    def _statistics(self, length: int) -> OrderStatistics:
+        tally = self._tally[length].tolist()
+        discounts, problem = estimate_discounts(tally[:5])
+        if problem:
+            fallback = self._config.fallback()
+            if fallback is None:
+                raise FormatError(
+                    self._text,
+                    0,
+                    found=f"{length}-grams whose discounts cannot be estimated: {problem}",
+                    expected="more text, or less repetitive text",
+                    hint="--discount-fallback sets discounts for such cases",
+                )
+            discounts = fallback
+        return OrderStatistics(tally[kneserney.LISTED], tally[kneserney.KEPT], discounts, problem)
+
+    def _discount(self, length: int, discount: npt.NDArray[np.float64]) -> None:
+        num_keys = self._width[length - 1]
+        held: Rows = np.empty((0, num_keys + 2), np.uint64)
+        for fresh in self._contexts[length].blocks():
+            held = self._discount_some(length, discount, np.concatenate([held, fresh]), False)
+        self._discount_some(length, discount, held, True)
+
+    def _discount_some(
+        self, length: int, discount: npt.NDArray[np.float64], rows: Rows, is_last: bool
+    ) -> Rows:
+        """Discount complete contexts; returns the rows of the last one, which may continue."""
+        num_keys = rows.shape[1] - 2
+        weight: Rows = np.empty((len(rows), 2), np.uint64)
+        backoff: Rows = np.empty((len(rows), num_keys + 1), np.uint64)
+        done, num_weights, num_contexts = kneserney.discount_kernel(
+            rows,
+            num_keys,
+            discount,
+            is_last,
+            weight,
+            weight.view(np.float32),
+            backoff,
+            backoff.view(np.float64),
+        )
+        self._weights[length].add(weight[:num_weights])
+        self._backoffs[length - 1].append(backoff[:num_contexts])
+        return rows[done:]
+
+    def _interpolate(
+        self, discount: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_]
+    ) -> Iterator[NgramBlock]:
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        parents = Spool(2, np.uint64, self._memory // 8, self._config.temp)
+        yield self._unigrams(discount, kept, parents)
+        total, done = int(self._tally[2:, kneserney.KEPT].sum()), 0
+        for length in range(2, self._order + 1):
+            width = self._width[length]
+            probs = Spool(width + 1, np.uint64, self._memory // 8, self._config.temp)
+            is_longest = length == self._order
+            for key, prob, backoff in self._longer(length, parents):
+                if not is_longest:
+                    row: Rows = np.empty((len(key), width + 1), np.uint64)
+                    row[:, :width] = key
+                    row[:, width] = prob.view(np.uint64)
+                    probs.append(row)
+                words = np.empty((len(key), length), np.int32)
+                ngram.unpack_kernel(self._packing, number, key, words)
+                yield NgramBlock(words, _log(prob), _log(backoff))
+                done += len(key)
+                self._report("writing n-grams", done, total)
+            parents = probs
+
+    def _unigrams(
+        self, discount: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_], out: Spool
+    ) -> NgramBlock:
+        """Words, smoothed with the uniform distribution over all words except <s>."""
+        count = self._unigram[:, 0]
+        total = count.sum()
+        cut = discount[np.minimum(count, 3)]
+        left = (cut[kept].sum() + count[~kept].sum()) / total
+        prob = (count - cut) / total + left / (np.count_nonzero(kept) - 1)
+        prob[ngram.BOS] = 1.0  # it is never predicted; so it does not change the score of a sentence
+        backoff = np.ones(len(count))
+        for rows in self._backoffs[1].blocks():
+            word = rows[:, 0] >> self._packing.shift[0]
+            backoff[word.astype(np.int64)] = rows.view(np.float64)[:, 1]
+        ids = np.flatnonzero(kept)
+        out.append(
+            np.stack([ids.astype(np.uint64) << self._packing.shift[0], prob[ids].view(np.uint64)], axis=1)
+        )
+        words = np.arange(len(ids), dtype=np.int32)[:, np.newaxis]
+        return NgramBlock(words, _log(prob[ids]), _log(backoff[ids]))
+
+    def _longer(
+        self, length: int, parents: Spool
+    ) -> Iterator[tuple[Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+        """n-grams, probabilities, back-offs; from the probabilities of shorter n-grams."""
+        parent = Cursor(parents.blocks(), self._width[length - 1] + 1)
+        context = Cursor(self._backoffs[length].blocks(), self._width[length] + 1)
+        state = np.zeros(3, np.int64)
+        for weight in self._weights[length].blocks():
+            key = self._keys[length].take(len(weight))
+            prob, backoff = np.empty(len(key)), np.empty(len(key))
+            state[0] = 0
+            while True:
+                status = kneserney.interpolate_kernel(
+                    self._packing,
+                    length,
+                    key,
+                    weight.view(np.float32),
+                    parent.rows,
+                    parent.rows.view(np.float64),
+                    context.rows,
+                    context.rows.view(np.float64),
+                    context.more,
+                    state,
+                    prob,
+                    backoff,
+                )
+                if status == kneserney.DONE:
+                    break
+                if status == kneserney.NEED_PARENTS:
+                    parent.advance()
+                    assert parent.more, "every n-gram has its ending in the model"
+                    state[1] = 0
+                else:
+                    context.advance()
+                    state[2] = 0 if context.more else len(context.rows)
+            yield key, prob, backoff
+
+
+def _log(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Logarithms to base 10 of probabilities, at least -99 and at most 0.
+
+    Rounding may give a probability just above one, which readers of models refuse. Where the discounts that
+    apply are 0, the back-off is 0, which models write as -99.
+    """
+    return np.log10(np.clip(values, LEAST, 1.0)).astype(np.float32)
+
+
+def _subset(words: WordTable, kept: npt.NDArray[np.bool_]) -> WordTable:
+    if kept.all():
+        return words
+    return word_table_of(*pack([table_entry(words, int(word)) for word in np.flatnonzero(kept)]))

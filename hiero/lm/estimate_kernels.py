@@ -1,0 +1,272 @@
+"""Modified Kneser-Ney smoothing of sorted n-grams (rows as in ``hiero.kernels.ngram``).
+
+Definition: Chen and Goodman (1998). Estimation by sorting: Heafield et al. (2013). Pruning as in KenLM.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.jit import kernel, leaf
+from hiero.lm.ngram_part_kernels import BOS, NUM_SPECIAL, word_at
+from hiero.lm.sort_kernels import compare
+
+DONE, NEED_PARENTS, NEED_BACKOFFS = range(3)  # why a kernel returned
+
+# Columns of a tally, behind the numbers of n-grams whose adjusted count is 0 ... 4.
+LISTED, KEPT = 5, 6
+PRUNED = np.uint64(0xFFFFFFFFFFFFFFFF)  # instead of an n-gram's place
+
+
+class Adjusting(NamedTuple):
+    """Open n-grams of lower order: the endings of the last row, while longer n-grams are read.
+
+    previous  int64 [N]      words of the last row, the last word first
+    adjusted  int64 [N + 1]  adjusted count, so far, of the ending of n words
+    actual    int64 [N + 1]  its plain count
+    depth     int64 [1]      words of the longest of these endings
+    """
+
+    previous: npt.NDArray[np.int64]
+    adjusted: npt.NDArray[np.int64]
+    actual: npt.NDArray[np.int64]
+    depth: npt.NDArray[np.int64]
+
+
+class Adjusted(NamedTuple):
+    """The n-grams of each order n with adjusted counts.
+
+    key      uint64 [N + 1, B, K]      those that are kept, in suffix order
+    context  uint64 [N + 1, B, K + 2]  all: the words before the last; the place among those that are kept, or
+                                       PRUNED; the adjusted count. In the first columns, as order n needs them
+    num      int64 [N + 1, 2]          rows used of either
+    unigram  int64 [V, 2]              adjusted and plain count of words
+    tally    int64 [N + 1, 7]          numbers with adjusted count 0 ... 4; of all; of those that are kept
+    """
+
+    key: npt.NDArray[np.uint64]
+    context: npt.NDArray[np.uint64]
+    num: npt.NDArray[np.int64]
+    unigram: npt.NDArray[np.int64]
+    tally: npt.NDArray[np.int64]
+
+
+@leaf
+def put_adjusted(packing, length, words, adjusted, actual, tallied, threshold, out):
+    """Write an n-gram, the last ``length`` words, with its counts."""
+    is_special = length == 1 and words[0] < NUM_SPECIAL
+    is_kept = threshold == 0 or actual > threshold or is_special
+    if tallied < LISTED:
+        out.tally[length, tallied] += 1
+    out.tally[length, LISTED] += 1
+    if length == 1:
+        out.unigram[words[0], 0] = adjusted
+        out.unigram[words[0], 1] = actual
+        out.tally[length, KEPT] += is_kept
+        return
+    r = out.num[length, 1]
+    out.num[length, 1] += 1
+    width = packing.column[length - 2] + 1
+    for c in range(width):
+        out.context[length, r, c] = np.uint64(0)
+    for s in range(1, length):
+        out.context[length, r, packing.column[s - 1]] |= np.uint64(words[s]) << packing.shift[s - 1]
+    out.context[length, r, width] = np.uint64(out.tally[length, KEPT]) if is_kept else PRUNED
+    out.context[length, r, width + 1] = np.uint64(adjusted)
+    if is_kept:
+        out.tally[length, KEPT] += 1
+        r = out.num[length, 0]
+        out.num[length, 0] += 1
+        for c in range(packing.column[length - 1] + 1):
+            out.key[length, r, c] = np.uint64(0)
+        for s in range(length):
+            out.key[length, r, packing.column[s]] |= np.uint64(words[s]) << packing.shift[s]
+
+
+@kernel
+def adjust_kernel(packing, rows, threshold, state, out):
+    """Turn counts of n-grams of the highest order N into adjusted counts of all orders.
+
+    packing    Packing         N words
+    rows       uint64 [R, C]   a piece of a sorted list of distinct n-grams, begun with repeated <s> where a
+                               sentence begins; their counts are in the last column
+    threshold  int64 [N + 1]   n-grams that occur no more often than threshold[n] are pruned
+    state      Adjusting       read and written
+    out        Adjusted        written from row 0 on; R rows of each are enough
+
+    The adjusted count is the plain count at order N and for n-grams that begin with <s>, otherwise the number
+    of different words to the left (Heafield et al. 2013, section 3.2).
+
+    O(R N).  Twin: tests/naive/estimate.py::adjusted_counts.
+    """
+    order = packing.column.shape[0]
+    words = state.previous
+    out.num[:, :] = 0
+    for r in range(rows.shape[0]):
+        count = np.int64(rows[r, rows.shape[1] - 1])
+        depth = state.depth[0]
+        same = 0
+        while same < depth and word_at(packing, rows, r, same) == words[same]:
+            same += 1
+        for length in range(depth, same, -1):
+            adjusted = state.adjusted[length]
+            put_adjusted(
+                packing, length, words, adjusted, state.actual[length], adjusted, threshold[length], out
+            )
+        for length in range(1, same + 1):
+            state.actual[length] += count
+        if same > 0:
+            state.adjusted[same] += 1
+        for s in range(same, order):
+            words[s] = word_at(packing, rows, r, s)
+        length = same + 1
+        while length < order and words[length - 1] != BOS:
+            state.adjusted[length] = 1
+            state.actual[length] = count
+            length += 1
+        state.depth[0] = min(length, order - 1)
+        if length < order:
+            # It begins with <s>; words to the left of that only pad the row.
+            state.adjusted[length] = count
+            state.actual[length] = count
+        else:
+            put_adjusted(packing, order, words, count, count, count, threshold[order], out)
+
+
+@kernel
+def adjust_last_kernel(packing, threshold, state, out):
+    """Write the n-grams that are still open behind the last row; arguments as in ``adjust_kernel``.
+
+    As in KenLM, these few are tallied by their plain count instead of the adjusted one, so that discounts and
+    probabilities are the same.
+
+    O(N).  Twin: tests/naive/estimate.py::adjusted_counts.
+    """
+    out.num[:, :] = 0
+    for length in range(1, state.depth[0] + 1):
+        actual = state.actual[length]
+        put_adjusted(
+            packing, length, state.previous, state.adjusted[length], actual, actual, threshold[length], out
+        )
+    state.depth[0] = 0
+
+
+@kernel
+def discount_kernel(rows, num_keys, discount, is_last, out_weight, out_share, out_backoff, out_backoff_value):
+    """Discount the counts in each context; returns rows done, weights written, contexts written.
+
+    rows               uint64 [R, num_keys + 2]  sorted by context; see ``Adjusted.context``
+    num_keys           columns of a context
+    discount           float64 [4]               for an adjusted count of 1, 2, and 3 or more, from 1 on
+    is_last            whether no rows follow; otherwise the last context is left for the next call
+    out_weight         uint64 [R, 2]             written; column 0: place of an n-gram that is kept
+    out_share          float32 [R, 4]            the same bytes, written; column 2: its discounted share,
+                                                 column 3: mass its context leaves to lower orders
+    out_backoff        uint64 [R, num_keys + 1]  written; a context
+    out_backoff_value  float64 [R, num_keys + 1] the same bytes, written; last column: that mass
+
+    Pruned n-grams leave their whole count (as in KenLM; Chen and Goodman do not prune).
+
+    O(R).  Twin: tests/naive/estimate.py::discounted.
+    """
+    num_rows = rows.shape[0]
+    begin, num_weights, num_contexts = 0, 0, 0
+    while begin < num_rows:
+        end = begin
+        total, pruned = 0, 0
+        one, two, more = 0, 0, 0
+        while end < num_rows and compare(rows, end, rows, begin, num_keys) == 0:
+            count = np.int64(rows[end, num_keys + 1])
+            total += count
+            if rows[end, num_keys] == PRUNED:
+                pruned += count
+            elif count == 1:
+                one += 1
+            elif count == 2:
+                two += 1
+            else:
+                more += 1
+            end += 1
+        if end == num_rows and not is_last:
+            break
+        left = discount[1] * one + discount[2] * two + discount[3] * more + pruned
+        for c in range(num_keys):
+            out_backoff[num_contexts, c] = rows[begin, c]
+        out_backoff_value[num_contexts, num_keys] = left / total
+        num_contexts += 1
+        for r in range(begin, end):
+            if rows[r, num_keys] != PRUNED:
+                count = np.int64(rows[r, num_keys + 1])
+                out_weight[num_weights, 0] = rows[r, num_keys]
+                out_share[num_weights, 2] = (count - discount[min(count, 3)]) / total
+                out_share[num_weights, 3] = left / total
+                num_weights += 1
+        begin = end
+    return begin, num_weights, num_contexts
+
+
+@kernel
+def interpolate_kernel(
+    packing,
+    length,
+    key,
+    share,
+    parent,
+    parent_prob,
+    backoff,
+    backoff_value,
+    more,
+    state,
+    out_prob,
+    out_backoff,
+):
+    """Probabilities of n-grams from those of one word less; returns DONE, NEED_PARENTS or NEED_BACKOFFS.
+
+    packing        Packing
+    length         words of the n-grams
+    key            uint64 [R, K]      the n-grams, in suffix order
+    share          float32 [R, 4]     see ``discount_kernel``
+    parent         uint64 [P, K' + 1] n-grams without their first word, in suffix order
+    parent_prob    float64 [P, K' + 1] the same bytes; last column: probability
+    backoff        uint64 [G, K + 1]  contexts, in suffix order
+    backoff_value  float64 [G, K + 1] the same bytes; last column: mass left to lower orders
+    more           whether contexts follow behind these
+    state          int64 [3]          rows of key, parent and backoff that are done; updated
+    out_prob       float64 [R]        written
+    out_backoff    float64 [R]        written; 1 for n-grams that are no context
+
+    O(R + P + G).  Twin: tests/naive/estimate.py::probabilities.
+    """
+    r, p, g = state[0], state[1], state[2]
+    status = DONE
+    num_keys = key.shape[1]
+    num_parent_keys = parent.shape[1] - 1
+    last = packing.column[length - 2]
+    ending = packing.ending[length - 2]
+    while r < key.shape[0]:
+        while p < parent.shape[0]:
+            same = (key[r, last] & ending) == parent[p, last]
+            for c in range(last):
+                same = same and key[r, c] == parent[p, c]
+            if same:
+                break
+            p += 1
+        if p == parent.shape[0]:
+            status = NEED_PARENTS
+            break
+        order = 1
+        while g < backoff.shape[0]:
+            order = compare(backoff, g, key, r, num_keys)
+            if order >= 0:
+                break
+            g += 1
+        if g == backoff.shape[0] and more:
+            status = NEED_BACKOFFS
+            break
+        is_context = g < backoff.shape[0] and order == 0
+        out_prob[r] = share[r, 2] + share[r, 3] * parent_prob[p, num_parent_keys]
+        out_backoff[r] = backoff_value[g, num_keys] if is_context else 1.0
+        r += 1
+    state[0], state[1], state[2] = r, p, g
+    return status

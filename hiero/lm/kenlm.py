@@ -1,0 +1,183 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Read KenLM's binary models of type ``probing``, whose hash keys are those of ``hiero.lm.Ngrams``.
+
+The file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per order; a
+hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold a key and
+a float32 probability and, unless it is of the longest, a back-off, with signs as in ``Ngrams``; the words.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import FormatError
+from hiero.core.jit import kernel
+from hiero.core.symbols import WordTable, find_all, read_only, word_table_of
+from hiero.core.text import open_bytes
+from hiero.lm.model import MAX_ORDER, Ngrams, ngrams_of
+from hiero.lm.table_kernels import OpenTable, has_room, locate, open_table, put
+
+MAGIC = b"mmap lm http://kheafield.com/code"
+WHAT = "a KenLM binary of type probing"
+CHECK = struct.Struct("<56s3f3IQ")
+CHECKED = (MAGIC + b" format version 5\n", 0.0, 1.0, -0.5, 1, 2**32 - 1, 0, 1)
+FIXED = struct.Struct("<B3xfIB3xI")
+TYPES = (
+    "probing",
+    "probing with rest costs",
+    "trie",
+    "quantised trie",
+    "trie with compressed pointers",
+    "quantised trie with compressed pointers",
+)
+REBUILD = "rebuild it with: build_binary probing ARPA OUT, or give the ARPA file itself"
+WORD_BUCKET, UNIGRAM, MIDDLE_BUCKET, LONGEST_BUCKET = 12, 8, 16, 12  # bytes
+PIECE = 1 << 18  # buckets copied at a time
+
+
+class _Layout(NamedTuple):
+    """Offsets of the sections of the file, in bytes."""
+
+    counts: tuple[int, ...]
+    words: int
+    unigrams: int
+    tables: tuple[tuple[int, int], ...]  # start and number of buckets, for orders 2, 3, ...
+    strings: int
+
+
+def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
+    """The model in a file and its words in the order of their ids."""
+    with open_bytes(path, WHAT) as stream:
+        num_bytes = stream.seek(0, 2)
+        if num_bytes < CHECK.size + FIXED.size:
+            raise _truncated(path, num_bytes)
+        data = np.memmap(stream, np.uint8, "r")
+    layout = _layout(path, data)
+    _, num_words = struct.unpack("<II", data[layout.words :][:8].tobytes())
+    words = _words(path, data[layout.strings :].tobytes(), num_words)
+    num_unigrams = min(num_words, layout.counts[0] + 1)
+    unigram = data[layout.unigrams :][: num_unigrams * UNIGRAM].view(np.uint8).copy().view(np.float32)
+    table = _fill(path, data, layout)
+    markers = find_all(words, [b"<s>", b"</s>"]).tolist()
+    if min(markers) < 0:
+        raise FormatError(path, 0, found="a vocabulary without <s> or </s>", expected="both")
+    return ngrams_of(table.key, unigram.reshape(-1, 2), len(layout.counts), *markers), words
+
+
+def _truncated(path: Path, num_bytes: int) -> FormatError:
+    return FormatError(
+        path, 0, found=f"{num_bytes} bytes", expected="more, as its header says", hint="the file is truncated"
+    )
+
+
+def _layout(path: Path, data: npt.NDArray[np.uint8]) -> _Layout:
+    magic, *numbers = CHECK.unpack(data[: CHECK.size].tobytes())
+    if (magic.rstrip(b"\0"), *numbers) != CHECKED:
+        first = magic.split(b"\n")[0].decode("ascii", "replace")
+        raise FormatError(path, 0, found=f"'{first}'", expected=f"{WHAT}, version 5, 64 bit", hint=REBUILD)
+    order, multiplier, kind, has_words, version = FIXED.unpack(data[CHECK.size :][: FIXED.size].tobytes())
+    if kind != 0 or version != 0:
+        name = TYPES[kind] if kind < len(TYPES) else f"unknown ({kind})"
+        found = f"a KenLM binary of type {name}" + (f", version {version}" if version else "")
+        raise FormatError(path, 0, found=found, expected=WHAT, hint=REBUILD)
+    if not has_words:
+        raise FormatError(path, 0, found="a KenLM binary without its words", expected=WHAT, hint=REBUILD)
+    if not 2 <= order <= MAX_ORDER:
+        raise FormatError(path, 0, found=f"order {order}", expected=f"2 to {MAX_ORDER}")
+    start = CHECK.size + FIXED.size
+    if len(data) < start + 8 * order:
+        raise _truncated(path, len(data))
+    counts = struct.unpack(f"<{order}Q", data[start:][: 8 * order].tobytes())
+    return _sections(path, len(data), counts, np.float32(multiplier), (start + 8 * order + 7) // 8 * 8)
+
+
+def _sections(
+    path: Path, num_bytes: int, counts: tuple[int, ...], multiplier: np.float32, start: int
+) -> _Layout:
+    def buckets(entries: int) -> int:
+        if entries > num_bytes:
+            raise _truncated(path, num_bytes)
+        # In single precision, as in KenLM.
+        return max(entries + 1, int(multiplier * np.float32(entries)))
+
+    unigrams = start + 8 + buckets(counts[0]) * WORD_BUCKET
+    at = unigrams + (counts[0] + 1) * UNIGRAM
+    tables = []
+    for order, count in enumerate(counts[1:], 2):
+        tables.append((at, buckets(count)))
+        at += buckets(count) * (MIDDLE_BUCKET if order < len(counts) else LONGEST_BUCKET)
+    if num_bytes < at + len(b"<unk>\0"):
+        raise _truncated(path, num_bytes)
+    return _Layout(counts, start, unigrams, tuple(tables), at)
+
+
+def _words(path: Path, text: bytes, num_words: int) -> WordTable:
+    data = np.frombuffer(text, np.uint8)
+    end = np.flatnonzero(data == 0)
+    if not text.startswith(b"<unk>\0") or len(end) != num_words or text[-1]:
+        found = f"{len(end)} words after the tables"
+        raise FormatError(
+            path,
+            0,
+            found=found,
+            expected=f"{num_words}, <unk> first",
+            hint="the file is truncated or damaged",
+        )
+    # Each word is followed by a zero byte, which is dropped.
+    first = np.concatenate([np.zeros(1, np.int64), end - np.arange(num_words)])
+    return word_table_of(read_only(data[data != 0]), read_only(first))
+
+
+def _pieces(data: npt.NDArray[np.uint8], layout: _Layout) -> Iterator[npt.NDArray[np.uint32]]:
+    """The buckets of all tables, copied because they may be unaligned in the file."""
+    for order, (start, buckets) in enumerate(layout.tables, 2):
+        size = MIDDLE_BUCKET if order < len(layout.counts) else LONGEST_BUCKET
+        for piece in range(0, buckets, PIECE):
+            stop = min(piece + PIECE, buckets)
+            raw = data[start + piece * size : start + stop * size].tobytes()
+            yield np.frombuffer(raw, np.uint32).reshape(-1, size // 4)
+
+
+def _fill(path: Path, data: npt.NDArray[np.uint8], layout: _Layout) -> OpenTable:
+    # The tables contain n-grams that KenLM added and its counts leave out, so buckets are counted.
+    used = sum(int(np.count_nonzero(bucket[:, 0] | bucket[:, 1])) for bucket in _pieces(data, layout))
+    table = open_table(used)
+    for bucket in _pieces(data, layout):
+        if not insert_kernel(bucket, bucket.view(np.float32), table):
+            raise FormatError(
+                path,
+                0,
+                found="more n-grams than were counted",
+                expected=WHAT,
+                hint="the file is being written",
+            )
+    return table
+
+
+@kernel
+def insert_kernel(bucket, value, out_table):
+    """Enter the n-grams of some buckets; False if there is no room.
+
+    bucket     uint32 [B, 4 or 3]   key (low, high), and two numbers, or one in the table of the longest
+    value      float32 [B, 4 or 3]  the same bytes
+    out_table  OpenTable            written
+
+    O(B).  Twin: tests/naive/lm.py::read_kenlm.
+    """
+    for i in range(bucket.shape[0]):
+        key = np.uint64(bucket[i, 0]) | (np.uint64(bucket[i, 1]) << np.uint64(32))
+        if key == np.uint64(0):
+            continue
+        if not has_room(out_table, 1):
+            return False
+        slot = locate(out_table, key)
+        if out_table.key[2 * slot] == np.uint64(0):
+            backoff = value[i, 3] if bucket.shape[1] > 3 else np.float32(-0.0)
+            put(out_table, slot, key, value[i, 2], backoff)
+    return True

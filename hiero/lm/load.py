@@ -1,0 +1,83 @@
+# mypy: allow-untyped-calls
+"""Load language models of all supported formats, and score text with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import FormatError
+from hiero.core.symbols import WordTable
+from hiero.core.text import open_bytes
+from hiero.lm.arpa import read_arpa
+from hiero.lm.compiled import read_ngrams, write_ngrams
+from hiero.lm.kenlm import MAGIC, read_kenlm
+from hiero.lm.lm_part_kernels import look_up_kernel, score_sentences_kernel
+from hiero.lm.model import LanguageModels, Ngrams, side_by_side
+
+WHAT = "a language model: ARPA, KenLM binary of type probing, or compiled directory"
+
+
+def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
+    """Load one model and its words. The format, one of those in ``WHAT``, is recognised by the content."""
+    if path.is_dir():
+        return read_ngrams(path)
+    with open_bytes(path, WHAT) as stream:
+        is_binary = stream.read(len(MAGIC)) == MAGIC
+    return read_kenlm(path) if is_binary else read_arpa(path)
+
+
+def load_language_models(specs: Sequence[tuple[str, Path]]) -> LanguageModels:
+    """Load the models of a system, given as (name of the feature, path). There may be none."""
+    models = [load_language_model(path) for _, path in specs]
+    return LanguageModels(
+        side_by_side([arrays for arrays, _ in models]),
+        tuple(name for name, _ in specs),
+        tuple(table for _, table in models),
+    )
+
+
+def compile_language_model(source: Path, target: Path) -> None:
+    """Convert a model to a memory-mapped directory, which loads at once and is shared by processes."""
+    if source.is_dir():
+        raise FormatError(source, 0, found="a directory", expected="an ARPA file or a KenLM binary")
+    write_ngrams(target, *load_language_model(source), source)
+
+
+class ScoredText(NamedTuple):
+    """Lines of text, scored word by word.
+
+    first     int64 [S + 1]   words of line s: first[s] ... first[s + 1] - 1
+    word      int32 [N]       ids in the model, 0 if unknown; with markers, </s> ends every line
+    span      int64 [N, 2]    word n is text[span[n, 0]:span[n, 1]]; empty for </s>
+    prob      float32 [N]     log10 probability
+    length    int32 [N]       length of the longest n-gram found
+    """
+
+    first: npt.NDArray[np.int64]
+    word: npt.NDArray[np.int32]
+    span: npt.NDArray[np.int64]
+    prob: npt.NDArray[np.float32]
+    length: npt.NDArray[np.int32]
+
+
+def score_text(models: LanguageModels, m: int, text: bytes, markers: bool = True) -> ScoredText:
+    """Score lines, each ended by ``\\n``, with model m; with markers each stands between <s> and </s>."""
+    data = np.frombuffer(text, np.uint8)
+    first = np.zeros(text.count(b"\n") + 1, np.int64)
+    word = np.zeros(len(data) // 2 + 1, np.int32)
+    span = np.zeros((len(data) // 2 + 1, 2), np.int64)
+    num_lines, num_words = look_up_kernel(models.tables[m], data, first, word, span)
+    word, span = word[:num_words], span[:num_words]
+    num_scores = num_words + num_lines * markers
+    prob, length = np.empty(num_scores, np.float32), np.empty(num_scores, np.int32)
+    score_sentences_kernel(models.arrays, m, first, word, markers, prob, length)
+    if markers:
+        word = np.insert(word, first[1:], models.arrays.eos[m])
+        span = np.insert(span, first[1:], 0, axis=0)
+        first = first + np.arange(len(first))
+    return ScoredText(first, word, span, prob, length)

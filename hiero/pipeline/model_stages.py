@@ -1,0 +1,213 @@
+# mypy: allow-untyped-calls
+"""The stages from text to models: preparing, aligning, estimating, indexing.
+
+Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
+paths of their outputs, for the functions that follow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from hiero.alignment.alignfiles import align_files
+from hiero.alignment.config import AlignConfig
+from hiero.bitext.prepare import NO_LIMIT, PrepConfig, prepare
+from hiero.config.config import Config
+from hiero.config.sections import SET_NAME, TRAIN, as_list
+from hiero.core.errors import ConfigError
+from hiero.extraction.index import make_index, open_index
+from hiero.lm.estimate import EstimateConfig, estimate_language_model
+from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of, numbered
+
+# ---- from raw text to words
+
+
+def add_prep(plan: Plan) -> None:
+    section = plan.config.prep
+    if section is None:
+        return
+    settings = dataclasses.asdict(section)
+    languages = settings.pop("source_language") or "", settings.pop("target_language") or ""
+    data = {}
+    for name, given in plan.config.data.items():
+        is_train = name == TRAIN
+        if is_train and given.alignment is not None:
+            problem = "cannot be combined with prep, which may drop pairs"
+            raise plan.error("data: train: alignment", problem)
+        limits = {"min_words": NO_LIMIT, "max_words": NO_LIMIT, "max_ratio": float(NO_LIMIT)}
+        config = PrepConfig(**(settings if is_train else settings | limits))
+        texts = given.all_sides
+        keys = keys_of(name, given)
+        endings = (
+            ["source", "target"] if is_train else ["source", *map("reference{}".format, range(1, len(texts)))]
+        )
+        outputs = [plan.out / "prep" / f"{name}.{ending}" for ending in endings[: len(texts)]]
+        text_languages = [languages[0], *[languages[1]] * len(given.translations)]
+
+        plan.add(
+            Stage(
+                name=f"prep:{name}",
+                work=_preparation(texts, outputs, text_languages, config),
+                inputs=dict(zip(keys, map(Path, texts), strict=True)),
+                outputs=tuple(outputs),
+                settings=dataclasses.asdict(config) | {"languages": text_languages},
+            )
+        )
+        paths = [str(path) for path in outputs]
+        prepared = {"target": paths[1]} if is_train else {"target": None, "references": paths[1:] or None}
+        data[name] = dataclasses.replace(given, source=paths[0], **prepared)
+    plan.replace(data=data)
+
+
+def _preparation(
+    texts: list[str], outputs: list[Path], languages: list[str], config: PrepConfig
+) -> Callable[[Task], Figures]:
+    def work(task: Task) -> Figures:
+        outputs[0].parent.mkdir(exist_ok=True)
+        task.progress.begin(None)
+        return vars(prepare(texts, outputs, languages, config, task.threads, task.progress.advance))
+
+    return work
+
+
+# ---- from a bitext to models
+
+
+def add_align(plan: Plan) -> None:
+    config = plan.config.align
+    given = plan.config.data[TRAIN].alignment if TRAIN in plan.config.data else None
+    if given is not None:
+        if config is not None:
+            problem = "cannot be combined with data: train: alignment"
+            raise plan.error("align", problem)
+        return
+    if config is None and not _indexes_train(plan.config) and plan.config.reorder is None:
+        return
+    train, config = plan.train("the word alignment"), config or AlignConfig()
+    settings = dataclasses.asdict(config)
+    if config.model != "hmm":
+        settings = {key: value for key, value in settings.items() if not key.startswith("hmm_")}
+    source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
+
+    def work(task: Task) -> Figures:
+        summary = align_files(source, target, output, config, threads=task.threads, watch=task.progress)
+        task.progress.say(str(summary))
+        return {
+            "pairs": summary.num_pairs,
+            "links": summary.num_links,
+            "perplexity": summary.last.perplexity,
+            "tension": summary.last.tension,
+        }
+
+    inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
+    plan.add(Stage(name="align", work=work, inputs=inputs, outputs=(output,), settings=settings))
+    train = dataclasses.replace(train, alignment=str(output))
+    plan.replace(data=plan.config.data | {TRAIN: train})
+
+
+def _indexes_train(config: Config) -> bool:
+    return any(section.index == TRAIN for section in config.grammar)
+
+
+NO_SETTINGS = ("path", "name", "estimate", "vocabulary", "memory")
+
+
+def add_lm(plan: Plan) -> None:
+    sections = []
+    for number, section in enumerate(plan.config.lm, 1):
+        place = f"lm: entry {number}"
+        if (section.path is None) == (section.estimate is None):
+            raise plan.error(place, "needs exactly one of path and estimate")
+        if section.estimate is None:
+            sections.append(section)
+            continue
+        if not SET_NAME.fullmatch(section.name):
+            raise plan.error(f"{place}: name", f"found {section.name!r}, expected letters and digits, . _ -")
+        ending = "arpa.gz" if section.format == "arpa" else "lm"
+        output = plan.out / f"{section.name}.{ending}"
+        if any(output in stage.outputs for stage in plan.stages):
+            raise plan.error(f"{place}: name", f"{section.name!r} is already the name of another model")
+        is_train = section.estimate == TRAIN
+        text = str(plan.train(place).target) if is_train else section.estimate
+        inputs = {"data: train: target" if is_train else f"{place}: estimate": Path(text)}
+        if section.vocabulary is not None:
+            inputs[f"{place}: vocabulary"] = Path(section.vocabulary)
+        try:
+            config = EstimateConfig(
+                order=section.order,
+                prune=tuple(section.prune),
+                discount_fallback=section.discounts,
+                vocabulary=None if section.vocabulary is None else Path(section.vocabulary),
+                skip_symbols=section.skip_symbols,
+                memory=section.memory * 1_000_000,
+            )
+        except ConfigError as error:
+            raise plan.error(place, str(error)) from None
+        settings = {k: v for k, v in dataclasses.asdict(section).items() if k not in NO_SETTINGS}
+        plan.add(
+            Stage(
+                name=f"lm:{section.name}",
+                work=_estimation(text, output, config),
+                inputs=inputs,
+                outputs=(output,),
+                settings=settings,
+            )
+        )
+        sections.append(dataclasses.replace(section, path=str(output), estimate=None))
+    plan.replace(lm=sections)
+
+
+def _estimation(text: str, output: Path, config: EstimateConfig) -> Callable[[Task], Figures]:
+    def work(task: Task) -> Figures:
+        local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
+        reported = ("", 0)  # task and steps
+
+        def report(what: str, done: int, total: int | None) -> None:
+            nonlocal reported
+            if reported[0] != what:
+                task.progress.begin(total, what)
+                reported = what, 0
+            task.progress.advance(done - reported[1])
+            reported = what, done
+
+        compiled = not output.name.endswith(".arpa.gz")
+        model = estimate_language_model(text, output, local, compiled=compiled, report=report)
+        return {
+            "lines": model.num_lines,
+            "words": model.num_words,
+            "ngrams": [order.kept for order in model.orders],
+        }
+
+    return work
+
+
+def add_index(plan: Plan) -> None:
+    if not _indexes_train(plan.config):
+        return
+    train, output = plan.train("the index"), plan.out / "train.index"
+    alignments = as_list(train.alignment)
+    limits = next(section.extract.limits for section in plan.config.grammar if section.index == TRAIN)
+    source, target = train.source, str(train.target)
+
+    def work(task: Task) -> Figures:
+        make_index(
+            source,
+            target,
+            alignments,
+            output,
+            limits=limits,
+            log=lambda what: task.progress.begin(None, what),
+        )
+        return {"pairs": open_index(output).num_sentences}
+
+    inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
+    inputs |= dict(zip(numbered("data: train: alignment", alignments), map(Path, alignments), strict=True))
+    settings = dataclasses.asdict(limits)
+    plan.add(Stage(name="index", work=work, inputs=inputs, outputs=(output,), settings=settings))
+    grammar = [
+        dataclasses.replace(section, index=str(output)) if section.index == TRAIN else section
+        for section in plan.config.grammar
+    ]
+    plan.replace(grammar=grammar)

@@ -1,0 +1,104 @@
+"""Stages of an experiment, and a plan of stages that build on each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hiero.config.config import Config
+from hiero.config.sections import TRAIN, DataSection
+from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.progress import Progress
+
+Figures = Mapping[str, Any]  # results of a stage, for the manifest
+
+
+@dataclass(frozen=True)
+class Task:
+    """The arguments of a stage's work.
+
+    temp  an empty directory, removed afterwards
+    key   a digest of everything that the outputs depend on
+    """
+
+    threads: int
+    temp: Path
+    key: str
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A piece of work. Its outputs depend on its inputs and settings, and on nothing else.
+
+    name      ``kind`` or ``kind:what``
+    inputs    files and directories by name; for those of the configuration, the key that names them
+    outputs   files and directories; each appears complete
+    settings  plain values
+    """
+
+    name: str
+    work: Callable[[Task], Figures]
+    inputs: Mapping[str, Path]
+    outputs: tuple[Path, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition(":")[0]
+
+
+class Plan:
+    """The stages of a configuration so far.
+
+    config  with the paths of the stages' outputs
+    where   the beginning of messages: the file of the configuration
+    texts   for each set to translate, the input of decoding
+    """
+
+    def __init__(self, config: Config, out: Path, where: str) -> None:
+        self.config, self.out, self.where = config, out, where
+        self.stages: list[Stage] = []
+        self.texts: dict[str, Path] = {}
+        self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
+        self.outputs: dict[str, Path] = {}  # for each set, its translations
+
+    def add(self, stage: Stage) -> None:
+        made = {path for earlier in self.stages for path in earlier.outputs}
+        for key, path in stage.inputs.items():
+            if path not in made and not path.exists():
+                raise self.error(key, f"no such file: {path}")
+        self.stages.append(stage)
+
+    def error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {key}: {problem}")
+
+    def train(self, purpose: str) -> DataSection:
+        if TRAIN not in self.config.data:
+            others = self.config.data
+            hint = f"; {did_you_mean(TRAIN, others)}" if others else ""
+            raise self.error("data", f"{TRAIN} is missing, which {purpose} needs{hint}")
+        return self.config.data[TRAIN]
+
+    def test_sets(self) -> Iterator[tuple[str, DataSection]]:
+        """The sets to translate."""
+        return ((name, section) for name, section in self.config.data.items() if name != TRAIN)
+
+    def replace(self, **sections: Any) -> None:
+        self.config = dataclasses.replace(self.config, **sections)
+
+
+def keys_of(name: str, section: DataSection) -> list[str]:
+    """The keys of a source and its translations, in a configuration."""
+    place = f"data: {name}"
+    if section.target is not None:
+        return [f"{place}: source", f"{place}: target"]
+    return [f"{place}: source", *numbered(f"{place}: references", section.translations)]
+
+
+def numbered(key: str, entries: list[str]) -> list[str]:
+    """The keys of the entries of a list; of a single one, that of the list."""
+    return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]

@@ -1,0 +1,266 @@
+# mypy: allow-untyped-calls
+"""The stages from models to scores: extracting, translating, evaluating; see ``modelstages``."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from hiero.config.config import Config
+from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
+from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.text import open_output, read_chunks
+from hiero.evaluation.scores import check_config, score_files
+from hiero.extraction.config import ExtractConfig
+from hiero.extraction.extractor import Extractor
+from hiero.extraction.index import open_index
+from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
+from hiero.jobs.translate import Job, JobSettings
+from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of, numbered
+
+FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs
+OURS = "hiero"  # name of the run in tables of scores
+
+# ---- from an index to grammars
+
+
+def add_extract(plan: Plan) -> None:
+    grammar: list[GrammarSection] = []
+    for number, section in enumerate(plan.config.grammar, 1):
+        place = f"grammar: entry {number}"
+        if (section.path, section.index, section.per_sentence).count(None) != 2:
+            raise plan.error(place, "needs exactly one of path, index and per_sentence")
+        if section.write != "nothing" and section.index is None:
+            raise plan.error(f"{place}: write", "needs index")
+        if section.write == "whole":
+            section = _add_whole(plan, place, section, len(grammar))
+        elif section.write == "per_sentence":
+            if plan.grammars:
+                raise plan.error(f"{place}: write", "only one grammar can be written per_sentence")
+            section = _add_per_sentence(plan, place, section)
+        grammar.append(section)
+    plan.replace(grammar=grammar)
+
+
+def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
+    """Settings that change the rules, without those of caches."""
+    return {
+        key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
+    }
+
+
+def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> GrammarSection:
+    output = plan.out / (f"grammar{before + 1}.gz" if before else "grammar.gz")
+    index, config = Path(str(section.index)), section.extract
+
+    def work(task: Task) -> Figures:
+        extractor = Extractor(open_index(index), config)
+        task.progress.begin(extractor.index.num_sentences)
+        done = num_rules = 0
+        for sentences, num_rules in GrammarWriter(extractor, task.threads).whole(output):
+            task.progress.advance(sentences - done, f"{num_rules} rules")
+            done = sentences
+        return {"rules": num_rules}
+
+    name = f"extract:{output.name.removesuffix('.gz')}"
+    settings, inputs = _rule_settings(config), {f"{place}: index": index}
+    plan.add(Stage(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings))
+    return GrammarSection(path=str(output))
+
+
+def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> GrammarSection:
+    folder, index = plan.out / "grammars", Path(str(section.index))
+    for name, data in plan.test_sets():
+        grammars, text = folder / name, folder / f"{name}.sgm"
+        plan.grammars[name], plan.texts[name] = grammars, text
+        plan.add(
+            Stage(
+                name=f"extract:{name}",
+                work=_extraction(index, section.extract, data.source, grammars, text),
+                inputs={f"{place}: index": index, f"data: {name}: source": Path(data.source)},
+                outputs=(grammars, text),
+                settings=_rule_settings(section.extract),
+            )
+        )
+    return GrammarSection(per_sentence=str(folder))
+
+
+def _extraction(
+    index: Path, config: ExtractConfig, source: str, grammars: Path, text: Path
+) -> Callable[[Task], Figures]:
+    def work(task: Task) -> Figures:
+        segments = list(read_sentences(source))
+        extractor = Extractor(open_index(index), config)
+        part = grammars.with_name(grammars.name + ".part")
+        # Replaced as a whole: no grammars of removed sentences may stay.
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        names = [grammar_name(number) for number in range(len(segments))]
+        num_rules = 0
+        task.progress.begin(len(segments))
+        files = zip((part / name for name in names), segments, strict=True)
+        with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
+            for found in results:
+                num_rules += found
+                task.progress.advance(1, f"{num_rules} rules")
+        shutil.rmtree(grammars, ignore_errors=True)
+        os.rename(part, grammars)
+        with open_output(text) as stream:
+            for number, (name, segment) in enumerate(zip(names, segments, strict=True)):
+                stream.write(line_with_grammar(number, f"{grammars.name}/{name}", segment).encode())
+        return {"sentences": len(segments), "rules": num_rules}
+
+    return work
+
+
+# ---- from models to translations and scores
+
+
+def add_decode(plan: Plan) -> None:
+    sets = dict(plan.test_sets())
+    if not sets:
+        return
+    config = plan.config
+    if not config.grammar:
+        hint = "{index: train}, or {path: …}"
+        raise plan.error("grammar", f"needs one to translate {next(iter(sets))}: {hint}")
+    if config.weights is None:
+        raise plan.error("weights", "needs a file with names and weights")
+    model = model_config(config)
+    for name, data in sets.items():
+        source = plan.texts.setdefault(name, Path(data.source))
+        output = plan.out / (f"{name}.kbest.gz" if config.search.kbest else f"{name}.output")
+        plan.outputs[name] = output
+        inputs = {f"data: {name}: source": source} | model_inputs(config)
+        if name in plan.grammars:
+            inputs["grammars of its sentences"] = plan.grammars[name]
+        for number, section in enumerate(config.grammar, 1):
+            if section.per_sentence is not None and name not in plan.grammars:
+                inputs[f"grammar: entry {number}: per_sentence"] = Path(section.per_sentence)
+        plan.add(
+            Stage(
+                name=f"decode:{name}",
+                work=_decoding(source, output, model),
+                inputs=inputs,
+                outputs=(output,),
+                settings=model_settings(config),
+            )
+        )
+
+
+def model_config(config: Config) -> Config:
+    """The sections of a configuration that make a model."""
+    grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
+    return Config(
+        grammar=grammar,
+        lm=config.lm,
+        weights=config.weights,
+        features=config.features,
+        search=config.search,
+    )
+
+
+def model_inputs(config: Config) -> dict[str, Path]:
+    """The files of a model by their keys."""
+    inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
+    if config.features.bins is not None:
+        inputs["features: bins"] = Path(config.features.bins)
+    models = as_list(config.features.reordering)
+    inputs |= dict(zip(numbered("features: reordering", models), map(Path, models), strict=True))
+    for number, section in enumerate(config.grammar, 1):
+        for key in ("path", "index"):
+            if getattr(section, key) is not None:
+                inputs[f"grammar: entry {number}: {key}"] = Path(getattr(section, key))
+    return inputs | {
+        f"lm: entry {number}: path": Path(str(section.path)) for number, section in enumerate(config.lm, 1)
+    }
+
+
+def model_settings(config: Config) -> dict[str, Any]:
+    """The settings of a model, without its files."""
+    grammar = [
+        {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
+        | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
+        for section in config.grammar
+    ]
+    return {
+        "search": dataclasses.asdict(config.search),
+        # Bins count by their content, as inputs.
+        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
+        "grammar": grammar,
+        "lm": [section.name for section in config.lm],
+    }
+
+
+def _decoding(source: Path, output: Path, model: Config) -> Callable[[Task], Figures]:
+    def work(task: Task) -> Figures:
+        settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
+        job = Job(settings, model, task.progress)
+        job.run()
+        job.report()
+        return job.figures()
+
+    return work
+
+
+def add_eval(plan: Plan) -> None:
+    config = plan.config.eval
+    for system, sets in config.against.items():
+        for name in sets:
+            if name not in plan.outputs:
+                place = f"eval: against: {system}"
+                raise plan.error(place, f"unknown set {name!r}; {did_you_mean(name, plan.outputs)}")
+    settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "against"}
+    scored = [(name, data) for name, data in plan.test_sets() if data.translations]
+    try:
+        check_config(config if scored else EvalSection(metrics=["chrf"]))
+    except ConfigError as error:
+        raise plan.error("eval", str(error)) from None
+    for name, data in scored:
+        _check_lines(plan, name, data)
+        # The first system is the baseline: other systems come before ours.
+        systems = {system: as_list(sets[name]) for system, sets in config.against.items() if name in sets}
+        inputs = {
+            key: Path(path)
+            for system, runs in systems.items()
+            for key, path in zip(numbered(f"eval: against: {system}: {name}", runs), runs, strict=True)
+        }
+        systems[OURS] = [str(plan.outputs[name])]
+        inputs[f"translations of {name}"] = plan.outputs[name]
+        inputs |= dict(zip(keys_of(name, data)[1:], map(Path, data.translations), strict=True))
+        outputs = plan.out / f"{name}.eval.txt", plan.out / f"{name}.eval.json"
+        plan.add(
+            Stage(
+                name=f"eval:{name}",
+                work=_evaluation(systems, data.translations, outputs, config),
+                inputs=inputs,
+                outputs=outputs,
+                settings=settings | {"systems": list(systems)},
+            )
+        )
+
+
+def _check_lines(plan: Plan, name: str, data: DataSection) -> None:
+    """Check that references are as long as the source, before decoding."""
+    if plan.config.prep is not None:
+        return  # it checks the lengths
+    source, *others = (sum(chunk.data.count(b"\n") for chunk in read_chunks(p)) for p in data.all_sides)
+    for key, path, lines in zip(keys_of(name, data)[1:], data.translations, others, strict=True):
+        if lines != source:
+            expected = f"expected {source}, as many as {data.source} has"
+            raise plan.error(key, f"{path}: found {lines} lines, {expected}")
+
+
+def _evaluation(
+    systems: Mapping[str, list[str]], references: list[str], outputs: tuple[Path, Path], config: EvalSection
+) -> Callable[[Task], Figures]:
+    def work(task: Task) -> Figures:
+        task.progress.begin(None)
+        return score_files(systems, references, config, *outputs, say=task.progress.say)
+
+    return work

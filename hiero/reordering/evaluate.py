@@ -1,0 +1,177 @@
+"""Evaluate orientation models on held-out examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import HieroError
+from hiero.core.symbols import WordTable, table_entry
+from hiero.reordering.config import CLASSES
+from hiero.reordering.examples import Examples
+from hiero.reordering.learning import AT_ONCE
+from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
+
+BINS = 10  # of probabilities, for calibration
+KINDS = ("bias", "words", "first", "last")
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of a model, or of the majority class, on examples.
+
+    name
+    confusion  int64 [3, 3]  examples by true class and by predicted class
+    loss       mean of -log2 of the probability of the true class: bits per example
+    bins       float64 [B, 3] examples by the probability of the predicted class, a tenth each: their number,
+               the sum of these probabilities, the number of correct predictions
+    """
+
+    name: str
+    confusion: Ints
+    loss: float
+    bins: Floats
+
+    @property
+    def num_examples(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def error(self) -> float:
+        """The error rate."""
+        return 1.0 - float(np.trace(self.confusion)) / self.num_examples
+
+    @property
+    def class_errors(self) -> list[float | None]:
+        """The error rate of each class; None without examples of it."""
+        totals = self.confusion.sum(axis=1).tolist()
+        right = np.diagonal(self.confusion).tolist()
+        return [1.0 - r / total if total else None for r, total in zip(right, totals, strict=True)]
+
+    @property
+    def calibration_error(self) -> float:
+        """Expected calibration error: mean difference between predicted probability and accuracy."""
+        return float(np.abs(self.bins[:, 1] - self.bins[:, 2]).sum()) / self.num_examples
+
+    def as_dict(self) -> dict[str, Any]:
+        """All results, for JSON."""
+        return {
+            "name": self.name,
+            "examples": self.num_examples,
+            "error": self.error,
+            "class_errors": dict(zip(CLASSES, self.class_errors, strict=True)),
+            "confusion": self.confusion.tolist(),
+            "bits": self.loss,
+            "calibration_error": self.calibration_error,
+            "calibration": [
+                {"examples": int(n), "probability": p / n, "right": r / n}
+                for n, p, r in self.bins.tolist()
+                if n
+            ],
+        }
+
+
+def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
+    """Classify examples by a model."""
+    model.check(examples)
+    if not examples.rows.size:
+        raise HieroError(f"{examples.path}: there are no examples to evaluate")
+
+    def parts() -> Iterator[tuple[int, Floats]]:
+        for begin in range(0, examples.rows.size, AT_ONCE):
+            yield begin, model.log_probs(examples, begin, min(begin + AT_ONCE, examples.rows.size))
+
+    return _evaluation(str(model.path), examples, parts())
+
+
+def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:
+    """Predict the majority class of a model's training examples for all examples."""
+    logs = np.log(model.prior)[None, :]
+
+    def parts() -> Iterator[tuple[int, Floats]]:
+        for begin in range(0, examples.rows.size, AT_ONCE):
+            size = min(AT_ONCE, examples.rows.size - begin)
+            yield begin, np.repeat(logs, size, axis=0)
+
+    return _evaluation("majority class", examples, parts())
+
+
+def _evaluation(name: str, examples: Examples, parts: Iterator[tuple[int, Floats]]) -> Evaluation:
+    confusion, bins, loss = np.zeros((3, 3), np.int64), np.zeros((BINS, 3)), 0.0
+    for begin, logs in parts:
+        label = examples.rows.label[begin : begin + len(logs)].astype(np.int64)
+        predicted = logs.argmax(axis=1)
+        confusion += np.bincount(3 * label + predicted, minlength=9).reshape(3, 3)
+        loss -= float(logs[np.arange(len(logs)), label].sum())
+        prob = np.exp(logs.max(axis=1))
+        place = np.minimum((prob * BINS).astype(np.int64), BINS - 1)
+        for column, values in enumerate((np.ones(len(prob)), prob, (predicted == label).astype(float))):
+            bins[:, column] += np.bincount(place, weights=values, minlength=BINS)
+    return Evaluation(name, confusion, loss / np.log(2) / max(examples.rows.size, 1), bins)
+
+
+# ---- features
+
+
+def feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
+    """A readable name: ``words haus & house``, ``before das``, ``after-2 </s>``."""
+    kind, first, second = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
+
+    def word(table: WordTable, number: int, edge: str) -> str:
+        return table_entry(table, number - 1).decode(errors="replace") if number else edge
+
+    if kind == 0:
+        return KINDS[0]
+    if kind == 1:
+        return f"{KINDS[1]} {word(src, first, '')} & {word(tgt, second, '')}"
+    if kind < len(KINDS):
+        return f"{KINDS[kind]} {word(src, first, '')}"
+    distance, is_after = divmod(kind - len(KINDS), 2)
+    far = f"-{distance + 1}" if distance else ""
+    return f"{'after' if is_after else 'before'}{far} {word(src, first, '</s>' if is_after else '<s>')}"
+
+
+def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, float]]]:
+    """The features with the highest weights of each class."""
+    found = {}
+    for k, name in enumerate(CLASSES):
+        order = np.argsort(-model.weight[:, k], kind="stable")[:count]
+        found[name] = [
+            (feature_name(int(model.key[f]), model.src, model.tgt), float(model.weight[f, k])) for f in order
+        ]
+    return found
+
+
+# ---- as text
+
+
+def report(evaluations: Sequence[Evaluation], top: dict[str, list[tuple[str, float]]] | None = None) -> str:
+    """Tables for a terminal: all systems, then confusion, calibration and features of the first."""
+    first = evaluations[0]
+    width = max(len(one.name) for one in evaluations)
+    head = "".join(f"{name:>11}" for name in ("error", *CLASSES, "bits", "calibr."))
+    lines = [f"{first.num_examples:,} examples; per cent wrong, of all and by class", f"{'':{width}}{head}"]
+    for one in evaluations:
+        errors = [one.error, *one.class_errors]
+        cells = "".join("          -" if e is None else f"{100 * e:11.2f}" for e in errors)
+        lines.append(f"{one.name:{width}}{cells}{one.loss:11.4f}{100 * one.calibration_error:11.2f}")
+    lines += ["", f"{first.name}: true class by predicted class"]
+    lines.append(f"{'':11}" + "".join(f"{name:>12}" for name in CLASSES))
+    for name, row in zip(CLASSES, first.confusion.tolist(), strict=True):
+        lines.append(f"{name:11}" + "".join(f"{count:12,}" for count in row))
+    lines += ["", f"{first.name}: probability of the predicted class, and accuracy"]
+    lines.append(f"{'':11}{'examples':>12}{'probability':>12}{'right':>12}")
+    for b, (count, prob, right) in enumerate(first.bins.tolist()):
+        if count:
+            span = f"{b / BINS:.1f} - {(b + 1) / BINS:.1f}"
+            lines.append(f"{span:11}{int(count):12,}{prob / count:12.4f}{right / count:12.4f}")
+    for name, features in (top or {}).items():
+        lines += ["", f"for {name}"]
+        lines += [f"{weight:9.3f}  {feature}" for feature, weight in features]
+    return "\n".join(lines) + "\n"

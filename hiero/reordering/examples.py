@@ -1,0 +1,357 @@
+# mypy: allow-untyped-calls
+"""Make examples of orientations from a word-aligned bitext, and open them.
+
+There are two passes over the bitext, by blocks of sentence pairs: one to count features, one to write
+examples with the features that are frequent enough. In memory are the bitext, a table of all features, and
+one block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
+from hiero.bitext.corpus import Bitext, Text, read_bitext
+from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.progress import Progress, SilentProgress
+from hiero.core.symbols import WordTable, read_only, table_entry
+from hiero.reordering.config import ExampleConfig
+from hiero.reordering.files import (
+    EXAMPLES,
+    ExampleWriter,
+    FeatureKeys,
+    read_examples,
+    words_of,
+    writing_examples,
+)
+from hiero.reordering.phrase_kernels import (
+    count_keys_kernel,
+    number_keys_kernel,
+    orientations_kernel,
+    phrase_codes_kernel,
+    phrase_features_kernel,
+    phrases_kernel,
+)
+from hiero.reordering.table_kernels import WORD_MASK, key_slots_kernel, word_codes_kernel
+
+PAIRS_AT_ONCE = 1000
+NUM_FREQUENT = 40  # words stored in a model to recognise its language
+Ints = npt.NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """N examples for learners; read-only.
+
+    first    int64 [N + 1]
+    feature  int32
+    label    int8 [N]
+    """
+
+    first: Ints
+    feature: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int8]
+
+    @property
+    def size(self) -> int:
+        """The number of examples (``len`` of a named tuple is that of its fields)."""
+        return len(self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """A directory of examples."""
+
+    path: Path
+    rows: Rows
+    pair: npt.NDArray[np.uint64]
+    source: npt.NDArray[np.uint64]
+    features: FeatureKeys
+    settings: ExampleConfig
+    classes: Ints  # examples of each class
+    digest: str  # of the features, see ``FeatureKeys.digest``
+    frequent: dict[str, list[str]]  # words of either side to recognise its language
+
+    @property
+    def num_features(self) -> int:
+        return len(self.features.key)
+
+
+def open_examples(path: str | Path) -> Examples:
+    """Map a directory that ``hiero reorder extract`` has made."""
+    path = Path(path)
+    meta, arrays = read_examples(path)
+    try:
+        settings = ExampleConfig(**meta["settings"])
+    except (TypeError, ConfigError):
+        raise EXAMPLES.broken(path, "invalid settings", EXAMPLES.name) from None
+    return Examples(
+        path,
+        Rows(arrays["first"], arrays["feature"], arrays["label"]),
+        arrays["pair"],
+        arrays["source"],
+        FeatureKeys(arrays["key"], arrays["times"], *words_of(arrays)),
+        settings,
+        np.array(meta["classes"], np.int64),
+        meta["features"],
+        meta["frequent"],
+    )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of the examples made from a bitext."""
+
+    num_pairs: int
+    num_examples: int
+    num_held_out: int
+    num_features: int
+    num_rare: int  # features left out
+    classes: tuple[int, int, int]
+    num_active: int  # summed over training examples
+
+    def __str__(self) -> str:
+        share = [f"{100 * count / max(self.num_examples, 1):.1f} %" for count in self.classes]
+        held = f" and {self.num_held_out:,} held out" if self.num_held_out else ""
+        active = self.num_active / max(self.num_examples, 1)
+        return (
+            f"{self.num_pairs:,} sentence pairs; {self.num_examples:,} examples{held}: monotone {share[0]}, "
+            f"swap {share[1]}, other {share[2]}; {self.num_features:,} features "
+            f"({self.num_rare:,} rarer ones left out), {active:.1f} of them per example"
+        )
+
+
+def extract_examples(
+    source: str | Path,
+    target: str | Path,
+    alignment: str | Path,
+    output: str | Path,
+    config: ExampleConfig | None = None,
+    *,
+    held_out: str | Path | None = None,
+    every: int = 20,
+    watch: Progress | None = None,
+) -> Summary:
+    """Make examples from a bitext; with ``held_out``, one sentence pair in ``every`` is held out."""
+    config, watch = config or ExampleConfig(), watch or SilentProgress()
+    if held_out is not None and every < 2:
+        raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
+    if held_out is not None:
+        there, here = Path(held_out).resolve(), Path(output).resolve()
+        if there == here or there in here.parents or here in there.parents:
+            raise ConfigError(f"held_out: found {held_out}, expected a path outside {output}")
+    for path in (output, held_out):
+        if path is not None:
+            EXAMPLES.check_place(Path(path))
+    bitext = read_bitext(source, target)
+    if held_out is not None and bitext.num_pairs < every:
+        hint = f"one in {every} is to be held out: hold out more, or none"
+        raise FormatError(
+            source, 0, found=f"{bitext.num_pairs} lines", expected=f"{every} or more", hint=hint
+        )
+    links = read_alignment(alignment)
+    check_alignment(links, bitext.src.length, bitext.tgt.length, alignment)
+    most = max(bitext.src.num_words, bitext.tgt.num_words)
+    if most >= WORD_MASK:
+        raise HieroError(f"found {most:,} different words, expected fewer than {WORD_MASK:,}")
+    maker = _ExampleMaker(bitext, links, config, every if held_out is not None else 0)
+    watch.begin(2 * bitext.num_pairs, "reorder extract")
+    counted = maker.count(watch)
+    features, num_rare = _chosen(counted, config.min_count, bitext)
+    if num_rare and not len(features.key):
+        most = int(counted.times.max())
+        hint = f"the most frequent one has {most}: lower min_count"
+        raise HieroError(f"{source}: no feature has {config.min_count} examples ({hint})")
+    settings = asdict(config)
+    meta = {
+        "settings": settings,
+        "features": features.digest(settings),
+        "frequent": {"source": frequent_words(bitext.src), "target": frequent_words(bitext.tgt)},
+        "pairs": bitext.num_pairs,
+    }
+    with contextlib.ExitStack() as stack:
+        writers = [
+            stack.enter_context(writing_examples(Path(path), features, meta))
+            for path in (output, held_out)
+            if path is not None
+        ]
+        maker.write(features, writers, watch)
+        num_train = int(writers[0].classes.sum())
+        if not num_train:
+            raise HieroError(f"{alignment}: the links give no phrase pair")
+        if held_out is not None and not writers[1].classes.any():
+            raise HieroError(f"{alignment}: the links give no phrase pair to hold out")
+    num_held_out = int(writers[1].classes.sum()) if held_out is not None else 0
+    mono, swap, other = writers[0].classes.tolist()
+    return Summary(
+        bitext.num_pairs,
+        num_train,
+        num_held_out,
+        len(features.key),
+        num_rare,
+        (mono, swap, other),
+        int(features.times.sum()),
+    )
+
+
+class _FeatureCounts(NamedTuple):
+    """A hash table of features: key int64 [2 ** k], -1 for empty; times int64 [2 ** k]; used int64 [1]."""
+
+    key: Ints
+    times: Ints
+    used: Ints
+
+
+def _table(size: int) -> _FeatureCounts:
+    return _FeatureCounts(np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64))
+
+
+class _Block(NamedTuple):
+    """The phrase pairs of some sentence pairs, see ``phrases_kernel``."""
+
+    begin: int
+    first: Ints
+    phrase: npt.NDArray[np.int32]
+
+
+class _ExampleMaker:
+    """Makes examples from a bitext. Every ``every``-th sentence pair is held out; 0: none."""
+
+    def __init__(self, bitext: Bitext, links: Alignment, config: ExampleConfig, every: int) -> None:
+        self.bitext, self.config, self.every = bitext, config, every
+        self.link_first, self.link = links.first, links.link
+        self.sides = bitext.src.first, bitext.src.word, bitext.tgt.first, bitext.tgt.word
+
+    def _ranges(self) -> Iterator[tuple[int, int, bool]]:
+        """Runs of sentence pairs: the first, the one after the last, whether they are held out."""
+        size = self.bitext.num_pairs
+        if not self.every:
+            cuts = [*range(0, size, PAIRS_AT_ONCE), size]
+            yield from ((begin, end, False) for begin, end in itertools.pairwise(cuts))
+            return
+        for begin in range(0, size, self.every):
+            last = begin + self.every - 1
+            yield begin, min(last, size), False
+            if last < size:
+                yield last, last + 1, True
+
+    def _block(self, begin: int, end: int) -> _Block:
+        first, phrase = phrases_kernel(
+            self.sides[0], self.sides[2], self.link_first, self.link, begin, end, self.config.max_length
+        )
+        return _Block(begin, read_only(first), read_only(phrase))
+
+    def _keys(self, block: _Block) -> tuple[Ints, Ints]:
+        first, key = phrase_features_kernel(
+            *self.sides, self.link_first, self.link, *block, self.config.window, self.config.edges
+        )
+        return read_only(first), read_only(key)
+
+    def count(self, watch: Progress) -> _FeatureCounts:
+        """Count the training examples that have each feature."""
+        table = _table(1 << 16)
+        for begin, end, is_held_out in self._ranges():
+            if not is_held_out:
+                _, key = self._keys(self._block(begin, end))
+                done = 0
+                while (done := count_keys_kernel(key, done, *table)) < len(key):
+                    table = _larger(table)
+            watch.advance(end - begin)
+        return table
+
+    def write(self, features: FeatureKeys, writers: list[ExampleWriter], watch: Progress) -> None:
+        slot = slots_of(features.key)
+        codes = [_codes(self.bitext.src.words), _codes(self.bitext.tgt.words)]
+        for begin, end, is_held_out in self._ranges():
+            block = self._block(begin, end)
+            first, key = self._keys(block)
+            num_phrases = len(block.phrase)
+            length, feature = np.empty(num_phrases, np.int64), np.empty(len(key), np.int32)
+            used = number_keys_kernel(first, key, features.key, slot, length, feature)
+            label = np.empty(num_phrases, np.int8)
+            by_word = self.config.orientation == "word"
+            orientations_kernel(block.first, block.phrase, self.link_first, self.link, begin, by_word, label)
+            pair, source = np.empty(num_phrases, np.uint64), np.empty(num_phrases, np.uint64)
+            phrase_codes_kernel(*self.sides, *codes, *block, pair, source)
+            writers[1 if is_held_out else 0].append(length, feature[:used], label, pair, source)
+            watch.advance(end - begin)
+
+
+def _larger(old: _FeatureCounts) -> _FeatureCounts:
+    """The same counts in a table twice as large."""
+    new = _table(2 * len(old.key))
+    full = np.flatnonzero(old.key >= 0)
+    key = read_only(old.key[full])
+    count_keys_kernel(key, 0, *new)
+    # Copy the counts, which are all 1 in the new table, in its order.
+    place = np.argsort(key)
+    fresh = np.flatnonzero(new.key >= 0)
+    new.times[fresh] = old.times[full[place]][np.searchsorted(key[place], new.key[fresh])]
+    return new
+
+
+def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[FeatureKeys, int]:
+    """The features that are frequent enough, and the number of others."""
+    chosen = np.flatnonzero(counted.times >= min_count)
+    # By descending count, so that the weights used most often are next to each other.
+    order = chosen[np.lexsort((counted.key[chosen], -counted.times[chosen]))]
+    keys = FeatureKeys(
+        read_only(counted.key[order]),
+        read_only(counted.times[order]),
+        bitext.src.words,
+        bitext.tgt.words,
+    )
+    return keys, int(counted.used[0]) - len(order)
+
+
+def slots_of(key: Ints) -> npt.NDArray[np.int32]:
+    """A hash table of features, see ``find_key``."""
+    size = 16
+    while size < 2 * len(key):
+        size *= 2
+    slot = np.full(size, -1, np.int32)
+    key_slots_kernel(read_only(key), slot)
+    return read_only(slot)
+
+
+def _codes(words: WordTable) -> npt.NDArray[np.uint64]:
+    code = np.empty(len(words.first) - 1, np.uint64)
+    word_codes_kernel(words.pool, words.first, code)
+    return read_only(code)
+
+
+def frequent_words(text: Text) -> list[str]:
+    """The most frequent words of a text that consist of letters, unlike punctuation."""
+    count = np.bincount(text.word, minlength=text.num_words)
+    found: list[str] = []
+    for word in np.argsort(-count, kind="stable").tolist():
+        entry = table_entry(text.words, word).decode("utf-8", errors="replace")
+        if entry.isalpha():
+            found.append(entry)
+            if len(found) == NUM_FREQUENT:
+                break
+    return found
+
+
+def check_features(
+    digest: str, expected_digest: str, path: Path, other: Path, settings: Any, expected_settings: Any
+) -> None:
+    """Refuse examples whose features are not numbered as in ``other``, a model or training examples."""
+    if digest == expected_digest:
+        return
+    differing = [
+        f"{name} {value}"
+        for name, value in asdict(settings).items()
+        if value != asdict(expected_settings)[name]
+    ]
+    found = f"examples with {', '.join(differing)}" if differing else "examples of another extraction"
+    expected = f"the same as in {other}"
+    hint = "make both at once: hiero reorder extract … --held-out"
+    raise HieroError(f"{path}: found {found}, expected {expected} ({hint})")

@@ -1,0 +1,153 @@
+# mypy: allow-untyped-calls
+"""Orientation models as features of rule applications."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import ConfigError
+from hiero.core.symbols import Symbols, WordTable, find_all, pack, read_only, table_entry
+from hiero.extraction.extractor import IndexSource
+from hiero.features.index import EdgeBatch, FeatureRows
+from hiero.grammar.rules import GrammarSource, Rules
+from hiero.grammar.sources import StaticGrammar
+from hiero.reordering.feature_kernels import cut_rules_kernel
+from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
+from hiero.reordering.reorder_edges_part_kernels import (
+    UNKNOWN,
+    ClassifierArrays,
+    classify_edges_kernel,
+    look_up_blocks_kernel,
+    look_up_edges_kernel,
+    weigh_blocks_kernel,
+    weigh_places_kernel,
+)
+from hiero.reordering.table_kernels import word_codes_kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+
+
+class Reordering:
+    """The ``EdgeFeature`` of an orientation model.
+
+    For each class log10 of its probability, summed over the blocks that have it, and the number of these
+    blocks, so that a preference for a class and the trust in the model have separate weights.
+    """
+
+    def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
+        self.model, self.symbols = model, symbols
+        is_classifier = isinstance(model, Classifier)
+        self.name = "reordering" if is_classifier else "lexical_reordering"
+        stem = "Reordering" if is_classifier else "LexicalReordering"
+        classes = [f"{stem}{name}" for name in ("Monotone", "Swap", "Other")]
+        self._names = [*classes, *(f"{name}Blocks" for name in classes)]
+        self._ids = read_only(symbols.names.intern_all(name.encode() for name in self._names))
+        self._src, self._tgt = read_only(np.empty(0, np.int32)), read_only(np.empty(0, np.int32))
+        self._code = read_only(np.empty(0, np.uint64))
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, path: str | Path, symbols: Symbols) -> Reordering:
+        """The feature of a model of ``hiero reorder train``."""
+        return cls(open_model(path), symbols)
+
+    def names(self) -> Sequence[str]:
+        return list(self._names)
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        batch = EdgeBatch._make(read_only(array) for array in batch)
+        rules = Rules._make(read_only(array) for array in rules)
+        num_edges = len(batch.rule)
+        first = np.empty(num_edges + 1, np.int64)
+        most = len(self._names) * num_edges
+        ids, value = np.empty(most, np.int32), np.empty(most)
+        blocks = cut_rules_kernel(batch.rule, rules)
+        base = np.zeros((len(blocks.rule), 3))
+        if isinstance(self.model, Classifier):
+            arrays = self._classifier(self.model)
+            weigh_blocks_kernel(arrays, rules, blocks, base)
+            at_start, at_end = (np.empty((len(batch.src) + 1, 3)) for _ in range(2))
+            weigh_places_kernel(arrays, batch.src, at_start, at_end)
+            used = classify_edges_kernel(batch, blocks, base, at_start, at_end, self._ids, first, ids, value)
+        else:
+            lexical = self.model.arrays(self._codes())
+            look_up_blocks_kernel(lexical, rules, blocks, base)
+            used = look_up_edges_kernel(batch, blocks, base, lexical, self._ids, first, ids, value)
+        return FeatureRows(first, ids[:used], value[:used])
+
+    def _classifier(self, model: Classifier) -> ClassifierArrays:
+        """The model with tables of its words by shared ids, extended to all present words."""
+        with self._lock:
+            fresh = self.symbols.words.entries(len(self._src))
+            if fresh:
+                self._src = read_only(np.concatenate([self._src, _own_words(model.src, fresh)]))
+                self._tgt = read_only(np.concatenate([self._tgt, _own_words(model.tgt, fresh)]))
+            settings = model.settings
+            return ClassifierArrays(
+                model.key,
+                model.slot,
+                model.weight,
+                self._src,
+                self._tgt,
+                np.int64(settings.window),
+                np.int64(settings.edges),
+            )
+
+    def _codes(self) -> npt.NDArray[np.uint64]:
+        with self._lock:
+            fresh = self.symbols.words.entries(len(self._code))
+            if fresh:
+                code = np.empty(len(fresh), np.uint64)
+                word_codes_kernel(*pack(fresh), code)
+                self._code = read_only(np.concatenate([self._code, code]))
+            return self._code
+
+
+SAMPLE = 100_000  # symbols of a grammar that are checked
+
+
+def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
+    """Refuse two models of a kind, whose features have equal names; models are (path, is_classifier)."""
+    for kind, is_classifier in (("classifiers", True), ("lexicalised models", False)):
+        alike = [str(path) for path, this in models if this == is_classifier]
+        if len(alike) > 1:
+            raise ConfigError(
+                f"features: reordering: {alike[0]} and {alike[1]} are both {kind}; "
+                "give at most one of each kind"
+            )
+
+
+def open_reorderings(
+    paths: Sequence[str | Path], symbols: Symbols, sources: Sequence[GrammarSource]
+) -> list[Reordering]:
+    """Features of models, which must fit the languages of the grammars and be of different kinds."""
+    features = [_open_reordering(path, symbols, sources) for path in paths]
+    check_kinds([(one.model.path, isinstance(one.model, Classifier)) for one in features])
+    return features
+
+
+def _open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[GrammarSource]) -> Reordering:
+    feature = Reordering.load(path, symbols)
+    for side, is_target in (("source", False), ("target", True)):
+        known: set[bytes] = set()
+        for source in sources:
+            if isinstance(source, IndexSource):
+                index = source.extractor.index
+                table = index.tgt_words if is_target else index.src_words
+                known |= {table_entry(table, word) for word in range(len(table.first) - 1)}
+            elif isinstance(source, StaticGrammar):
+                known |= source.some_words(symbols, target=is_target, most=SAMPLE)
+        check_language(feature.model, side, known)
+    return feature
+
+
+def _own_words(table: WordTable, entries: list[bytes]) -> Ints:
+    """Word ids in a model, which count from 1; UNKNOWN for words that it does not have."""
+    found = find_all(table, entries)
+    return np.where(found >= 0, found + 1, UNKNOWN).astype(np.int32)

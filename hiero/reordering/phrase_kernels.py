@@ -1,0 +1,308 @@
+"""Phrase pairs of a bitext, their orientation towards the previous target phrase, and their features."""
+
+import numpy as np
+
+from hiero.core.jit import kernel, leaf
+from hiero.decoder.agenda_kernels import longer_rows
+from hiero.reordering.table_kernels import (
+    AROUND,
+    BETWEEN_SIDES,
+    BIAS,
+    FIRST_WORD,
+    LAST_WORD,
+    MONOTONE,
+    OTHER,
+    PAIR,
+    SOURCE_SEED,
+    SWAP,
+    extend_code,
+    feature_key,
+    key_slot,
+)
+
+SRC_START, SRC_END, TGT_START, TGT_END = 0, 1, 2, 3  # columns of a phrase
+COLUMNS = 4
+NOTHING = 1 << 30  # first source word of a target word without links
+
+
+@leaf
+def span_of_links(first, last, low, high):
+    """The first and the last place that words first ... last - 1 are linked to."""
+    least, greatest = np.int64(NOTHING), np.int64(-1)
+    for i in range(first, last):
+        least = min(least, np.int64(low[i]))
+        greatest = max(greatest, np.int64(high[i]))
+    return least, greatest
+
+
+@kernel
+def phrases_kernel(src_first, tgt_first, link_first, link, begin, end, max_length):
+    """All phrase pairs of sentence pairs begin ... end - 1, of at most ``max_length`` words on either side.
+
+    src_first, tgt_first  int64 [S + 1]
+    link_first            int64 [S + 1]
+    link                  int32 [L, 2]   source word, target word, counted in their sentence
+
+    A phrase pair has a link, and no word of it is linked to a word outside it; words without links may stand
+    at its edges. Returns first int64 [end - begin + 1] and phrase int32 [P, 4]: source start and end, target
+    start and end; by target start, target end, source start, source end. O(words * max_length ** 3).
+    Twin: tests/naive/reorder.py::phrases.
+    """
+    first = np.zeros(end - begin + 1, np.int64)
+    phrase = np.empty((1024, COLUMNS), np.int32)
+    used = np.int64(0)
+    longest = 0
+    for s in range(begin, end):
+        longest = max(longest, src_first[s + 1] - src_first[s], tgt_first[s + 1] - tgt_first[s])
+    src_low, src_high = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    tgt_low, tgt_high = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    for s in range(begin, end):
+        num_src, num_tgt = src_first[s + 1] - src_first[s], tgt_first[s + 1] - tgt_first[s]
+        for i in range(num_src):
+            src_low[i], src_high[i] = NOTHING, -1
+        for j in range(num_tgt):
+            tgt_low[j], tgt_high[j] = NOTHING, -1
+        for k in range(link_first[s], link_first[s + 1]):
+            i, j = link[k, 0], link[k, 1]
+            src_low[i], src_high[i] = min(src_low[i], j), max(src_high[i], j)
+            tgt_low[j], tgt_high[j] = min(tgt_low[j], i), max(tgt_high[j], i)
+        for tgt_start in range(num_tgt):
+            for tgt_end in range(tgt_start + 1, min(tgt_start + max_length, num_tgt) + 1):
+                low, high = span_of_links(tgt_start, tgt_end, tgt_low, tgt_high)
+                if high < 0 or high + 1 - low > max_length:
+                    continue
+                back_low, back_high = span_of_links(low, high + 1, src_low, src_high)
+                if back_low < tgt_start or back_high >= tgt_end:
+                    continue
+                # Up to the end of the words without links.
+                least = low
+                while least > 0 and src_high[least - 1] < 0 and high + 1 - (least - 1) <= max_length:
+                    least -= 1
+                for src_start in range(least, low + 1):
+                    src_end = high + 1
+                    while True:
+                        if used == phrase.shape[0]:
+                            phrase = longer_rows(phrase, 2 * used)
+                        phrase[used, SRC_START], phrase[used, SRC_END] = src_start, src_end
+                        phrase[used, TGT_START], phrase[used, TGT_END] = tgt_start, tgt_end
+                        used += 1
+                        if src_end == num_src or src_high[src_end] >= 0 or src_end - src_start == max_length:
+                            break
+                        src_end += 1
+        first[s - begin + 1] = used
+    return first, phrase[:used].copy()
+
+
+@leaf
+def corner(tgt, src, is_start):
+    """Code of a corner of phrases: their target side ends before ``tgt``, their source side at ``src``."""
+    return np.int64(tgt) << 32 | np.int64(src) << 1 | np.int64(is_start)
+
+
+@leaf
+def enter_corner(slot, mask, code):
+    at = key_slot(code, mask)
+    while slot[at] >= 0 and slot[at] != code:
+        at = (at + 1) & mask
+    slot[at] = code
+
+
+@leaf
+def has_corner(slot, mask, code):
+    at = key_slot(code, mask)
+    while slot[at] >= 0:
+        if slot[at] == code:
+            return True
+        at = (at + 1) & mask
+    return False
+
+
+@kernel
+def orientations_kernel(first, phrase, link_first, link, begin, by_word, out_label):
+    """The orientation of every phrase pair towards the previous target phrase.
+
+    first, phrase     of ``phrases_kernel``, from sentence pair ``begin`` on
+    link_first, link  likewise
+    by_word           whether a single link counts as the previous phrase (Moses' ``wbe``), not any phrase
+                      pair that ends where this one begins
+    out_label         int8 [P]  written
+
+    Monotone: the source side of the previous phrase ends where that of this one begins; the beginning of the
+    sentence counts as a phrase. Swap: it begins where this one ends. O(P + links).
+    Twin: tests/naive/reorder.py::orientations.
+    """
+    slot = np.empty(1024, np.int64)
+    for s in range(first.shape[0] - 1):
+        links = link_first[begin + s + 1] - link_first[begin + s]
+        entries = 2 * (links if by_word else first[s + 1] - first[s]) + 1
+        size = 16
+        while size < 2 * entries:
+            size *= 2
+        if size > slot.shape[0]:
+            slot = np.empty(size, np.int64)
+        mask = size - 1
+        for k in range(size):
+            slot[k] = -1
+        enter_corner(slot, mask, corner(0, 0, False))
+        if by_word:
+            for k in range(link_first[begin + s], link_first[begin + s + 1]):
+                i, j = link[k, 0], link[k, 1]
+                enter_corner(slot, mask, corner(j + 1, i + 1, False))
+                enter_corner(slot, mask, corner(j + 1, i, True))
+        else:
+            for p in range(first[s], first[s + 1]):
+                enter_corner(slot, mask, corner(phrase[p, TGT_END], phrase[p, SRC_END], False))
+                enter_corner(slot, mask, corner(phrase[p, TGT_END], phrase[p, SRC_START], True))
+        for p in range(first[s], first[s + 1]):
+            tgt = phrase[p, TGT_START]
+            monotone = has_corner(slot, mask, corner(tgt, phrase[p, SRC_START], False))
+            swap = has_corner(slot, mask, corner(tgt, phrase[p, SRC_END], True))
+            # With several links to a word both may hold: then it is neither.
+            out_label[p] = OTHER if monotone == swap else (MONOTONE if monotone else SWAP)
+
+
+@leaf
+def put_around(src, start, end, low, high, window, edges, out_key, n):
+    """Features of the source words at and around the block src[low:high] of the sentence src[start:end].
+
+    Words count from 1 in the features and from 0 in ``src``. Returns the next row.
+    """
+    if edges:
+        out_key[n] = feature_key(FIRST_WORD, src[low] + 1, 0)
+        out_key[n + 1] = feature_key(LAST_WORD, src[high - 1] + 1, 0)
+        n += 2
+    for d in range(window):
+        before, after = low - 1 - d, high + d
+        out_key[n] = feature_key(AROUND + 2 * d, src[before] + 1 if before >= start else 0, 0)
+        out_key[n + 1] = feature_key(AROUND + 2 * d + 1, src[after] + 1 if after < end else 0, 0)
+        n += 2
+    return n
+
+
+@kernel
+def phrase_features_kernel(
+    src_first, src, tgt_first, tgt, link_first, link, begin, first, phrase, window, edges
+):
+    """The features of phrase pairs: a bias, aligned words, and source words around.
+
+    src_first, src, tgt_first, tgt  a bitext, words from 0
+    link_first, link                its links
+    begin, first, phrase            of ``phrases_kernel``
+    window                          number of words before and after
+    edges                           whether the first and the last word of the phrase are features as well
+
+    Returns first int64 [P + 1] and key int64: each feature once in a row. O(P * links of a sentence).
+    Twin: tests/naive/reorder.py::features.
+    """
+    out_first = np.zeros(phrase.shape[0] + 1, np.int64)
+    out_key = np.empty(1024, np.int64)
+    n = np.int64(0)
+    for s in range(first.shape[0] - 1):
+        src_base, tgt_base = src_first[begin + s], tgt_first[begin + s]
+        links = link_first[begin + s + 1] - link_first[begin + s]
+        for p in range(first[s], first[s + 1]):
+            most = n + links + 3 + 2 * window
+            if most > out_key.shape[0]:
+                larger = np.empty(2 * most, np.int64)
+                for k in range(n):
+                    larger[k] = out_key[k]
+                out_key = larger
+            out_key[n] = feature_key(BIAS, 0, 0)
+            n += 1
+            pairs = n
+            for k in range(link_first[begin + s], link_first[begin + s + 1]):
+                i, j = link[k, 0], link[k, 1]
+                # No link leaves a phrase pair: checking one end is enough.
+                if j < phrase[p, TGT_START] or j >= phrase[p, TGT_END]:
+                    continue
+                key = feature_key(PAIR, src[src_base + i] + 1, tgt[tgt_base + j] + 1)
+                fresh = True
+                for q in range(pairs, n):
+                    fresh = fresh and out_key[q] != key
+                if fresh:
+                    out_key[n] = key
+                    n += 1
+            low, high = src_base + phrase[p, SRC_START], src_base + phrase[p, SRC_END]
+            n = put_around(src, src_base, src_first[begin + s + 1], low, high, window, edges, out_key, n)
+            out_first[p + 1] = n
+    return out_first, out_key[:n].copy()
+
+
+@kernel
+def count_keys_kernel(key, done, key_of, count, used):
+    """Count features in a hash table until it is half full; returns how many entries of ``key`` are counted.
+
+    key     int64 [N]       features; the first ``done`` were counted before
+    key_of  int64 [2 ** k]  written; -1 empty
+    count   int64 [2 ** k]  written
+    used    int64 [1]       written; features in the table
+
+    O(N).  Twin: tests/naive/reorder.py::count_keys.
+    """
+    mask = np.int64(key_of.shape[0] - 1)
+    for n in range(done, key.shape[0]):
+        at = key_slot(key[n], mask)
+        while key_of[at] >= 0 and key_of[at] != key[n]:
+            at = (at + 1) & mask
+        if key_of[at] < 0:
+            if 2 * (used[0] + 1) > key_of.shape[0]:
+                return n
+            key_of[at] = key[n]
+            used[0] += 1
+        count[at] += 1
+    return key.shape[0]
+
+
+@kernel
+def number_keys_kernel(first, key, key_of, slot, out_length, out_feature):
+    """Map features to their numbers, without those that have none; returns how many are written.
+
+    first        int64 [N + 1]   rows of ``key``
+    key          int64
+    key_of       int64 [F]       the features by their numbers
+    slot         int32 [2 ** k]  of ``key_slots_kernel``
+    out_length   int64 [N]       written; of each row
+    out_feature  int32           written; as long as ``key`` is always enough
+
+    O(keys).  Twin: tests/naive/reorder.py::number_keys.
+    """
+    mask = np.int64(slot.shape[0] - 1)
+    used = np.int64(0)
+    for n in range(first.shape[0] - 1):
+        before = used
+        for k in range(first[n], first[n + 1]):
+            at = key_slot(key[k], mask)
+            while slot[at] >= 0:
+                if key_of[slot[at]] == key[k]:
+                    out_feature[used] = slot[at]
+                    used += 1
+                    break
+                at = (at + 1) & mask
+        out_length[n] = used - before
+    return used
+
+
+@kernel
+def phrase_codes_kernel(
+    src_first, src, tgt_first, tgt, src_code, tgt_code, begin, first, phrase, out_pair, out_source
+):
+    """The hashes of phrase pairs, and those of their source sides.
+
+    src_first, src, tgt_first, tgt  a bitext
+    src_code, tgt_code              uint64 [W]  of ``word_codes_kernel``
+    begin, first, phrase            of ``phrases_kernel``
+    out_pair, out_source            uint64 [P]  written
+
+    O(P * words of a phrase).  Twin: tests/naive/reorder.py::phrase_codes.
+    """
+    for s in range(first.shape[0] - 1):
+        src_base, tgt_base = src_first[begin + s], tgt_first[begin + s]
+        for p in range(first[s], first[s + 1]):
+            code = SOURCE_SEED
+            for i in range(src_base + phrase[p, SRC_START], src_base + phrase[p, SRC_END]):
+                code = extend_code(code, src_code[src[i]])
+            out_source[p] = code
+            code = extend_code(code, BETWEEN_SIDES)
+            for j in range(tgt_base + phrase[p, TGT_START], tgt_base + phrase[p, TGT_END]):
+                code = extend_code(code, tgt_code[tgt[j]])
+            out_pair[p] = code

@@ -1,0 +1,160 @@
+"""Batch tuning: in each iteration decode all sentences, extend the k-best lists, and learn from all lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import ConfigError
+from hiero.core.parallel import in_order
+from hiero.core.symbols import Symbols
+from hiero.decoder.forest import Forest
+from hiero.features.index import NAME, FeatureIndex
+from hiero.learning.candidates import edge_values
+from hiero.learning.config import ITERATIONS, TuneConfig
+from hiero.learning.forestmert import ForestSurface
+from hiero.learning.kbmira import KBMIRA
+from hiero.learning.lists import BatchLearner, CandidateLists
+from hiero.learning.mert import MERT
+from hiero.learning.pairs import SampledPairs
+from hiero.learning.presets import make_pairing
+from hiero.learning.pro import ProLearner
+from hiero.learning.regularize import Regulariser, further_terms
+from hiero.tuning.held_out import read_vector
+from hiero.tuning.listing import list_shard, read_examples
+from hiero.tuning.loop import Loop
+from hiero.tuning.shard import ShardTask
+from hiero.tuning.vectors import read_vectors, write_vectors
+
+RESTARTS = 20  # of MERT over lists
+Floats = npt.NDArray[np.float64]
+
+SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less
+
+
+class BatchLoop(Loop):
+    """Loop of a batch algorithm; an epoch is an iteration. Shard files keep the lists, for ``--resume``."""
+
+    verb = "decode"
+
+    @property
+    def work(self) -> Callable[[ShardTask], str]:
+        return list_shard
+
+    def resume(self, done: int) -> None:
+        self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
+        # Features of bins come first, so that their numbers do not depend on where an earlier run was killed.
+        self.terms = further_terms(self.config, self.model.features.bins, self.symbols, self.index)
+        for epoch in range(done):
+            self._add_lists(epoch)
+
+    def _add_lists(self, epoch: int) -> int:
+        """Add the lists of an iteration; return the number of new candidates."""
+        found = 0
+        for path in sorted(self._dir(epoch).glob("shard.*.npz")):
+            found += sum(map(self.lists.add, read_examples(str(path), self.symbols, self.index)))
+        return found
+
+    def _reload_lists(self, first: int, end: int) -> None:
+        """Replace the lists by those of some iterations; features keep their numbers."""
+        self.lists = CandidateLists()
+        for epoch in range(first, end):
+            self._add_lists(epoch)
+
+    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
+        if 0 < self.config.history <= epoch:
+            self._reload_lists(epoch + 1 - self.config.history, epoch)
+        new = self._add_lists(epoch)
+        if not len(self.lists):
+            raise ConfigError("tune: no sentence has both a translation and a reference")
+        here = self._dir(epoch)
+        ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
+        weight = np.zeros(len(self.index))
+        weight[ids] = values["weight"]
+        learner = make_batch_learner(self.config, self.index, self.workers, self.terms)
+        if self.config.forest:
+            assert isinstance(learner, MERT)
+            surface = self._forests(str(here / "start.npz"), learner.features, weight)
+            learnt, figures = learner.fit(surface, weight, epoch + 1, self.session.seed)
+        else:
+            learnt, figures = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
+        change = float(np.abs(learnt - weight).max(initial=0.0))
+        chosen = np.flatnonzero(learnt)
+        answer = str(here / "answer.npz")
+        write_vectors(answer, self.symbols, self.index, chosen, weight=learnt[chosen])
+        self.start_next(epoch, answer)
+        return {
+            "features": len(chosen),
+            "features_seen": len(self.index),
+            "new_candidates": new,
+            "candidates": len(self.lists),
+            "change": change,
+            **{f"fit_{name}": value for name, value in figures.items()},
+            "converged": bool(new == 0 or change < SMALLEST_CHANGE),
+        }
+
+    def _forests(self, start: str, features: Sequence[int], weight: Floats) -> ForestSurface:
+        """The pruned forests of this iteration, used instead of its lists."""
+        decoder = self.model.with_weights(read_vector(start, self.model.symbols))
+        names, ours = self.model.symbols.names, self.symbols.names
+        keys = [(NAME, names.intern(ours.entry(self.index.key(feature)[1])), 0) for feature in features]
+        surface = ForestSurface(self.set.references, len(keys))
+        numbers = [number for number in self.numbers if self.set.has_reference[number]]
+
+        def decode(number: int) -> tuple[Forest, npt.NDArray[np.float32]] | None:
+            forest = decoder.parse(self.set.segments[number])
+            if not forest:
+                return None
+            pruned = forest.prune(self.config.beam)
+            return pruned, edge_values(pruned, keys)
+
+        self.watch.begin("forests", len(numbers))
+        point = weight[np.asarray(features, np.int64)]
+        results = in_order(decode, numbers, self.workers)
+        for done, (number, found) in enumerate(zip(numbers, results, strict=True), 1):
+            if found is not None:
+                surface.add(number, *found, point)
+            self.watch.reach(done)
+        return surface
+
+    def goes_on(self, epoch: int) -> bool:
+        return False
+
+    def forget(self, epoch: int) -> None:
+        """Keep all files: the lists of all iterations are needed."""
+
+
+def make_batch_learner(
+    config: TuneConfig, index: FeatureIndex, threads: int, terms: Sequence[Regulariser] = ()
+) -> BatchLearner:
+    """Make the learner of a batch algorithm from a resolved ``config``; only PRO takes further terms."""
+    if config.algorithm == "pro":
+        pairs = make_pairing(config, 0)
+        if not isinstance(pairs, SampledPairs):
+            raise ConfigError(f"pro works with pairs: pro, not with pairs: {config.pairs}")
+        return ProLearner(
+            metric=config.metric or "lin",
+            pairs=pairs,
+            l2=config.l2 or 0.0,
+            pull=config.l2_previous or 0.0,
+            l1=config.l1 or 0.0,
+            interpolation=config.interpolation or 1.0,
+            iterations=config.iterations or ITERATIONS,
+            buffers=config.buffers or 20,
+            terms=terms,
+        )
+    if config.algorithm == "kbmira":
+        return KBMIRA(
+            C=config.c or 0.01,
+            decay=config.memory or 0.999,
+            epochs=config.passes or 60,
+            chosen=config.remembered or "oracle",
+        )
+    named = [i for i, key in enumerate(index.all_keys()) if key[0] == NAME]
+    restarts = config.restarts
+    if restarts is None:
+        restarts = 0 if config.forest else RESTARTS
+    return MERT(features=named, directions=config.directions or 0, restarts=restarts, threads=threads)

@@ -1,0 +1,127 @@
+"""BLEU on a held-out set: its odd lines choose the epoch, its even lines report.
+
+The set is distributed over the same workers as the shards. Each sentence is translated by itself, so the
+result does not depend on how.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.symbols import Symbols
+from hiero.core.text import open_output
+from hiero.decoder.model import Model
+from hiero.evaluation.bleu import corpus_bleu
+from hiero.tuning.data import SetFiles, shards
+from hiero.tuning.shard import Session, Stopped, TaskOutput, is_done, opened, opened_set, stop
+from hiero.tuning.vectors import read_vectors
+from hiero.tuning.weightvector import WeightVector
+
+PART = 250  # sentences of a task, at most: enough to make the time to read weights negligible
+
+
+class Score(NamedTuple):
+    """BLEU in per cent, and the length of the translations divided by that of the references."""
+
+    bleu: float
+    brevity: float
+
+
+def score(statistics: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Score:
+    """Score of summed BLEU statistics."""
+    total = np.asarray(statistics, np.float64)
+    brevity = float(total[0] / total[1]) if total[1] else 0.0
+    return Score(100 * float(corpus_bleu(total)[0]), brevity)
+
+
+def read_vector(path: str, symbols: Symbols) -> WeightVector:
+    """Read weights from a file, for decoding."""
+    vector = WeightVector(symbols)
+    ids, values = read_vectors(path, symbols, vector.index)
+    vector.grow()
+    vector.value[ids] = values["weight"]
+    return vector
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """Sentences ``numbers`` of a set, and the file of weights to translate them with."""
+
+    session: Session
+    files: SetFiles
+    numbers: tuple[int, ...]
+    weights: str
+    out: str
+
+
+# The last decoder only: consecutive tasks have the same weights.
+_decoder: dict[tuple[str, str, int, int], Model] = {}
+_reading = threading.Lock()
+
+
+def _decoder_with(task: PartTask) -> Model:
+    model, _ = opened(task.session)
+    status = os.stat(task.weights)
+    key = task.session.key, task.weights, status.st_mtime_ns, status.st_ino
+    with _reading:
+        if key not in _decoder:
+            _decoder.clear()
+            _decoder[key] = model.with_weights(read_vector(task.weights, model.symbols))
+        return _decoder[key]
+
+
+def translate_part(task: PartTask) -> str:
+    """Translate a part of a set, unless that was done; return the path of the BLEU statistics."""
+    if is_done(task.out):
+        return task.out
+    output, decoder = TaskOutput(task.out), _decoder_with(task)
+    texts = opened_set(task.session, task.files)
+    started, rows = time.thread_time(), []
+    for number in task.numbers:
+        if stop.is_set():
+            raise Stopped("interrupted")
+        forest = decoder.parse(texts.segments[number])
+        words = forest.viterbi().words if forest else np.empty(0, np.int32)
+        rows.append(texts.references.statistics(number, [words])[0])
+        output.write_progress(len(rows))
+    with open_output(f"{output.temporary}.npz") as stream:
+        np.savez(stream, statistics=np.array(rows, np.int64).reshape(-1, 10))
+    output.finish({"decode_s": time.thread_time() - started})
+    return task.out
+
+
+def part_tasks(
+    session: Session, files: SetFiles, size: int, weights: str, out: str, workers: int
+) -> list[PartTask]:
+    """Split a set of ``size`` sentences into tasks, which write to OUT.FIRST-LAST.
+
+    The names contain the lines, since a run may be resumed with another number of workers.
+    """
+    count = min(max(workers, -(-size // PART)), size)
+    parts = shards(range(size), count) if size else []
+    return [
+        PartTask(session, files, tuple(part), weights, f"{out}.{part[0] + 1}-{part[-1] + 1}")
+        for part in parts
+    ]
+
+
+def statistics_in(tasks: Sequence[PartTask]) -> npt.NDArray[np.int64]:
+    """The statistics written by the tasks, a row for each line."""
+    rows = [np.zeros((0, 10), np.int64)]
+    for task in tasks:
+        with np.load(f"{task.out}.npz", allow_pickle=False) as file:
+            rows.append(file["statistics"])
+    return np.concatenate(rows)
+
+
+def halves(rows: npt.NDArray[np.int64]) -> tuple[Score, Score]:
+    """The scores of odd and of even lines, counted from 1."""
+    return score(rows[0::2].sum(axis=0)), score(rows[1::2].sum(axis=0))

@@ -1,0 +1,230 @@
+"""Decoding of sentences into examples, shared by all tasks of tuning, on any executor.
+
+A task names files; what it reads is cached for the next task in the same process. Weights are read from a
+file and written to a file, wherever the task runs, so the result is bit-identical on every executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import HieroError
+from hiero.core.parallel import in_order
+from hiero.core.text import open_output
+from hiero.decoder.forest import Forest
+from hiero.decoder.model import Model
+from hiero.features.index import NAME
+from hiero.learning.candidates import candidates
+from hiero.learning.config import TuneConfig
+from hiero.learning.learner import Example, UpdateReport
+from hiero.lm.load import load_language_models
+from hiero.tuning.data import SetFiles, TuningSet
+from hiero.tuning.jackknife import Specs
+from hiero.tuning.vectors import read_vectors
+from hiero.tuning.weightvector import WeightVector
+
+PROGRESS_INTERVAL = 0.5  # seconds between writes of the progress file
+MAX_NAMED = 100  # features with a name of their own, more than a grammar has columns
+TEMPORARY = "tmp."  # prefix of files that are not complete
+
+
+class Stopped(HieroError):
+    """The run was interrupted; the shard is not complete."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Data shared by all tasks of a run. All of it, ``load`` too, must be picklable."""
+
+    load: Callable[[], Model]
+    files: SetFiles
+    config: TuneConfig  # resolved
+    seed: int
+    key: str  # equal for equal sessions only
+    language_models: Specs = ()  # names and paths of those of the model
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Sentences ``numbers`` of the tuning set in their order, and the weights in ``start``.
+
+    state    file that the shard wrote in the last epoch, with the learner's state; None in the first
+    out      where to write: OUT.npz, then OUT.json; the task is done when the second exists
+    threads  number that may decode a mini-batch
+    language_models  replace those of the model, unless None
+    totals   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
+    """
+
+    session: Session
+    epoch: int
+    shard: int
+    numbers: tuple[int, ...]
+    start: str
+    state: str | None
+    out: str
+    threads: int = 1
+    language_models: Specs | None = None
+    totals: tuple[tuple[float, ...], int] | None = None
+
+
+_opened: dict[str, tuple[Model, TuningSet]] = {}
+_opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
+_opening = threading.Lock()
+stop = threading.Event()  # set: tasks in threads of this process end at their next sentence
+
+
+def opened(session: Session) -> tuple[Model, TuningSet]:
+    """Return the model and the sentences of a session, loaded once per process."""
+    with _opening:
+        if session.key not in _opened:
+            # Release those of an earlier run in the same process: models are large.
+            _opened.clear()
+            _opened_sets.clear()
+            model = session.load()
+            model.warm_up()
+            _opened[session.key] = model, TuningSet(session.files, model.symbols)
+        return _opened[session.key]
+
+
+def opened_set(session: Session, files: SetFiles) -> TuningSet:
+    """Return another set of sentences for the model of a session, read once per process."""
+    model, _ = opened(session)
+    with _opening:
+        if files not in _opened_sets:
+            _opened_sets[files] = TuningSet(files, model.symbols)
+        return _opened_sets[files]
+
+
+def is_done(out: str) -> bool:
+    return os.path.exists(f"{out}.json") and os.path.exists(f"{out}.npz")
+
+
+class TaskOutput:
+    """The output files of a task: OUT.npz, then OUT.json, each written atomically.
+
+    Two workers may run the same task, if the first was taken for dead: each writes to a ``temporary`` name.
+    """
+
+    def __init__(self, out: str) -> None:
+        self.out = Path(out)
+        self.temporary = str(self.out.with_name(f"{TEMPORARY}{uuid.uuid4().hex}.{self.out.name}"))
+        self._last_write = 0.0
+
+    def write_progress(self, done: int) -> None:
+        """Write the number of sentences done to a file, which works on any executor."""
+        now = time.perf_counter()
+        if now - self._last_write >= PROGRESS_INTERVAL:
+            self._last_write = now
+            # Progress is optional: failures to write it are ignored.
+            with contextlib.suppress(OSError), open(f"{self.out}.progress", "w", encoding="ascii") as stream:
+                stream.write(f"{done}\n")
+
+    def finish(self, report: Mapping[str, Any]) -> None:
+        """Write the report, and rename both files; call it after the temporary .npz was written."""
+        with open_output(f"{self.temporary}.json") as stream:
+            stream.write((json.dumps(report) + "\n").encode())
+        for ending in (".npz", ".json"):
+            os.replace(f"{self.temporary}{ending}", f"{self.out}{ending}")
+        Path(f"{self.out}.progress").unlink(missing_ok=True)
+
+
+class Decoding:
+    """A model with the weights of a task, which decodes sentences into examples."""
+
+    def __init__(self, task: ShardTask) -> None:
+        self.output = TaskOutput(task.out)
+        self.task = dataclasses.replace(task, out=self.output.temporary)
+        self.config = task.session.config
+        model, self.set = opened(task.session)
+        self.vector = WeightVector(model.symbols)
+        self.model = model.with_weights(self.vector)
+        if task.language_models is not None:
+            specs = [(name, Path(path)) for name, path in task.language_models]
+            self.model.language_models = load_language_models(specs)
+        self.report = UpdateReport()
+        self.decoding = 0.0  # seconds
+        self.fired = np.zeros(0, np.bool_)  # features that any translation had
+
+    def read_start(self) -> None:
+        ids, values = read_vectors(self.task.start, self.model.symbols, self.vector.index)
+        self.vector.grow()
+        self.vector.value[ids] = values["weight"]
+        self.model.weights_changed()
+
+    def examples(self, numbers: Sequence[int]) -> list[Example]:
+        """Decode with the current weights. Features are numbered in the order of the sentences."""
+        if stop.is_set():
+            raise Stopped("interrupted")
+        started = time.thread_time()
+        threads = min(self.task.threads, len(numbers))
+        if threads == 1:
+            forests = [self._parse(number) for number in numbers]
+        else:
+            # Decode all before any is made an example: features must not be numbered while others decode.
+            forests = list(in_order(self._parse, numbers, threads))
+        examples = []
+        for number, forest in zip(numbers, forests, strict=True):
+            example = self._example(number, forest)
+            if example is None:
+                self.report.failed += 1
+            else:
+                examples.append(example)
+        self.decoding += time.thread_time() - started
+        return examples
+
+    def _parse(self, number: int) -> Forest:
+        forest = self.model.parse(self.set.segments[number])
+        if forest:
+            forest.list_kbest(self.config.kbest or 1, self.config.unique)  # here it runs in parallel
+        return forest
+
+    def _example(self, number: int, forest: Forest) -> Example | None:
+        words = len(self.set.segments[number].words)
+        if not forest or not self.set.has_reference[number] or not words:
+            return None
+        found = candidates(forest, self.config.kbest or 1, self.vector.index, self.config.unique)
+        self.vector.grow()
+        self._note_fired(found.id)
+        statistics = self.set.references.batch_statistics(
+            np.array([number]), np.array([0, found.size]), found.first_word, found.word
+        )
+        return Example(number, words, found, statistics, int(self.set.shortest[number]))
+
+    def _note_fired(self, features: npt.NDArray[np.int32]) -> None:
+        missing = len(self.vector) - len(self.fired)
+        if missing > 0:
+            self.fired = np.concatenate([self.fired, np.zeros(missing + len(self.fired), np.bool_)])
+        self.fired[features] = True
+
+    def _fired_names(self) -> list[str] | None:
+        """Names of named features that fired; None if there are none, or more than ``MAX_NAMED``."""
+        key, fired = self.vector.index.table.key, np.flatnonzero(self.fired)
+        ids = key[fired[key[fired, 0] == NAME], 1]
+        if not 0 < len(ids) <= MAX_NAMED:
+            return None
+        return sorted(self.vector.symbols.names.text(i) for i in ids.tolist())
+
+    def write_progress(self, done: int) -> None:
+        self.output.write_progress(done)
+
+    def write_report(self, more: Mapping[str, float]) -> None:
+        """Write the report, which marks the task as done."""
+        numbers: dict[str, Any] = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in dataclasses.asdict(self.report).items()
+        }
+        numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
+        self.output.finish(numbers | dict(more))

@@ -1,0 +1,196 @@
+# mypy: allow-untyped-calls
+"""Files that carry weights and other numbers of features between processes.
+
+Ids of words and labels differ between processes, so a file contains vocabularies, by which its feature keys
+are numbered. It is an uncompressed .npz, written completely and renamed; equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.errors import FormatError, os_message
+from hiero.core.symbols import Symbols, Vocabulary, pack, read_only
+from hiero.core.text import open_output
+from hiero.features.index import NAME, RULE_ID, SHAPE, FeatureIndex, FeatureTable, intern_keys_kernel
+
+RESERVED = 3  # a gap index that no gap has, of codes without a label
+NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
+BLOCK = 1 << 20
+Ints = npt.NDArray[np.int32]
+
+
+def write_vectors(
+    path: str | Path,
+    symbols: Symbols,
+    index: FeatureIndex,
+    chosen: npt.NDArray[np.int64],
+    *,
+    text: Ints | None = None,
+    **values: Any,
+) -> None:
+    """Write the chosen features and arrays of ``values``, with a number for each feature, in their order.
+
+    Arrays of other lengths are allowed and written unchanged. ``text`` holds ids of words.
+    """
+    key, pool = _chosen_keys(index.table, chosen)
+    text = np.zeros(0, np.int32) if text is None else text
+    local = _VectorKeys(key, pool, text)
+    content: dict[str, Any] = {}
+    for name, vocabulary, used in (
+        ("word", symbols.words, local.words),
+        ("label", symbols.labels, local.labels),
+        ("name", symbols.names, local.names),
+    ):
+        content[f"{name}_bytes"], content[f"{name}_first"] = pack(
+            [vocabulary.entry(i) for i in used.tolist()]
+        )
+    content["key"], content["pool"] = local.renumbered(
+        _places(local.words), _places(local.labels), _places(local.names)
+    )
+    content["text"] = _places(local.words)[text]
+    content |= {f"value_{name}": array for name, array in values.items()}
+    with open_output(path) as stream:
+        np.savez(stream, **content)
+
+
+def read_vectors(
+    path: str | Path, symbols: Symbols, index: FeatureIndex
+) -> tuple[Ints, Mapping[str, npt.NDArray[Any]]]:
+    """Read a file into an index: the id of each feature in it, and the arrays by name, with ``text``."""
+    try:
+        # Opened here: np.load leaves a broken file open.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            content = {name: file[name] for name in file.files}
+        key, pool, text = content["key"], content["pool"], content["text"]
+        to = [
+            _interned(vocabulary, content[f"{name}_bytes"], content[f"{name}_first"])
+            for name, vocabulary in (
+                ("word", symbols.words),
+                ("label", symbols.labels),
+                ("name", symbols.names),
+            )
+        ]
+    except OSError as error:
+        raise FormatError(str(path), 0, found=os_message(error), expected="numbers of features") from None
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise FormatError(
+            str(path), 0, found="a broken file", expected="numbers of features", hint="delete it"
+        ) from None
+    key, pool = _VectorKeys(key, pool, text).renumbered(*(read_only(array) for array in to))
+    ids = np.empty(len(key), np.int32)
+    with index.locked():
+        intern_keys_kernel(index.reserve(len(key), len(pool)), read_only(key), read_only(pool), ids)
+    values = {name.removeprefix("value_"): content[name] for name in content if name.startswith("value_")}
+    values["text"] = to[0][text]
+    return ids, values
+
+
+def _interned(vocabulary: Vocabulary, data: npt.NDArray[np.uint8], first: npt.NDArray[np.int64]) -> Ints:
+    whole, ends = data.tobytes(), first.tolist()
+    return vocabulary.intern_all(whole[a:b] for a, b in itertools.pairwise(ends))
+
+
+def _places(used: Ints) -> Ints:
+    """A map from ids of entries to their positions in the file's list."""
+    to = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.int32)
+    to[used] = np.arange(len(used))
+    return to
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Pieces to copy one by one: all symbols of rule ids at once would take most of a worker's memory."""
+    return (slice(at, min(at + BLOCK, size)) for at in range(0, size, BLOCK))
+
+
+def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:
+    """The keys of some features, and the symbol sequences of the rule ids among them."""
+    key = np.array(table.key[chosen])
+    ids = np.flatnonzero(key[:, 0] == RULE_ID)
+    length = key[ids, 2].astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(length)])
+    pool = np.empty(first[-1], table.pool.dtype)
+    for block in _blocks(len(ids)):
+        begin, end = first[block.start], first[block.stop]
+        shift = key[ids[block], 1] - first[block]
+        pool[begin:end] = table.pool[np.arange(begin, end) + np.repeat(shift, length[block])]
+    key[ids, 1] = first[:-1]
+    return key, pool
+
+
+class _VectorKeys:
+    """Feature keys, with the words, labels and names in them."""
+
+    def __init__(self, key: Ints, pool: Ints, text: Ints) -> None:
+        self.key, self.pool, self.text = key, pool, text
+        kind = key[:, 0]
+        self._named = kind == NAME
+        ids = kind == RULE_ID
+        self._lhs = np.sort(key[ids, 1])  # the first of a sequence is a label
+        # Not of shapes, which are bits. The 0 of a missing second word counts as a word, which is harmless.
+        self._symbols = ~(self._named | ids | (kind == SHAPE))
+
+    def _parts(self) -> Iterator[Ints]:
+        """All symbols except the labels that sequences begin with."""
+        for block in _blocks(len(self.pool)):
+            part = self.pool[block].copy()
+            low, high = np.searchsorted(self._lhs, [block.start, block.stop])
+            part[self._lhs[low:high] - block.start] = NO_SYMBOL
+            yield part
+        yield from (self.key[self._symbols, 1], self.key[self._symbols, 2], self.text)
+
+    @cached_property
+    def words(self) -> Ints:
+        return _distinct(part[part >= 0] for part in self._parts())
+
+    @cached_property
+    def labels(self) -> Ints:
+        codes = (-part[part < 0] - 1 for part in self._parts())
+        inside = (code[code & 3 != RESERVED] >> 2 for code in codes)
+        return _distinct(itertools.chain(inside, [self.pool[self._lhs]]))
+
+    @cached_property
+    def names(self) -> Ints:
+        return np.unique(self.key[self._named, 1])
+
+    def renumbered(self, word: Ints, label: Ints, name: Ints) -> tuple[Ints, Ints]:
+        """The same keys with other ids: word i becomes ``word[i]``, and so on."""
+        key, pool = self.key.copy(), np.empty(len(self.pool), self.pool.dtype)
+        for block in _blocks(len(pool)):
+            pool[block] = _symbols(self.pool[block], word, label)
+        pool[self._lhs] = label[self.pool[self._lhs]]
+        for column in (1, 2):
+            key[self._symbols, column] = _symbols(key[self._symbols, column], word, label)
+        key[self._named, 1] = name[key[self._named, 1]]
+        return key, pool
+
+
+def _distinct(parts: Iterable[Ints]) -> Ints:
+    """The distinct ids, ascending, which are small enough for a table."""
+    there = np.zeros(0, np.bool_)
+    for part in parts:
+        missing = int(part.max(initial=-1)) + 1 - len(there)
+        if missing > 0:
+            there = np.concatenate([there, np.zeros(missing, np.bool_)])
+        there[part] = True
+    return np.flatnonzero(there).astype(np.int32)
+
+
+def _symbols(symbols: Ints, word: Ints, label: Ints) -> Ints:
+    out = symbols.copy()
+    words = symbols >= 0
+    # The label of a rule id, which the caller replaces, may be beyond the words.
+    out[words] = word[np.minimum(symbols[words], len(word) - 1)] if len(word) else 0
+    code = -symbols[~words] - 1
+    plain = code & 3 != RESERVED
+    code[plain] = (label[code[plain] >> 2] << 2) | (code[plain] & 3)
+    out[~words] = -code - 1
+    return out
