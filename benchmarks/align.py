@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """CPU time, memory and error rate of word alignment, by the size of the bitext.
 
     python benchmarks/align.py SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]

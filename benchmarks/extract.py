@@ -59,8 +59,7 @@ class Job(NamedTuple):
 
 
 def jobs_of(name: str, reference: Path, data: Path) -> list[Job]:
-    from hiero.core.segments import decode_line, parse_segment
-    from hiero.core.text import read_lines
+    from hiero.core.text import decode_line, parse_segment, read_lines
 
     if name == "loo":
         folder = reference / "m30k" / "loo"
@@ -173,7 +172,8 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
     """Lines to print; fractions of equal rules and feature values where nothing is sampled."""
     import numpy as np
 
-    from hiero.core.symbols import Symbols, gap_index
+    from hiero.core.symbol_kernels import gap_index
+    from hiero.core.symbols import Symbols
     from hiero.extraction.extractor import FEATURES, IndexSource
     from hiero.grammar.cdec import read_cdec
 

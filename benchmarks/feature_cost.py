@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hiero.bins.file import read_bins
-from hiero.config.config import make_model, read_config
+from hiero.config.config import read_config
+from hiero.config.load import make_model, model_config
 from hiero.core.text import read_lines
 from hiero.decoder.model import Model
 from hiero.decoder.statistics import Statistics
-from hiero.pipeline.translate_stages import model_config
 
 MOST = {"bins": 1.3, "reordering": 1.25}
 

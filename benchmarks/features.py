@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.jit import compile_timer
-from hiero.core.symbols import Symbols, gap, read_only
+from hiero.core.symbol_kernels import gap
+from hiero.core.symbols import Symbols
 from hiero.features.feature_set import TEMPLATES, feature_set
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
 from hiero.features.score import Replay, RuleScorer, intern_rows, rule_keys
-from hiero.features.weights import Weights
-from hiero.features.weights_part import read_weights, write_weights
+from hiero.features.weights import Weights, read_weights, write_weights
 from hiero.grammar.rules import Rules, RuleTable
 
 SENTENCE, TRAINING, WEIGHTS, VOCABULARY = 9_000, 90_000, 200_000, 20_000

@@ -22,8 +22,9 @@ import numpy as np
 from hiero.core.jit import compile_timer
 from hiero.core.symbols import Symbols
 from hiero.core.text import read_lines
+from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.compiled import write_compiled
-from hiero.grammar.sources import build_grammar, merge_tables, open_grammar, read_grammar
+from hiero.grammar.sources import open_grammar, read_grammar
 
 
 class Clock:

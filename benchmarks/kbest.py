@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hiero.core.jit import compile_timer
-from hiero.core.symbols import gap
+from hiero.core.symbol_kernels import gap
 from hiero.decoder.forest import Forest, TextList
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.grammar.rules import Rules

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """CPU time of scoring text: hiero's kernels and ``kenlm.Model.score``, in one run over the same long lines.
 
     python benchmarks/lm_lookup.py LM.arpa[.gz] TEXT[.gz] [--lines 60000]
@@ -22,8 +21,8 @@ import numpy as np
 
 from hiero.core.jit import compile_timer
 from hiero.core.text import read_chunks, read_lines
-from hiero.lm.lm_part_kernels import look_up_kernel, score_sentences_kernel
 from hiero.lm.load import compile_language_model, load_language_models
+from hiero.lm.table_kernels import look_up_kernel, score_sentences_kernel
 
 LINE = 500  # lines of text in one line to score, so that the cost of a call does not count
 MAX_RATIO = 1.3

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.experiment import numbers
+from benchmarks.papers.experiment import numbers
 from hiero.learning.newton import Found
 from hiero.learning.pro import Differences, Ranking
 from hiero.learning.regularize import Neighbours, Ridge

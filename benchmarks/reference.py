@@ -132,12 +132,12 @@ def compare(bench: Bench, name: str, pop_limits: Sequence[int]) -> None:
 
 def write_random_weights(bench: Bench, name: str) -> Path:
     """The reference weights and small random ones for features that fire in the set's grammars."""
-    from hiero.core.symbols import Symbols, read_only
+    from hiero.core.arrays import read_only
+    from hiero.core.symbols import Symbols
     from hiero.features.feature_set import feature_set
     from hiero.features.index import FeatureIndex
     from hiero.features.score import intern_rows
-    from hiero.features.weights import Weights
-    from hiero.features.weights_part import read_weights, write_weights
+    from hiero.features.weights import Weights, read_weights, write_weights
     from hiero.grammar.sources import read_grammar
 
     symbols, index = Symbols(), FeatureIndex()

@@ -34,12 +34,9 @@ from pathlib import Path
 
 from hiero.core.text import read_lines
 from hiero.reordering.config import ExampleConfig, LearnConfig
-from hiero.reordering.dual import learn_dual
 from hiero.reordering.examples import Examples, extract_examples, open_examples
-from hiero.reordering.learn import learn_primal
-from hiero.reordering.learning import Learned
-from hiero.reordering.model import open_model
-from hiero.reordering.train import train_model
+from hiero.reordering.learn import Learned, learn_dual, learn_primal
+from hiero.reordering.model import open_model, train_model
 
 PROJECT = Path(__file__).resolve().parents[1]
 DATA = PROJECT.parent / "shared" / "data"

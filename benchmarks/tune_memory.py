@@ -19,15 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.core.symbols import Symbols, read_only
-from hiero.features.index import RULE_ID, SEPARATOR, FeatureIndex, intern_keys_kernel
+from hiero.core.arrays import read_only
+from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex
+from hiero.features.index_kernels import RULE_ID, SEPARATOR, intern_keys_kernel
 from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneConfig
 from hiero.learning.learner import Example
 from hiero.learning.presets import make_learner
-from hiero.tuning.mix import mix
-from hiero.tuning.vectors import read_vectors, write_vectors
-from hiero.tuning.weightvector import WeightVector
+from hiero.tuning.online import mix
+from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
 KBEST, PER_CANDIDATE = 100, 30
 WORDS = 20_000  # of the vocabulary

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hiero.config.config import load
+    from hiero.config.load import load
     from hiero.core.errors import HieroError
     from hiero.decoder.config import SearchConfig
     from hiero.decoder.derivation import Derivation
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 # Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
 _MODULES = {
-    "load": "config",
-    "Model": "decode",
-    "SearchConfig": "searchconfig",
-    "Statistics": "statistics",
-    "Forest": "forest",
-    "Derivation": "derivation",
-    "Weights": "weights",
-    "rule_feature": "rulebatch",
-    "HieroError": "errors",
+    "load": "config.load",
+    "Model": "decoder.model",
+    "SearchConfig": "decoder.config",
+    "Statistics": "decoder.statistics",
+    "Forest": "decoder.forest",
+    "Derivation": "decoder.derivation",
+    "Weights": "features.weights",
+    "rule_feature": "features.user",
+    "HieroError": "core.errors",
 }
 __all__ = [
     "Derivation",

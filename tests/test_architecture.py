@@ -1,18 +1,14 @@
-"""Import layers and kernel conventions.
-
-The table below defines the layers. A module imports modules of lower layers, of its own layer if both are at
-the top of the package, and of its own folder; so ``kernels`` and ``formats`` do not import each other.
-"""
+"""Import layers and kernel conventions."""
 
 from __future__ import annotations
 
 import ast
-import copy
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import hiero
@@ -21,49 +17,30 @@ PACKAGE = Path(hiero.__file__).parent
 PROJECT = Path(__file__).parents[1]
 NAIVE = Path(__file__).parent / "naive"
 
-# Modules at the top of the package, and folders, by layer.
+# Packages by layer: a package imports lower layers and itself; packages of one layer never see each other.
 LAYERS = (
-    {"_jit", "bundled", "errors", "inorder", "records", "symbols", "watch"},
-    {"bins", "features", "grammar", "grammarformat", "hypergraph", "lm", "names", "rulebatch", "weights"},
-    {"formats", "kernels"},
-    {
-        "binned",
-        "bitext",
-        "candidates",
-        "categories",
-        "decode",
-        "derivation",
-        "featureset",
-        "forest",
-        "language",
-        "metrics",
-        "rulecache",
-    }
-    | {"corpusmetrics", "evaluation", "prep", "recase", "significance"}
-    | {
-        "ownrules",
-        "rulesource",
-        "scores",
-        "scoring",
-        "search",
-        "searchconfig",
-        "spansize",
-        "spelling",
-        "statistics",
-        "translations",
-        "usage",
-        "weightvector",
-    },
-    {"reorder", "report", "tune"},  # pictures know data, not runs, so that stages can draw them
-    {"config", "job", "manifest", "modelstages", "pipeline", "sections", "stages", "teststages"}
-    | {"binning", "binstage", "gridstage", "reorderstage", "rundir", "tunedir", "tunestage", "tuning"},
-    {"__init__", "__main__", "cli"},
+    {"core"},
+    {"grammar", "lm", "evaluation", "bitext"},
+    {"features", "alignment", "extraction"},
+    {"bins", "reordering"},
+    {"decoder"},
+    {"learning"},
+    {"tuning"},
+    {"config"},
+    {"jobs"},
+    {"pipeline"},
+    {"cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+TOP = {"__init__", "__main__"}  # modules beside the packages
 
-# Modules that kernels may import besides hiero: without input, output or state.
+# Compiled code, and what it may import beside hiero.core and other kernels.
+KERNELS = ("*_kernels", "kernels")
+DATA = {("decoder", "hypergraph")}
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
+MAX_MODULES = 170
+MAX_LINES = 700
 MAX_EXPORTS = 12
 
 Module = tuple[str, ...]  # path below hiero/, without the suffix
@@ -78,12 +55,29 @@ def sources() -> dict[Module, ast.Module]:
 SOURCES = sources()
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Every module imported anywhere in a tree, and the line.
+def is_kernel_module(module: Module) -> bool:
+    return any(fnmatch(module[-1], pattern) for pattern in KERNELS)
 
-    For ``from a import b``, both ``a`` and ``a.b``, since b may be a module.
+
+def nodes(tree: ast.AST, *, types: bool = True, nested: bool = True) -> Iterator[ast.AST]:
+    """The nodes of a tree; without ``types`` not those under ``if TYPE_CHECKING``, which never run; without
+    ``nested`` only what runs on import."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            stack.extend(node.orelse)
+        elif nested or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def imported(found: Iterator[ast.AST]) -> Iterator[tuple[str, int]]:
+    """Every module that nodes import, and the line.
+
+    For ``from a import b``, where b may be a module or not, both ``a`` and ``a.b``.
     """
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -93,43 +87,30 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def own_modules(tree: ast.AST) -> Iterator[tuple[Module, int]]:
-    """Modules of this package that a tree imports."""
-    for name, line in imported(tree):
+def own_modules(found: Iterator[ast.AST]) -> Iterator[tuple[Module, int]]:
+    """Modules of this package that nodes import."""
+    for name, line in imported(found):
         parts = tuple(name.split(".")[1:])
-        if name.split(".")[0] == "hiero" and (parts in SOURCES or (*parts, "__init__") in SOURCES):
-            # ``from hiero import forest`` imports the package as well, but means the module.
-            if parts:
-                yield parts, line
-
-
-def without_types(tree: ast.Module) -> ast.Module:
-    """The tree without ``if TYPE_CHECKING``: types may be imported from higher layers."""
-
-    class Strip(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-            self.generic_visit(node)
-            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-                return node.orelse
-            return node
-
-    return Strip().visit(copy.deepcopy(tree))  # type: ignore[no-any-return]
+        if name.split(".")[0] == "hiero" and parts in SOURCES:
+            yield parts, line
 
 
 def may_import(importer: Module, target: Module) -> bool:
+    if len(importer) == 1:
+        return True
+    if len(target) == 1:
+        return False
     mine, theirs = LAYER[importer[0]], LAYER[target[0]]
-    if mine != theirs:
-        return mine > theirs
-    return importer[0] == target[0] or len(importer) == len(target) == 1
+    return importer[0] == target[0] or mine > theirs
 
 
 def kernels() -> Iterator[tuple[Module, ast.FunctionDef]]:
-    """Every function decorated with ``@kernel`` or ``@leaf``."""
+    """Every function that is decorated by ``@kernel`` or ``@leaf``."""
     for module, tree in SOURCES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
-                worn = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
-                if worn & {"kernel", "leaf"}:
+                names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
+                if names & {"kernel", "leaf"}:
                     yield module, node
 
 
@@ -137,47 +118,151 @@ def place(module: Module, line: int) -> str:
     return f"hiero/{'/'.join(module)}.py:{line}"
 
 
-def test_every_module_has_a_layer() -> None:
-    assert [module for module in SOURCES if module[0] not in LAYER] == []
+# ---- the tree
 
 
-def test_every_module_is_in_one_layer() -> None:
+def test_every_package_has_a_layer_and_every_layer_a_package() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == set(LAYER)
     assert len(LAYER) == sum(map(len, LAYERS))
 
 
-def test_imports_go_to_lower_layers() -> None:
+def test_modules_stand_in_packages_that_are_not_nested() -> None:
+    assert [module for module in SOURCES if len(module) > 2] == []
+    assert {module[0] for module in SOURCES if len(module) == 1} <= TOP
+
+
+def test_modules_are_few_and_not_too_long() -> None:
+    assert sum(module[-1] != "__init__" for module in SOURCES) <= MAX_MODULES
+    lines = {
+        module: len(PACKAGE.joinpath(*module).with_suffix(".py").read_text().splitlines())
+        for module in SOURCES
+    }
+    assert {module: length for module, length in lines.items() if length > MAX_LINES} == {}
+
+
+def test_tests_mirror_packages() -> None:
+    """Beside those of the whole: architecture, extension points and examples."""
+    folders = {path.parent.name for path in (PROJECT / "tests").glob("*/test_*.py")}
+    assert folders <= {*LAYER, "benchmarks"}
+
+
+# ---- imports
+
+
+def test_nothing_imports_upwards() -> None:
     wrong = [
-        f"{place(module, line)}: layer {LAYER[module[0]]} imports {'.'.join(target)} of {LAYER[target[0]]}"
+        f"{place(module, line)}: {'.'.join(target)}"
         for module, tree in SOURCES.items()
-        for target, line in own_modules(without_types(tree))
+        for target, line in own_modules(nodes(tree, types=False))
         if not may_import(module, target)
     ]
     assert wrong == []
 
 
-def test_may_import() -> None:
-    assert may_import(("kernels", "cube"), ("lm",))
-    assert may_import(("kernels", "cube"), ("kernels", "heap"))
-    assert may_import(("features",), ("grammar",))
-    assert not may_import(("lm",), ("kernels", "lm"))
-    assert not may_import(("kernels", "parse"), ("formats", "scan"))
-    assert not may_import(("formats", "cdec"), ("kernels", "trie"))
-    assert not may_import(("forest",), ("bitext", "index"))
-    assert not may_import(("decode",), ("cli", "main"))
-    tree = ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hiero.forest\n")
-    assert list(own_modules(tree)) != []
-    assert list(own_modules(without_types(tree))) == []
+def test_the_rule_itself() -> None:
+    assert may_import(("decoder", "model"), ("lm", "model"))
+    assert may_import(("decoder", "cube_kernels"), ("decoder", "agenda_kernels"))
+    assert may_import(("__init__",), ("config", "load"))
+    assert not may_import(("lm", "model"), ("grammar", "rules"))
+    assert not may_import(("grammar", "rules"), ("decoder", "model"))
+    assert not may_import(("decoder", "forest"), ("learning", "learner"))
+    tree = ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hiero.decoder.forest\n")
+    assert list(own_modules(nodes(tree))) != []
+    assert list(own_modules(nodes(tree, types=False))) == []
+    tree = ast.parse("def late():\n    import hiero.decoder.forest\n")
+    assert list(own_modules(nodes(tree))) != []
+    assert list(own_modules(nodes(tree, nested=False))) == []
 
 
-def test_imports_of_kernel_modules() -> None:
-    wrong = [
-        f"{place(module, node.lineno)}: {name}"
+def test_modules_import_each_other_without_cycles() -> None:
+    """Also through imports inside of functions."""
+    imports = {
+        module: {target for target, _ in own_modules(nodes(tree, types=False))} - {module}
         for module, tree in SOURCES.items()
-        if module[0] == "kernels"
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
-        if name is not None and name.split(".")[0] != "hiero" and name not in FOR_KERNELS
+        if module != ("__init__",)
+    }
+    left = dict(imports)
+    while True:
+        leaves = {module for module, targets in left.items() if not targets & left.keys()}
+        if not leaves:
+            break
+        left = {module: targets for module, targets in left.items() if module not in leaves}
+    assert left == {}
+
+
+def reached(start: Module) -> dict[Module, Module | None]:
+    """Modules that an import of one loads, each with one that imports it."""
+    found: dict[Module, Module | None] = {start: None}
+    stack = [start]
+    while stack:
+        module = stack.pop()
+        for target, _ in own_modules(nodes(SOURCES[module], types=False, nested=False)):
+            if target not in found:
+                found[target] = module
+                stack.append(target)
+    return found
+
+
+def test_commands_and_configurations_load_no_kernels_before_they_run() -> None:
+    """So that ``hiero --help`` and mistakes in arguments cost no compiler."""
+    starts = [
+        module for module in SOURCES if module[0] in ("cli", "__init__", "__main__") or module[-1] == "config"
+    ]
+    wrong = {}
+    for start in starts:
+        if start == ("config", "config"):
+            continue  # the configuration as a whole opens files of models
+        found = reached(start)
+        if ("core", "jit") in found:
+            path: list[str] = []
+            module: Module | None = ("core", "jit")
+            while module is not None:
+                path.append(".".join(module))
+                module = found[module]
+            wrong[".".join(start)] = " <- ".join(path)
+    assert wrong == {}
+
+
+def test_names_mean_one_thing() -> None:
+    """A class, public or not, and a kernel have a name of their own."""
+    places: dict[str, list[str]] = {}
+    for module, tree in SOURCES.items():
+        for node in tree.body:
+            is_kernel = isinstance(node, ast.FunctionDef) and node.name.endswith("_kernel")
+            if isinstance(node, ast.ClassDef) or is_kernel:
+                places.setdefault(node.name, []).append(place(module, node.lineno))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+# ---- kernels
+
+
+def test_compiled_code_is_in_kernel_modules() -> None:
+    wrong = [
+        f"{place(module, function.lineno)}: {function.name}"
+        for module, function in kernels()
+        if not is_kernel_module(module)
+    ]
+    assert wrong == []
+
+
+def test_kernel_modules_import_numbers_and_kernels_only() -> None:
+    wrong = [
+        f"{place(module, line)}: {name}"
+        for module, tree in SOURCES.items()
+        if is_kernel_module(module)
+        for name, line in imported(nodes(tree))
+        if not name.startswith("hiero")
+        and name not in FOR_KERNELS
+        and name.rpartition(".")[0] not in FOR_KERNELS
+    ]
+    wrong += [
+        f"{place(module, line)}: {'.'.join(target)}"
+        for module, tree in SOURCES.items()
+        if is_kernel_module(module)
+        for target, line in own_modules(nodes(tree))
+        if not is_kernel_module(target) and target[0] != "core" and target not in DATA
     ]
     assert wrong == []
 
@@ -186,8 +271,8 @@ def test_numba_is_imported_in_one_module_only() -> None:
     wrong = [
         place(module, line)
         for module, tree in SOURCES.items()
-        if module != ("_jit",)
-        for name, line in imported(tree)
+        if module != ("core", "jit")
+        for name, line in imported(ast.walk(tree))
         if name.split(".")[0] in ("numba", "llvmlite")
     ]
     assert wrong == []
@@ -269,7 +354,11 @@ def test_every_twin_that_is_named_exists_and_is_tested() -> None:
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 calls[path.stem, node.name] = used_twins(tree, node, path.stem)
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in NAIVE.parent.glob("*.py")]
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8"))
+        for path in NAIVE.parent.rglob("*.py")
+        if path.parent != NAIVE
+    ]
     new = set().union(*(used_twins(tree, tree) for tree in trees))
     tested = set()
     while new:
@@ -284,17 +373,7 @@ def test_every_twin_that_is_named_exists_and_is_tested() -> None:
     assert wrong == []
 
 
-def test_classes_and_kernels_have_names_of_their_own() -> None:
-    """Classes of kernels/ among all classes, and all functions with a decorator of ours."""
-    places: dict[str, list[str]] = {}
-    for module, tree in SOURCES.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(place(module, node.lineno))
-    names = [function.name for _, function in kernels()]
-    assert sorted({name for name in names if names.count(name) > 1}) == []
-    shared = {name: where for name, where in places.items() if len(where) > 1}
-    assert {name: where for name, where in shared.items() if "kernels/" in " ".join(where)} == {}
+# ---- the package
 
 
 def test_packages_are_listed_in_pyproject() -> None:
@@ -311,7 +390,7 @@ import hiero
 names = getattr(hiero, "__all__", [n for n in vars(hiero) if not n.startswith("_")])
 for name in names:
     getattr(hiero, name)
-from hiero._jit import compile_timer
+from hiero.core.jit import compile_timer
 print(len(names), compile_timer.seconds)
 """
 

@@ -16,9 +16,9 @@ README = Path(__file__).parent.parent / "README.md"
     "name",
     [
         pytest.param("hiero", marks=pytest.mark.heavy),
-        "hiero.config.config",
+        "hiero.config.load",
         "hiero.evaluation.bleu",
-        "hiero.bitext.recase",
+        "hiero.bitext.prepare",
     ],
 )
 def test_docstrings(name: str) -> None:
@@ -31,7 +31,7 @@ def test_docstrings(name: str) -> None:
 def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    # One needs the reader's files; tests/test_tune_cli.py has the same with existing files.
+    # One needs the reader's files; tests/cli/test_tune.py has the same with existing files.
     blocks = [block for block in blocks if "experiment.yaml" not in block]
     assert len(blocks) == 2
     scope: dict[str, object] = {}

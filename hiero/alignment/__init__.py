@@ -1,0 +1,1 @@
+"""Word alignment: IBM model 2 and HMM."""

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The HMM alignment model of Vogel, Ney and Tillmann (1996), both directions in one pass.
 
 The words of one side are generated in turn from positions of the other: with a fixed probability from NULL,

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The reparameterised IBM model 2 of Dyer, Chahuneau and Smith (2013), both directions in one pass.
 
 Target word j of m comes from NULL with a fixed probability, else from source word i of n with probability

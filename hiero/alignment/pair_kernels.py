@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Pairs of words that occur opposite each other in a bitext, and their lexical probabilities.
 
 The lexical tables of both directions are arrays over the pairs of words that occur together in some sentence

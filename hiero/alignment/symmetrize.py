@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Symmetrise directional alignments; compare alignments (AER)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Combine two directional alignments into one (Och and Ney 2003; Koehn, Och and Marcu 2003)."""
 
 import numpy as np

@@ -1,0 +1,1 @@
+"""Dense features as indicators of bins (Clark, Dyer and Lavie 2014)."""

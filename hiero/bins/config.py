@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
-from hiero.bins.bins import WORDS, Of
 from hiero.core.errors import ConfigError
+
+Of = Literal["given", "probability", "count"]
+OF: tuple[Of, ...] = get_args(Of)
+WORDS = "WordPenalty"  # not a column of a grammar: the number of words on the target side is put into bins
+
 
 MOST_BITS = 16
 MOST_OVERLAP = 1000

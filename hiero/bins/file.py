@@ -19,7 +19,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiero.bins.bins import OF, FeatureBins, Of, short
+from hiero.bins.bins import FeatureBins, short
+from hiero.bins.config import OF, Of
 from hiero.core.errors import FormatError, did_you_mean, show
 from hiero.core.text import decode_utf8, open_output, read_lines
 

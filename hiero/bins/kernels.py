@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Replace real-valued features of rules by indicators of bins."""
 
 import numpy as np

@@ -18,13 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.bins.binned import column_of, features_of, not_a_number
-from hiero.bins.bins import WORDS, FeatureBins, raw_values
-from hiero.bins.config import BinsConfig, FeatureConfig
+from hiero.bins.bins import FeatureBins, column_of, features_of, not_a_number, raw_values
+from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.parallel import in_order
-from hiero.core.segments import Segment
 from hiero.core.symbols import Symbols
+from hiero.core.text import Segment
 from hiero.grammar.rules import GrammarSource, RuleTable
 
 Floats = npt.NDArray[np.float32]
@@ -89,7 +88,7 @@ def populate(counts: Sequence[int], number: int) -> list[int]:
     each has its own bin.
 
     For 85 % of random inputs of up to ten values this is the best of all partitions; on average, equation 7
-    is 1.07 times that of the best one (tests/test_discretize.py).
+    is 1.07 times that of the best one (tests/bins/test_learn.py).
     """
     number = min(number, len(counts))
     ideal = ideal_population(counts, number)

@@ -1,1 +1,1 @@
-"""Parallel text: word alignment, rule extraction, language model estimation."""
+"""Parallel text and its alignments as data."""

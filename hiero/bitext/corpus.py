@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Read text and parallel text as word ids."""
 
 from __future__ import annotations
@@ -9,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError
 from hiero.core.scan_kernels import split_lines_kernel
 from hiero.core.scanner import intern_tokens, local_vocabulary
-from hiero.core.symbols import WordTable, read_only, word_table_of
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import word_table_of
 from hiero.core.text import read_utf8_chunks
 
 

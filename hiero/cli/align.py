@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args)
 
     # Imported after the command line is checked, since numba is slow to load.
-    from hiero.alignment.alignfiles import align_files
+    from hiero.alignment.align import align_files
     from hiero.core.jit import compile_timer
 
     if not args.quiet:

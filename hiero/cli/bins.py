@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.bins.bins import OF
-from hiero.bins.config import BinsConfig, FeatureConfig
+from hiero.bins.config import OF, BinsConfig, FeatureConfig
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
     from hiero.config.config import Config
+
 
 DESCRIPTION = """\
 Replace dense features by indicators of bins (Clark, Dyer and Lavie 2014). The score is linear in a dense
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     from hiero.bins.curves import curves_of, table, write_pictures
     from hiero.bins.file import read_bins
     from hiero.core.symbols import Symbols
-    from hiero.features.weights_part import read_weights
+    from hiero.features.weights import read_weights
 
     bins = read_bins(args.bins)
     weights = read_weights(args.weights, Symbols()) if args.weights else None

@@ -18,6 +18,7 @@ from hiero.decoder.config import MOST, SearchConfig
 if TYPE_CHECKING:
     from hiero.config.config import Config
 
+
 DESCRIPTION = """\
 Translate sentences, a line each: plain words, or <seg id="7" grammar="g.7.gz">words</seg>, whose grammars
 are added for that sentence. The output has a line for each input line, in the same order.
@@ -224,7 +225,8 @@ def _named(spec: str) -> dict[str, Any]:
 
 def _config(args: argparse.Namespace) -> Config:
     """The configuration, with the given options replacing its settings."""
-    from hiero.config.config import Config, read_config, with_bundled
+    from hiero.config.config import Config, read_config
+    from hiero.config.load import with_bundled
     from hiero.config.sections import GrammarSection, LanguageModelSection, WeightsSection
     from hiero.core.records import record
 

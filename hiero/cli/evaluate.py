@@ -13,6 +13,7 @@ from hiero.core.errors import UsageError
 if TYPE_CHECKING:
     from hiero.evaluation.compare import EvalConfig, EvaluationReport
 
+
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
 names one, which may have several tuning runs. The first system is the baseline for all others.
@@ -154,7 +155,7 @@ def _config(args: argparse.Namespace) -> EvalConfig:
 
 def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
     from hiero.core.text import open_output
-    from hiero.evaluation.scores import as_json
+    from hiero.evaluation.compare import as_json
 
     if args.format == "json":
         text = as_json(report, references=args.references)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hiero.extraction.extractor import Extractor
     from hiero.extraction.write import GrammarWriter
 
+
 DESCRIPTION = """\
 Extract hierarchical rules from an index, with seven features each, as cdec's extractor does.
 

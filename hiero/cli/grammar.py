@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hiero.core.symbols import Symbols
     from hiero.grammar.rules import RuleTable
 
+
 REPORT_SECONDS = 2.0
 
 
@@ -86,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("standard input (-) can be read only once")
     # Imported after the command line is checked, since numba is slow to load.
     from hiero.core.symbols import Symbols
+    from hiero.grammar.assemble import build_grammar, merge_tables
     from hiero.grammar.cdec import write_cdec
     from hiero.grammar.compiled import write_compiled
-    from hiero.grammar.sources import build_grammar, merge_tables, read_grammar
+    from hiero.grammar.sources import read_grammar
 
     symbols = Symbols()
     grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
@@ -125,8 +127,8 @@ def describe(table: RuleTable, symbols: Symbols) -> str:
     """Facts about a grammar, a ``name<TAB>value`` on each line, and a table of its dense features."""
     import numpy as np
 
-    from hiero.core.symbols import MAX_GAPS
-    from hiero.grammar.sources import build_grammar
+    from hiero.core.records import MAX_GAPS
+    from hiero.grammar.assemble import build_grammar
 
     grammar = build_grammar([table])
     rules, trie = grammar.rules, grammar.trie

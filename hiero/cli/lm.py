@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hiero.lm.estimate import EstimatedModel
     from hiero.lm.load import ScoredText
 
+
 READ_BYTES = 1 << 20
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 NUMBER_LISTS = ("--prune", "--discount-fallback")

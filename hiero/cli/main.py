@@ -116,8 +116,8 @@ def _exit_quietly(code: int) -> None:
     except OSError:
         # Otherwise Python would try to flush it again, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    inorder = sys.modules.get("hiero.inorder")
-    if inorder is not None and inorder.still_busy():
+    parallel = sys.modules.get("hiero.core.parallel")
+    if parallel is not None and parallel.still_busy():
         sys.stderr.flush()
         os._exit(code)
 

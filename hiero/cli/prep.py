@@ -13,6 +13,7 @@ from hiero.core.errors import UsageError
 if TYPE_CHECKING:
     from hiero.bitext.prepare import PrepConfig, PrepCounts
 
+
 DESCRIPTION = """\
 Prepare raw text for the other commands: Unicode in NFC, no control characters, words and punctuation
 separated by single spaces (sacremoses, nothing escaped), optionally lower case.
@@ -219,8 +220,7 @@ def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
 
 
 def _detokenize(args: argparse.Namespace) -> int:
-    from hiero.bitext.prepare import detokenize
-    from hiero.bitext.recase import Recaser
+    from hiero.bitext.prepare import Recaser, detokenize
 
     (language,) = _languages(args, ["lang"])
     recaser = None

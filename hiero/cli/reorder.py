@@ -200,7 +200,7 @@ def _train(args: argparse.Namespace) -> int:
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
     _announce_compiling(args)
-    from hiero.reordering.train import train_model
+    from hiero.reordering.model import train_model
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:
         trained = train_model(

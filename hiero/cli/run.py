@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
 
-    from hiero.cli.stagedisplay import stage_display
+    from hiero.cli.progress import stage_display
     from hiero.core.jit import compile_timer
     from hiero.pipeline.run import Run, default_directory
 

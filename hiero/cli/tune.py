@@ -18,7 +18,8 @@ from hiero.core.errors import UsageError, is_interrupt
 from hiero.learning.config import TuneConfig
 
 if TYPE_CHECKING:
-    from hiero.tuning.table import Table
+    from hiero.tuning.report import Table
+
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
@@ -174,9 +175,9 @@ def run(args: argparse.Namespace) -> int:
 
     from hiero.config.config import config_of
     from hiero.core.jit import compile_timer
-    from hiero.core.settings import read_settings
+    from hiero.core.records import read_settings
     from hiero.jobs.tune import Tuned, Tuning, with_keys
-    from hiero.tuning.table import Table
+    from hiero.tuning.report import Table
 
     content = read_settings(args.config)
     # Absolute paths: workers may have other working directories.

@@ -6,9 +6,38 @@ They are in ``grammars/`` at the top of the project and in ``hiero/grammars/`` o
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from hiero.core.errors import HieroError, did_you_mean
+from hiero.bins.bins import FeatureBins, check_features, check_weights
+from hiero.bins.file import read_bins
+from hiero.config import load as bundled
+from hiero.config.config import MADE_BY_RUN, Config, config_of, read_config
+from hiero.config.sections import (
+    TRAIN,
+    FeaturesSection,
+    GrammarSection,
+    LanguageModelSection,
+    WeightsSection,
+    as_list,
+)
+from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean, show
+from hiero.core.records import record
+from hiero.core.symbols import Symbols
+from hiero.decoder.config import SearchConfig
+from hiero.decoder.model import Model
+from hiero.extraction.config import ExtractConfig
+from hiero.extraction.extractor import IndexSource
+from hiero.extraction.index import is_index
+from hiero.features.feature_set import Feature, feature_set
+from hiero.features.weights import Weights, read_weights
+from hiero.grammar.rules import GrammarSource
+from hiero.grammar.sources import PerSentence, RuleList, open_grammar
+from hiero.lm.load import load_language_models
+from hiero.reordering.feature import open_reorderings
 
 GRAMMAR = "demo.grammar.gz"
 LM = "demo.lm.arpa.gz"
@@ -16,7 +45,7 @@ WEIGHTS = "demo.weights"
 
 
 def _folder() -> Path:
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     installed = package / "grammars"
     return installed if installed.is_dir() else package.parent / "grammars"
 
@@ -31,3 +60,238 @@ def path(name: str) -> Path:
     if name not in names():
         raise HieroError(f"there is no bundled file {name!r} in {_folder()}: {did_you_mean(name, names())}")
     return _folder() / name
+
+
+def bundled_config() -> Config:
+    """The bundled German-English model."""
+    return Config(
+        grammar=[GrammarSection(path=str(bundled.path(bundled.GRAMMAR)))],
+        lm=[LanguageModelSection(path=str(bundled.path(bundled.LM)))],
+        weights=WeightsSection(path=str(bundled.path(bundled.WEIGHTS))),
+    )
+
+
+def load(
+    config: str | Path | Mapping[str, Any] | Config | None = None,
+    *,
+    grammar: str | Path | Sequence[str | Path] = (),
+    lm: str | Path | Mapping[str, str | Path] | None = None,
+    weights: str | Path | Mapping[str, float] | None = None,
+    rules: Sequence[str] = (),
+    features: Sequence[str | Feature] | None = None,
+    bins: str | Path | None = None,
+    base: str | Path = ".",
+    **search: Any,
+) -> Model:
+    """Make a model of a configuration, of its parts, or of both, where the parts take precedence.
+
+    config    path of a YAML file, or its content; without any argument, the bundled model is loaded
+    grammar   one or more files or compiled directories
+    lm        a file or compiled directory, or several by the names of their features
+    weights   a file, or names and numbers
+    rules     rules of a grammar in cdec's text form
+    features  names as in ``--features``, or feature functions of your own
+    bins      a file of bins that replace dense features
+    base      directory of relative paths in ``<seg grammar=…>``
+    search    keys of ``SearchConfig``
+
+    >>> import hiero
+    >>> model = hiero.load(
+    ...     rules=["[X] ||| das haus ||| the house ||| p=1", "[X] ||| [X,1] ist alt ||| [1] is old ||| p=1"],
+    ...     weights={"p": -1.0, "PassThrough": -2.0},
+    ... )
+    >>> model.translate("das haus ist alt").text
+    'the house is old'
+    """
+    if isinstance(config, str | Path):
+        settings = read_config(config)
+    elif isinstance(config, Config):
+        settings = config
+    else:
+        settings = config_of({} if config is None else config)
+    if isinstance(grammar, str | Path):
+        grammar = [grammar]
+    if grammar:
+        settings = dataclasses.replace(settings, grammar=[GrammarSection(path=str(path)) for path in grammar])
+    if lm is not None:
+        named = {"LanguageModel": lm} if isinstance(lm, str | Path) else dict(lm)
+        sections = [LanguageModelSection(path=str(path), name=name) for name, path in named.items()]
+        settings = dataclasses.replace(settings, lm=sections)
+    if isinstance(weights, str | Path):
+        settings = dataclasses.replace(settings, weights=WeightsSection(path=str(weights)))
+    if bins is not None:
+        section = dataclasses.replace(settings.features, bins=str(bins))
+        settings = dataclasses.replace(settings, features=section)
+    if search:
+        known = dataclasses.asdict(settings.search)
+        settings = dataclasses.replace(settings, search=record(SearchConfig, known | search, "search"))
+    if settings.is_bundled and not rules and weights is None:
+        settings = with_bundled(settings)
+    if settings.weights is None and weights is None:
+        warnings.warn(NO_WEIGHTS, stacklevel=2)
+    given = weights if isinstance(weights, Mapping) else None
+    return make_model(settings, base=base, rules=rules, features=features, weights=given)
+
+
+NO_WEIGHTS = "no weights given: every translation scores 0"
+
+
+def with_bundled(config: Config) -> Config:
+    """The same configuration with the bundled model."""
+    model = bundled_config()
+    return dataclasses.replace(config, grammar=model.grammar, lm=model.lm, weights=model.weights)
+
+
+def make_model(
+    config: Config,
+    *,
+    base: str | Path = ".",
+    rules: Sequence[str] = (),
+    features: Sequence[str | Feature] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Model:
+    """Make a model of a configuration; see ``load``."""
+    if config.bins is not None and config.features.bins is None:
+        raise ConfigError(f"bins: needs features: bins, the path of a bins file ({MADE_BY_RUN})")
+    symbols = Symbols()
+    sources = open_sources(config, symbols, base=base, rules=rules)
+    _check_names([section.name for section in config.lm])
+    for number, model in enumerate(config.lm, 1):
+        if model.path is None:
+            raise ConfigError(f"lm: entry {number}: path is missing ({MADE_BY_RUN})")
+    models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
+    if weights is not None:
+        given = Weights(symbols, weights)
+    elif config.weights is not None:
+        given = read_weights(config.weights.path, symbols)
+    else:
+        given = Weights(symbols)
+    if config.reorder is not None and not config.features.reordering:
+        raise ConfigError(f"reorder: needs features: reordering, the path of a model ({MADE_BY_RUN})")
+    reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
+    names = config.features.templates if features is None else features
+    chosen = feature_set([*names, *reordering], symbols)
+    bins = transforms(config.features)
+    # Grammars of sentences are optional where the configuration has no per_sentence.
+    per_sentence = any(section.per_sentence is not None for section in config.grammar)
+    check_features(bins, sources if per_sentence else sources[:-1], symbols)
+    check_weights(bins, sources, symbols, given, "weights" if config.weights is None else config.weights.path)
+    return Model(symbols, sources, models, given, chosen, config.search, bins)
+
+
+def open_sources(
+    config: Config, symbols: Symbols, *, base: str | Path = ".", rules: Sequence[str] = ()
+) -> list[GrammarSource]:
+    """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
+    limit = config.search.span_limit
+    sources: list[GrammarSource] = []
+    has_per_sentence = False
+    for number, section in enumerate(config.grammar, 1):
+        if (section.path, section.index, section.per_sentence).count(None) != 2:
+            raise ConfigError(f"grammar: entry {number}: needs exactly one of path, index and per_sentence")
+        if section.index == TRAIN:
+            expected = f"expected its path ({MADE_BY_RUN})"
+            raise ConfigError(f"grammar: entry {number}: found index: {TRAIN}, {expected}")
+        if section.index is not None or is_index(section.path):
+            path = section.index or section.path
+            sources.append(IndexSource.open(str(path), symbols, section.extract))
+        elif section.extract != ExtractConfig():
+            raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")
+        elif section.path is not None:
+            sources.append(open_grammar(section.path, symbols, limit, section))
+        else:
+            has_per_sentence = True
+            sources.append(PerSentence(symbols, _directory(section.per_sentence), limit, section))
+    if rules:
+        sources.append(RuleList(symbols, list(rules), limit))
+    if not has_per_sentence:
+        sources.append(PerSentence(symbols, base, limit))
+    return sources
+
+
+def transforms(section: FeaturesSection) -> tuple[FeatureBins, ...]:
+    """The bins and transforms of the grammars' dense features."""
+    bins = read_bins(section.bins) if section.bins is not None else []
+    for feature, to in section.transform.items():
+        if any(one.feature == feature for one in bins):
+            place = f"features: transform: {feature}"
+            raise ConfigError(f"{place}: already in {section.bins}, and a feature can only be in one of them")
+        if to == "drop":
+            bins.append(FeatureBins(feature=feature))
+        else:
+            bins.append(FeatureBins(feature=feature, of=to, keep=True))
+    return tuple(bins)
+
+
+def _directory(path: str | None) -> Path:
+    if not Path(str(path)).is_dir():
+        raise FormatError(str(path), 0, found="no such directory", expected="one with grammars")
+    return Path(str(path))
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Check names of language models, which are feature names: files end them at spaces and ``=``."""
+    for name in names:
+        if not name or set(name) & set(" \t\r\n="):
+            raise ConfigError(f"lm: found the name {show(name)}, expected one without spaces and =")
+    if len(set(names)) < len(names):
+        raise ConfigError("lm: two language models have the same name (NAME=PATH gives each its own)")
+
+
+def numbered(key: str, entries: list[str]) -> list[str]:
+    """The keys of the entries of a list; of a single one, that of the list."""
+    return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]
+
+
+FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs
+
+
+def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
+    """Settings that change the rules, without those of caches."""
+    return {
+        key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
+    }
+
+
+def model_config(config: Config) -> Config:
+    """The sections of a configuration that make a model."""
+    grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
+    return Config(
+        grammar=grammar,
+        lm=config.lm,
+        weights=config.weights,
+        features=config.features,
+        search=config.search,
+    )
+
+
+def model_inputs(config: Config) -> dict[str, Path]:
+    """The files of a model by their keys."""
+    inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
+    if config.features.bins is not None:
+        inputs["features: bins"] = Path(config.features.bins)
+    models = as_list(config.features.reordering)
+    inputs |= dict(zip(numbered("features: reordering", models), map(Path, models), strict=True))
+    for number, section in enumerate(config.grammar, 1):
+        for key in ("path", "index"):
+            if getattr(section, key) is not None:
+                inputs[f"grammar: entry {number}: {key}"] = Path(getattr(section, key))
+    return inputs | {
+        f"lm: entry {number}: path": Path(str(section.path)) for number, section in enumerate(config.lm, 1)
+    }
+
+
+def model_settings(config: Config) -> dict[str, Any]:
+    """The settings of a model, without its files."""
+    grammar = [
+        {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
+        | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
+        for section in config.grammar
+    ]
+    return {
+        "search": dataclasses.asdict(config.search),
+        # Bins count by their content, as inputs.
+        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
+        "grammar": grammar,
+        "lm": [section.name for section in config.lm],
+    }

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hiero.bins.bins import WORDS
+from hiero.bins.config import WORDS
 from hiero.bitext.prepare import PrepConfig
 from hiero.core.errors import ConfigError, show
 from hiero.evaluation.compare import EvalConfig

@@ -1,0 +1,1 @@
+"""Parts that every package uses: kernels, errors, arrays, symbols, text, directories, records."""

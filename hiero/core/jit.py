@@ -31,7 +31,7 @@ def _cache_directory() -> str:
     if os.environ.get("NUMBA_CACHE_DIR"):
         return os.environ["NUMBA_CACHE_DIR"]
     digest = hashlib.sha256(f"{config.BOUNDSCHECK}".encode())
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for source in sorted(package.rglob("*.py")):
         code = source.read_bytes()
         if b"@kernel" in code or b"@leaf" in code or b"NamedTuple" in code:

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls, allow-untyped-defs
 """Words, categories and feature names as integers; the only module that encodes and decodes gaps.
 
 A word is an int32 >= 0: its id in ``Symbols.words``. A gap is negative and carries its label (an id in
@@ -9,38 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.jit import kernel, leaf
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-MAX_GAPS = 2
-
-
-@kernel
-def gap(label, index):
-    """The code of the gap ``[label,index]``."""
-    return -(label * 4 + index) - 1
-
-
-@kernel
-def is_gap(symbol):
-    return symbol < 0
-
-
-@kernel
-def gap_label(symbol):
-    return (-symbol - 1) >> 2
-
-
-@kernel
-def gap_index(symbol):
-    """1 or 2 in source order, 0 for a bare label."""
-    return (-symbol - 1) & 3
+from hiero.core.arrays import read_only
+from hiero.core.symbol_kernels import WordTable, fill_slots_kernel, find_all_kernel
 
 
 class Vocabulary:
@@ -102,73 +75,6 @@ class Symbols:
         self.names = Vocabulary()  # of features that have a name in a file: grammar columns, Glue, ...
 
 
-class WordTable(NamedTuple):
-    """A frozen vocabulary as arrays, for look-ups by kernels and for mapping from disk.
-
-    pool   uint8 [bytes]    all entries end to end
-    first  int64 [W + 1]    entry w is pool[first[w]:first[w + 1]]
-    slot   int32 [2 ** k]   open addressing with linear probing, -1 empty; at most half full
-    """
-
-    pool: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int32]
-
-
-@leaf
-def hash_bytes(pool, start, end):
-    """FNV-1a over a run of bytes, with a final mix because tables use the low bits."""
-    code = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        code = (code ^ np.uint64(pool[i])) * np.uint64(1099511628211)
-    return code ^ (code >> np.uint64(29))
-
-
-@leaf
-def find_bytes(table, pool, start, end):
-    """The id of ``pool[start:end]`` in a WordTable, or -1."""
-    mask = np.uint64(table.slot.shape[0] - 1)
-    at = np.int64(hash_bytes(pool, start, end) & mask)
-    while True:
-        word = table.slot[at]
-        if word < 0:
-            return np.int64(-1)
-        first = table.first[word]
-        if table.first[word + 1] - first == end - start:
-            same = True
-            for i in range(end - start):
-                if table.pool[first + i] != pool[start + i]:
-                    same = False
-                    break
-            if same:
-                return np.int64(word)
-        at = (at + 1) & np.int64(mask)
-
-
-@kernel
-def find_all_kernel(table, pool, first, out_ids):
-    """Look up every entry of (pool, first) in a WordTable; int32 ``out_ids`` is written, -1 where unknown.
-
-    O(bytes).  Twin: tests/naive/tables.py::places.
-    """
-    for w in range(first.shape[0] - 1):
-        out_ids[w] = find_bytes(table, pool, first[w], first[w + 1])
-
-
-@kernel
-def fill_slots_kernel(pool, first, out_slot):
-    """Enter all entries of (pool, first), which must be distinct, into an empty slot array.
-
-    O(bytes).  Twin: none; only look-ups see the slots.
-    """
-    mask = np.int64(out_slot.shape[0] - 1)
-    for w in range(first.shape[0] - 1):
-        at = np.int64(hash_bytes(pool, first[w], first[w + 1]) & np.uint64(mask))
-        while out_slot[at] >= 0:
-            at = (at + 1) & mask
-        out_slot[at] = w
-
-
 def pack(entries: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Byte strings end to end, and where each begins."""
     first = np.zeros(len(entries) + 1, np.int64)
@@ -200,15 +106,3 @@ def find_all(table: WordTable, entries: Sequence[bytes]) -> npt.NDArray[np.int32
 
 def table_entry(table: WordTable, index: int) -> bytes:
     return table.pool[table.first[index] : table.first[index + 1]].tobytes()
-
-
-def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """A read-only, contiguous, plain view.
-
-    Kernels compile once per array type, and a mapped file is read-only, so all arrays of models are.
-    """
-    if type(array) is np.ndarray and array.flags.c_contiguous and not array.flags.writeable:
-        return array
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view

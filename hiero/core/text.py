@@ -3,20 +3,26 @@
 Lines end at ``\\n`` only. A compressed file is recognised by its first bytes, not by its name. An output file
 is compressed if its name ends in ``.gz``, without a time stamp, so equal content gives equal files. ``-`` is
 standard input or output.
+
+Input lines: plain sentences, or ``<seg id="7" grammar="g.7.gz">a b c</seg> ||| reference``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import gzip
+import hashlib
 import os
+import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from hiero.core.errors import FormatError, os_message
+from hiero.core.errors import FormatError, os_message, show
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
@@ -206,3 +212,94 @@ def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             raise FormatError(path, 0, found=_reason(error), expected="room to write") from None
         raise
+
+
+# As liberal as cdec: quotes and spaces around "=" are optional.
+_ATTRIBUTE = r"""\s+([A-Za-z_][\w.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+_SEGMENT = re.compile(
+    rf"[ \t]*<seg((?:{_ATTRIBUTE})*)[ \t]*>(.*)</seg>[ \t]*(?:\|\|\|(.*))?", re.ASCII | re.DOTALL
+)
+_ATTRIBUTES = re.compile(_ATTRIBUTE, re.ASCII)
+_SPACES = re.compile("[ \t]+")
+# Attributes that name grammars. Others are ignored, unless they look like one of these misspelt, an error.
+GRAMMAR = re.compile("grammar([1-9][0-9]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One input line. Words are separated by ASCII spaces and tabs."""
+
+    words: tuple[str, ...]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    reference: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The ``id`` attribute of the line."""
+        return self.attributes.get("id")
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _SPACES.split(text) if word)
+
+
+def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
+    """Read one line, without its end."""
+    if not line.lstrip(" \t").startswith(("<seg ", "<seg>", "<seg\t")):
+        return Segment(split_words(line))
+    found = _SEGMENT.fullmatch(line)
+    if found is None:
+        raise FormatError(
+            path,
+            number,
+            found=show(line.strip()),
+            expected='<seg id="…" grammar="…"> words </seg>',
+            hint='optionally followed by ||| and a reference; every attribute is name="value"',
+        )
+    attributes: dict[str, str] = {}
+    for name, *values in _ATTRIBUTES.findall(found.group(1)):
+        if name in attributes:
+            raise FormatError(path, number, found=f"{name} twice", expected="each attribute once")
+        if name not in ("id", "grammar") and difflib.get_close_matches(name, ["grammar"], cutoff=0.8):
+            if not GRAMMAR.fullmatch(name):
+                expected = "grammar, grammar1, grammar2, …"
+                raise FormatError(path, number, found=f"the attribute {name}", expected=expected)
+        attributes[name] = next((value for value in values if value), "")
+    text, reference = found.group(found.re.groups - 1), found.group(found.re.groups)
+    return Segment(split_words(text), attributes, None if reference is None else split_words(reference))
+
+
+def decode_line(line: bytes, number: int) -> tuple[str, bool]:
+    """The text of a line without its end, and whether it is UTF-8; invalid bytes become U+FFFD."""
+    if number == 1:
+        line = line.removeprefix(BYTE_ORDER_MARK)
+    line = line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return line.decode(), True
+    except UnicodeDecodeError:
+        return line.decode(errors="replace"), False
+
+
+def read_text(path: str | Path, what: str = "text") -> list[str]:
+    """The lines of a UTF-8 file without their ends."""
+    return [utf8_line(path, number, line) for number, line in enumerate(read_lines(path, what), 1)]
+
+
+def utf8_line(path: str | Path, number: int, line: bytes) -> str:
+    """The text of line ``number`` of a file, which must be UTF-8, without a byte order mark."""
+    return decode_utf8(path, line.removesuffix(b"\r"), number)
+
+
+LEAVE_OUT = "leave_out"  # attribute of a <seg> tag
+
+
+HASH_BYTES = 1 << 22
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open_bytes(path) as stream:
+        while data := stream.read(HASH_BYTES):
+            digest.update(data)
+    return digest.hexdigest()

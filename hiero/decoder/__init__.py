@@ -1,0 +1,1 @@
+"""From a sentence to its forest and its k best translations."""

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Cube pruning with language models over the bundles of a parse.
 
 A bundle spans a cube: its rules by estimate, times the nodes of its first tail by score, times those of its
@@ -13,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbols import gap_index
+from hiero.core.symbol_kernels import gap_index
 from hiero.decoder.agenda_kernels import (
+    heap_pop,
+    heap_push,
     new_agenda,
     new_edges,
     new_nodes,
@@ -22,7 +25,6 @@ from hiero.decoder.agenda_kernels import (
     room_for_nodes,
     room_on_agenda,
 )
-from hiero.decoder.heap_part_kernels import heap_pop, heap_push
 from hiero.decoder.lm_state_kernels import (
     add_tail,
     add_word,

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """One derivation of a forest: its words, rules, spans, alignment and tree, each computed on demand."""
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import gap_index, is_gap
-from hiero.decoder.derivations_part_kernels import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
+from hiero.core.symbol_kernels import gap_index, is_gap
+from hiero.decoder.forest_kernels import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
 from hiero.decoder.hypergraph import Derivations
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
+
 
 Ints = npt.NDArray[np.int32]
 

@@ -17,25 +17,25 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import HieroError
-from hiero.core.symbols import read_only
 from hiero.decoder.derivation import Derivation, DerivationBatch
-from hiero.decoder.derivations_part_kernels import best_derivation_kernel, expand_kernel, sample_kernel
-from hiero.decoder.forest_files import read_forest, write_forest
-from hiero.decoder.forest_json import to_json
+from hiero.decoder.forest_files import read_forest, to_json, write_forest
 from hiero.decoder.forest_kernels import (
+    best_derivation_kernel,
     best_outside_kernel,
     count_kernel,
     edge_marginals_kernel,
+    expand_kernel,
     inside_kernel,
     outside_kernel,
     prune_kernel,
+    sample_kernel,
     viterbi_kernel,
 )
 from hiero.decoder.forest_record import EdgeFeatures, StoredForest, stored_forest
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
-from hiero.decoder.kbest_kernels import kbest
-from hiero.decoder.kbest_state_part_kernels import Search, new_search
+from hiero.decoder.kbest_kernels import Search, kbest, new_search
 from hiero.grammar.rules import Rules
 
 Floats = npt.NDArray[np.float64]

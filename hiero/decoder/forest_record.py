@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """The content of a forest file of either format, and its checks."""
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import gap, gap_index, gap_label, is_gap
+from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from hiero.grammar.rules import Rules
 

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Lazy k-best derivations of a hypergraph.
 
 Huang and Chiang, "Better k-best Parsing" (IWPT 2005), algorithm 3: the next best derivation of a node is
@@ -8,21 +9,367 @@ of their parts, and merged only after a comparison word by word.
 
 The order is total (score, then smaller edge, then smaller ranks of the parts), so no result depends on the
 history of a heap. Recursion is an explicit stack: a glue derivation is as deep as its sentence is long.
+
+The state of a lazy k-best search: its arrays, how they grow, and the heaps of candidates in them.
+
+Target strings of derivations in a k-best search: hashed from their parts, compared word by word.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.decoder.kbest_state_part_kernels import (
-    BEST,
-    EXHAUSTED,
-    HEAP,
-    UNTOUCHED,
-    meld,
-    with_room,
-    without_top,
-)
-from hiero.decoder.kbest_words_part_kernels import is_known, write_derivation
+from hiero.core.symbol_kernels import gap_index, is_gap
+from hiero.decoder.hypergraph import Derivations
+
+BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that its powers never vanish
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+# Rows of a frame array. Typed, because a kernel is compiled once more for every literal it is called with.
+ROW_A, ROW_B = np.int64(0), np.int64(2)
+
+
+@leaf
+def slot_of(slot, node, code):
+    """The first slot to look at for a string of a node."""
+    mixed = (code ^ (np.uint64(node) * MIX_1)) * MIX_2
+    return np.int64(mixed >> np.uint64(32)) & (slot.shape[0] - 1)
+
+
+@leaf
+def hash_word(word):
+    code = (np.uint64(word) + ONE) * MIX_1
+    code = (code ^ (code >> np.uint64(29))) * MIX_2
+    return code ^ (code >> np.uint64(32))
+
+
+@leaf
+def write_derivation(search, rules, edge_rule, v, c):
+    """Write candidate c as derivation ``fill[0]``, not yet counted; there must be room."""
+    found, order, heap = search.found, search.order, search.heap
+    d = search.fill[0]
+    edge = heap.edge[c]
+    found.node[d] = v
+    found.edge[d] = edge
+    found.score[d] = heap.score[c]
+    size = np.int64(1)
+    for k in range(2):
+        found.part[d, k] = heap.part[c, k]
+        if heap.part[c, k] >= 0:
+            size += found.size[heap.part[c, k]]
+    found.size[d] = size
+    order.next[d] = -1
+    rule = edge_rule[edge]
+    if rule < 0:
+        part = heap.part[c, 0]
+        found.length[d] = found.length[part]
+        order.hash[d] = order.hash[part]
+        order.power[d] = order.power[part]
+        return d
+    length, code, power = np.int64(0), ZERO, ONE
+    for i in range(rules.first_tgt[rule], rules.first_tgt[rule + 1]):
+        symbol = rules.tgt[i]
+        if is_gap(symbol):
+            part = heap.part[c, gap_index(symbol) - 1]
+            length += found.length[part]
+            code = code * order.power[part] + order.hash[part]
+            power = power * order.power[part]
+        else:
+            length += 1
+            code = code * BASE + hash_word(symbol)
+            power = power * BASE
+    found.length[d] = length
+    order.hash[d] = code
+    order.power[d] = power
+    return d
+
+
+@leaf
+def next_item(found, rules, edge_rule, frame, row, depth):
+    """The next item of a string (a word, -2 - d for derivation d, -1 at the end), and the new depth."""
+    while depth > 0:
+        d = frame[row, depth - 1]
+        at = frame[row + 1, depth - 1]
+        rule = edge_rule[found.edge[d]]
+        if rule < 0:
+            if at == 0:
+                return -2 - np.int64(found.part[d, 0]), depth
+        elif rules.first_tgt[rule] + at < rules.first_tgt[rule + 1]:
+            symbol = rules.tgt[rules.first_tgt[rule] + at]
+            if is_gap(symbol):
+                return -2 - np.int64(found.part[d, gap_index(symbol) - 1]), depth
+            return np.int64(symbol), depth
+        depth -= 1
+    return np.int64(-1), depth
+
+
+@leaf
+def descend(frame, row, depth, item):
+    """Step past the current item, or into it if it is a derivation; returns the new depth."""
+    if depth > 0:
+        frame[row + 1, depth - 1] += 1
+    if item <= -2:
+        frame[row, depth] = -2 - item
+        frame[row + 1, depth] = 0
+        depth += 1
+    return depth
+
+
+@leaf
+def same_words(found, rules, edge_rule, frame, a, b):
+    """Whether two derivations have the same target words; shared parts are skipped."""
+    depth_a = descend(frame, ROW_A, np.int64(0), -2 - np.int64(a))
+    depth_b = descend(frame, ROW_B, np.int64(0), -2 - np.int64(b))
+    while True:
+        item_a, depth_a = next_item(found, rules, edge_rule, frame, ROW_A, depth_a)
+        item_b, depth_b = next_item(found, rules, edge_rule, frame, ROW_B, depth_b)
+        if item_a == item_b:
+            if item_a == -1:
+                return True
+            frame[1, depth_a - 1] += 1
+            frame[3, depth_b - 1] += 1
+        elif item_a <= -2 and item_a <= item_b:
+            # Parts come before wholes: opening the later derivation never opens a part that both share.
+            depth_a = descend(frame, ROW_A, depth_a, item_a)
+        elif item_b <= -2:
+            depth_b = descend(frame, ROW_B, depth_b, item_b)
+        else:
+            return False
+
+
+@leaf
+def is_known(search, rules, edge_rule, d):
+    """Whether the node of d has a derivation with the same words; if not, enter d."""
+    found, order, slot = search.found, search.order, search.slot
+    at = slot_of(slot, found.node[d], order.hash[d])
+    while slot[at] >= 0:
+        old = slot[at]
+        if (
+            order.hash[old] == order.hash[d]
+            and found.node[old] == found.node[d]
+            and found.length[old] == found.length[d]
+            and same_words(found, rules, edge_rule, search.nodes.frame, old, d)
+        ):
+            return True
+        at = (at + 1) & (slot.shape[0] - 1)
+    slot[at] = d
+    return False
+
+
+# Phases of a node: nothing yet; best derivation known; heap of candidates for the next; exhausted.
+UNTOUCHED, BEST, HEAP, EXHAUSTED = 0, 1, 2, 3
+
+
+class Order(NamedTuple):
+    """Data of the search for each of its D derivations.
+
+    next   int32 [D]    the next best derivation of the same node, -1 if unknown or none
+    rank   int32 [D]    how many derivations of the node are better
+    hash   uint64 [D]   of the target words: sum of mix(word i) * BASE ** (length - 1 - i), modulo 2 ** 64
+    power  uint64 [D]   BASE ** length
+    """
+
+    next: np.ndarray
+    rank: np.ndarray
+    hash: np.ndarray
+    power: np.ndarray
+
+
+class KBestCandidates(NamedTuple):
+    """C candidates in pairing heaps, one heap a node.
+
+    edge     int32 [C]
+    part     int32 [C, 2]   derivations of its tails; -1 if there is no tail, or its best one is not yet made
+    score    float64 [C]
+    child    int32 [C]      first child in the heap, -1 for none
+    sibling  int32 [C]      next sibling, -1 for none
+    """
+
+    edge: np.ndarray
+    part: np.ndarray
+    score: np.ndarray
+    child: np.ndarray
+    sibling: np.ndarray
+
+
+class KBestNodes(NamedTuple):
+    """The state of V nodes.
+
+    phase    int8 [V]
+    first    int32 [V]      best derivation, -1 if not yet made
+    last     int32 [V]      the one made last
+    top      int32 [V]      best candidate, -1 if the heap is empty
+    pending  int32 [V]      candidate taken from the heap whose successors are not in it yet, -1 for none
+    stack    int32 [V + 1]  nodes whose next derivation is in progress, each needed by the one before
+    frame    int32 [4, V + 1]  comparison of two strings: derivation and place in its rule, for each
+    """
+
+    phase: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    top: np.ndarray
+    pending: np.ndarray
+    stack: np.ndarray
+    frame: np.ndarray
+
+
+class Search(NamedTuple):
+    """A k-best search with all its state, so that it can be resumed; vectors grow on demand.
+
+    found  Derivations      the first ``fill[0]`` entries
+    order  Order
+    heap   KBestCandidates  the first ``fill[1]`` entries
+    nodes  KBestNodes
+    slot   int32 [2 ** n]   derivations hashed by node and target words, -1 empty; at most half full
+    fill   int64 [3]        used lengths of ``found`` and ``heap``, and of ``nodes.stack``
+    """
+
+    found: Derivations
+    order: Order
+    heap: KBestCandidates
+    nodes: KBestNodes
+    slot: np.ndarray
+    fill: np.ndarray
+
+
+def new_search(num_nodes: int, capacity: int = 256) -> Search:
+    """An empty search with room for ``capacity`` (a power of two) derivations and as many candidates."""
+    return Search(
+        Derivations(
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+            np.empty((capacity, 2), np.int32),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.float64),
+        ),
+        Order(
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.uint64),
+            np.empty(capacity, np.uint64),
+        ),
+        KBestCandidates(
+            np.empty(capacity, np.int32),
+            np.empty((capacity, 2), np.int32),
+            np.empty(capacity, np.float64),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+        ),
+        KBestNodes(
+            np.zeros(num_nodes, np.int8),
+            np.full(num_nodes, -1, np.int32),
+            np.full(num_nodes, -1, np.int32),
+            np.full(num_nodes, -1, np.int32),
+            np.full(num_nodes, -1, np.int32),
+            np.empty(num_nodes + 1, np.int32),
+            np.empty((4, num_nodes + 1), np.int32),
+        ),
+        np.full(2 * capacity, -1, np.int32),
+        np.zeros(3, np.int64),
+    )
+
+
+def with_room(search: Search, derivations: int, candidates: int) -> Search:
+    """The same search with room for the given totals."""
+
+    def grown(array, size):
+        larger = np.empty((size, *array.shape[1:]), array.dtype)
+        larger[: len(array)] = array
+        return larger
+
+    found, order, heap, nodes, slot, fill = search
+    size = len(heap.edge)
+    if candidates > size:
+        while size < candidates:
+            size *= 2
+        heap = KBestCandidates(*(grown(array, size) for array in heap))
+    size = len(found.edge)
+    if derivations > size:
+        while size < derivations:
+            size *= 2
+        found = Derivations(*(grown(array, size) for array in found))
+        order = Order(*(grown(array, size) for array in order))
+        old, slot = slot, np.full(2 * size, -1, np.int32)
+        move_slots_kernel(found.node, order.hash, old, slot)
+    return Search(found, order, heap, nodes, slot, fill)
+
+
+@kernel
+def move_slots_kernel(node, code, old_slot, out_slot):
+    """Copy a hash table of derivations to a larger one.
+
+    node      int32 [D]
+    code      uint64 [D]
+    old_slot  int32 [2 ** m]
+    out_slot  int32 [2 ** n]  written; -1 before
+
+    O(2 ** m).  Twin: none; it changes no answer.
+    """
+    for i in range(old_slot.shape[0]):
+        d = old_slot[i]
+        if d >= 0:
+            at = slot_of(out_slot, node[d], code[d])
+            while out_slot[at] >= 0:
+                at = (at + 1) & (out_slot.shape[0] - 1)
+            out_slot[at] = d
+
+
+@leaf
+def before(heap, rank, a, b):
+    """Whether candidate a of a node comes before candidate b."""
+    if heap.score[a] != heap.score[b]:
+        return heap.score[a] > heap.score[b]
+    if heap.edge[a] != heap.edge[b]:
+        return heap.edge[a] < heap.edge[b]
+    for k in range(2):
+        # The best part of a tail may be missing yet; its rank is known anyway.
+        rank_a = rank[heap.part[a, k]] if heap.part[a, k] >= 0 else 0
+        rank_b = rank[heap.part[b, k]] if heap.part[b, k] >= 0 else 0
+        if rank_a != rank_b:
+            return rank_a < rank_b
+    return False
+
+
+@leaf
+def meld(heap, rank, a, b):
+    """Meld two pairing heaps; -1 is the empty one."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if before(heap, rank, b, a):
+        a, b = b, a
+    heap.sibling[b] = heap.child[a]
+    heap.child[a] = b
+    return a
+
+
+@leaf
+def without_top(heap, rank, top):
+    """The pairing heap without its top: its children are melded in pairs, then from the right."""
+    pairs = np.int64(-1)
+    a = np.int64(heap.child[top])
+    while a >= 0:
+        b = np.int64(heap.sibling[a])
+        after = np.int64(heap.sibling[b]) if b >= 0 else np.int64(-1)
+        heap.sibling[a] = -1
+        pair = meld(heap, rank, a, b)
+        heap.sibling[pair] = pairs
+        pairs = pair
+        a = after
+    rest = np.int64(-1)
+    while pairs >= 0:
+        after = np.int64(heap.sibling[pairs])
+        heap.sibling[pairs] = -1
+        rest = meld(heap, rank, rest, pairs)
+        pairs = after
+    heap.child[top] = -1
+    return rest
+
 
 NONE = np.int64(-1)  # typed, because a kernel is compiled once more for every literal it is called with
 

@@ -1,8 +1,9 @@
-# mypy: allow-untyped-calls
 """The decoder: collect the rules for a sentence, score them, parse, and search with language models.
 
 A ``Model`` is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each of its steps
 is one kernel call over arrays.
+
+Pass-through and glue rules, which are in no grammar.
 """
 
 from __future__ import annotations
@@ -14,31 +15,99 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hiero.bins.binned import Binned
+from hiero.bins.bins import Binned, FeatureBins
+from hiero.core.arrays import read_only
 from hiero.core.errors import HieroError
-from hiero.core.segments import Segment, parse_segment
-from hiero.core.symbols import Symbols, read_only
+from hiero.core.symbol_kernels import gap
+from hiero.core.symbols import Symbols
+from hiero.core.text import Segment, parse_segment
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.cube_kernels import Chart, search_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.hypergraph import Hypergraph
-from hiero.decoder.ownrules import glue_rules, pass_through_rules
+from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
-from hiero.decoder.rulestates_part_kernels import rule_states_kernel
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows
-from hiero.features.rulecache import RuleCache
 from hiero.features.score import Replay, RuleScorer, edge_scores
+from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights
-from hiero.grammar.assemble import Ranks, label_ranks, unary_order
-from hiero.grammar.rules import Grammar, GrammarSource, RuleTable
-from hiero.grammar.sources import build_grammar
+from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables, unary_order
+from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable
 from hiero.lm.model import LanguageModels
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+
+
+def pass_through_rules(
+    symbols: Symbols, src: Ints, tables: Sequence[RuleTable], search: SearchConfig, category: int
+) -> RuleTable:
+    """Make rules that translate words by themselves, or unknown words according to ``search.oov``.
+
+    A word is unknown if it is in no source side of the given tables.
+    """
+    words = np.unique(src)
+    known = np.zeros(0, np.int32)
+    if search.pass_through != "all" or search.oov != "copy":
+        known = np.unique(np.concatenate([known, *(table.rules.src for table in tables)]))
+    if search.pass_through == "none":
+        words = words[:0]
+    elif search.pass_through == "oov":
+        words = np.setdiff1d(words, known)
+    targets: list[list[int]] = [[word] for word in words.tolist()]
+    if search.oov != "copy":
+        for i in np.flatnonzero(~np.isin(words, known)).tolist():
+            marked = symbols.words.entry(int(words[i])) + b"_OOV"
+            targets[i] = [] if search.oov == "drop" else [symbols.words.intern(marked)]
+    name = symbols.names.intern(b"PassThrough")
+    return _table(category, [[word] for word in words.tolist()], targets, name, linked=True)
+
+
+def glue_rules(symbols: Symbols, goal: int, category: int) -> RuleTable:
+    """Make the rules goal -> category and goal -> goal category; the second has the feature ``Glue``."""
+    name = symbols.names.intern(b"Glue")
+    alone, both = [gap(category, 1)], [gap(goal, 1), gap(category, 2)]
+    return merge_tables([_table(goal, [alone], [alone], name, value=0.0), _table(goal, [both], [both], name)])
+
+
+def _table(
+    lhs: int,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    name: int,
+    *,
+    value: float = 1.0,
+    linked: bool = False,
+) -> RuleTable:
+    """Rules of one category with one feature; if ``linked``, the first words of both sides are aligned."""
+    num_rules = len(sources)
+    has_link = np.array([linked and bool(target) for target in targets], np.bool_)
+    first_src, src = _sides(sources)
+    first_tgt, tgt = _sides(targets)
+    rules = Rules(
+        lhs=np.full(num_rules, lhs, np.int32),
+        first_src=first_src,
+        src=src,
+        first_tgt=first_tgt,
+        tgt=tgt,
+        dense=np.full((num_rules, 1), value, np.float32),
+        first_sparse=np.zeros(num_rules + 1, np.int64),
+        sparse_name=np.zeros(0, np.int32),
+        sparse_value=np.zeros(0, np.float32),
+        first_link=np.concatenate([[0], np.cumsum(has_link)]),
+        link=np.zeros((int(has_link.sum()), 2), np.int16),
+    )
+    return RuleTable(Rules._make(read_only(array) for array in rules), (name,))
+
+
+def _sides(sides: list[list[int]]) -> tuple[npt.NDArray[np.int64], Ints]:
+    first = np.cumsum([0, *map(len, sides)], dtype=np.int64)
+    return first, np.array([symbol for side in sides for symbol in side], np.int32)
+
+
+Floats = npt.NDArray[np.float64]
 
 
 class Model:
@@ -52,10 +121,11 @@ class Model:
         weights: LinearWeights,
         features: FeatureSet | None = None,
         search: SearchConfig | None = None,
+        bins: tuple[FeatureBins, ...] = (),
     ) -> None:
         self.symbols = symbols
         self.features = features or FeatureSet()
-        bins = self.features.bins
+        self.bins = bins
         self.sources = tuple(Binned(source, bins, symbols) if bins else source for source in sources)
         self.language_models = language_models
         self.weights = weights

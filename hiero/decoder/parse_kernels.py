@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Find every way the grammar's source sides cover the sentence: CKY over the trie, without scores.
 
 The result is a forest of *bundles*. A bundle is one source pattern over one span with its gaps in given
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.jit import kernel
-from hiero.core.symbols import gap, gap_label
+from hiero.core.symbol_kernels import gap, gap_label
 from hiero.grammar.trie_kernels import find_child
 
 

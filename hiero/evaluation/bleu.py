@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """BLEU of translations as word ids, for tuning: whole k-best lists at once.
 
 All scores lie between 0 and 1. Statistics are rows of numbers that add up over a corpus: length, length of
@@ -29,8 +28,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError, did_you_mean
-from hiero.core.symbols import Vocabulary, read_only
+from hiero.core.symbols import Vocabulary
 from hiero.evaluation.bleu_kernels import ReferenceWords, bleu_statistics_kernel
 
 Floats = npt.NDArray[np.float64]
@@ -106,9 +106,10 @@ class References:
             raise IndexError(f"there are references for {len(self)} sentences, not for {sentence.max()}")
         stats = np.empty((len(first_word) - 1, 2 + 2 * order), np.int64)
         if len(stats):
-            offsets = [read_only(np.asarray(array, np.int64)) for array in (first_hyp, first_word)]
+            first_hyp = read_only(np.asarray(first_hyp, np.int64))
+            first_word = read_only(np.asarray(first_word, np.int64))
             word = read_only(np.asarray(word, np.int32))
-            bleu_statistics_kernel(self.arrays, sentence, *offsets, word, shortest, stats)
+            bleu_statistics_kernel(self.arrays, sentence, first_hyp, first_word, word, shortest, stats)
         return stats
 
 

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Statistics for all kinds of BLEU: n-grams that translations share with their references."""
 
 from typing import NamedTuple

@@ -1,8 +1,12 @@
-"""Systems side by side: scores, intervals, spread over tuning runs, tests against the first system."""
+"""Systems side by side: scores, intervals, spread over tuning runs, tests against the first system.
+
+Scoring of files of translations, with the results in files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,9 @@ import numpy as np
 
 import hiero
 from hiero.core.errors import ConfigError
+from hiero.core.text import open_output
 from hiero.evaluation.corpus_metrics import CorpusMetric, Floats, corpus_metric, look_tokenized
-from hiero.evaluation.hypotheses import read_hypotheses
+from hiero.evaluation.hypotheses import read_hypotheses, read_references
 from hiero.evaluation.significance import (
     COVERAGE,
     Comparison,
@@ -296,3 +301,41 @@ def _result_dict(result: SystemResult) -> dict[str, Any]:
     if result.details:
         record["details"] = result.details
     return record
+
+
+def score_files(
+    systems: Mapping[str, Sequence[str | Path]],
+    references: Sequence[str | Path],
+    config: EvalConfig,
+    table: str | Path,
+    record: str | Path,
+    *,
+    say: Callable[[str], None] = lambda note: None,
+) -> dict[str, float]:
+    """Score systems of one or several runs each; write a table as text and a record as JSON.
+
+    Returns the scores of the last system.
+    """
+    texts = read_references(references)
+    read = [read_system(name, runs, len(texts[0]), references[0], say=say) for name, runs in systems.items()]
+    try:
+        report: EvaluationReport = evaluate(read, texts, config)
+    except ConfigError as error:
+        raise ConfigError(f"eval: {error}") from None
+    for path, text in ((table, report.table()), (record, as_json(report))):
+        with open_output(path) as stream:
+            stream.write(text.encode())
+    last = read[-1].name
+    return {metric.label: report.result(metric.key, last).score for metric in report.metrics}
+
+
+def check_config(config: EvalConfig) -> None:
+    """Check the settings before any text is read."""
+    config.check()
+    for metric in config.metrics:
+        corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
+
+
+def as_json(report: EvaluationReport, **more: Any) -> str:
+    """A report as JSON."""
+    return json.dumps(report.as_dict() | more, indent=2, ensure_ascii=False) + "\n"

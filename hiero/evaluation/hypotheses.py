@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hiero.core.errors import FormatError, show
-from hiero.core.text import decode_utf8, read_lines
+from hiero.core.text import read_text
 
 FORMS = ("text", "kbest", "json")
 _BAR = re.compile(r"(?:^|(?<=[ \t]))\|\|\|(?=[ \t]|$)")
@@ -27,16 +27,6 @@ class Hypotheses(NamedTuple):
 
     lines: list[str]
     missing: int
-
-
-def read_text(path: str | Path, what: str = "text") -> list[str]:
-    """The lines of a UTF-8 file without their ends."""
-    return [utf8_line(path, number, line) for number, line in enumerate(read_lines(path, what), 1)]
-
-
-def utf8_line(path: str | Path, number: int, line: bytes) -> str:
-    """The text of line ``number`` of a file, which must be UTF-8, without a byte order mark."""
-    return decode_utf8(path, line.removesuffix(b"\r"), number)
 
 
 def read_hypotheses(

@@ -1,0 +1,1 @@
+"""The index of a bitext, and the rules extracted from it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hiero.core.errors import ConfigError
-from hiero.core.symbols import MAX_GAPS
+from hiero.core.records import MAX_GAPS
 
 MAX_SPAN = 255  # distances in a match are one byte, see kernels.extract_tables
 MAX_SYMBOLS = 20

@@ -1,24 +1,318 @@
-# mypy: allow-untyped-calls
-"""Extract the rules of sentences from a bitext index; the index as a grammar."""
+"""Extract the rules of sentences from a bitext index; the index as a grammar.
+
+The workspace of a thread that extracts rules: cached patterns and scratch arrays, which grow.
+
+Rules of single sentences, kept between runs: a file each, of arrays end to end.
+
+A file is named after a digest of everything that its rules depend on, so it is never out of date. An
+incomplete file, or one of another version, counts as missing, so files are written in place, and a killed
+run leaves nothing behind that has to be removed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.errors import HieroError
-from hiero.core.symbols import Symbols, Vocabulary, WordTable, find_all, gap, read_only, table_entry
+from hiero.core.arrays import read_only
+from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.symbol_kernels import WordTable, gap
+from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
+from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.desk import Workspace
 from hiero.extraction.index import BitextIndex, open_index
-from hiero.extraction.rulestore import RuleStore
-from hiero.grammar.rules import Rules, RuleTable
+from hiero.extraction.lexicon import LeftOutLexicon
+from hiero.extraction.match_kernels import collect_kernel, rehash_kernel
+from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
+from hiero.extraction.table_kernels import (
+    MORE_MATCHES,
+    MORE_PATTERNS,
+    MORE_RULES,
+    MORE_STATES,
+    NUM_FEATURES,
+    OK,
+    Collocations,
+    LexicalLosses,
+    Patterns,
+    PatternScratch,
+    SentenceScratch,
+    Store,
+)
+from hiero.grammar.rules import Rules, RuleTable, take_rules
+
+COUNT = 2  # column of CountEF, which is log10(1 + count)
+FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
+
+
+class Workspace:
+    """Extracts rules; for use by one thread at a time."""
+
+    def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
+        self.config = config
+        self.index, self.collocations = index, collocations
+        self._left_out: LeftOutLexicon | None = None
+        limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
+        self.limits = read_only(np.array(limits, np.int64))
+        self.sentence_scratch = _new_sentence_scratch(config)
+        self.pattern_scratch = _new_pattern_scratch(config, len(index.links.src_span))
+        self.generation = 0
+        self._forget()
+
+    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, first_sentence: int = -1) -> Rules:
+        """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
+
+        Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
+        ``leave_out_links`` is false. If ``first_sentence`` is given, only the rules of phrases that occur in
+        this sentence and in none before it.
+        """
+        if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
+            self._forget()
+        is_temporary = left_out >= 0 or first_sentence >= 0
+        if is_temporary:
+            self._forget_rules()
+        with self._lexicon(left_out) as lexicon:
+            self._collect(lexicon, src, left_out, first_sentence)
+        rules = _emit(
+            self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
+        )
+        if is_temporary:
+            self._forget_rules()
+        return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
+
+    def _lexicon(self, left_out: int) -> AbstractContextManager[LexicalLosses]:
+        index = self.index
+        if left_out < 0 or not self.config.leave_out_links:
+            return nullcontext(index.lexicon)
+        if self._left_out is None:
+            num_words = len(index.src_words.first) - 1, len(index.tgt_words.first) - 1
+            self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
+        return self._left_out.without(left_out)
+
+    def _collect(
+        self, lexicon: LexicalLosses, src: npt.NDArray[np.int32], left_out: int, first_sentence: int
+    ) -> None:
+        tables = self.index.text, self.index.links, lexicon, self.collocations
+        self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
+        while True:
+            self.sentence_scratch.round[3] += 1
+            known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
+            status = collect_kernel(*tables, self.limits, read_only(src), left_out, first_sentence, *known)
+            if status == OK:
+                break
+            self._grow(status)
+
+    def _forget(self) -> None:
+        self.patterns, self.store = _new_patterns(self.config), _new_store()
+        self.sentence_scratch = self.sentence_scratch._replace(
+            found=np.empty(len(self.patterns.count), np.int32)
+        )
+        self._forget_rules()
+
+    def _forget_rules(self) -> None:
+        self.generation += 1
+        self.store.used[0] = 0
+
+    def _grow(self, status: int) -> None:
+        if status == MORE_MATCHES:
+            self.sentence_scratch = self.sentence_scratch._replace(match=_longer(self.sentence_scratch.match))
+        elif status == MORE_STATES:
+            self.sentence_scratch = self.sentence_scratch._replace(state=_longer(self.sentence_scratch.state))
+        elif status == MORE_RULES:
+            longer = {name: _longer(getattr(self.store, name)) for name in Store._fields if name != "used"}
+            self.store = self.store._replace(**longer)
+        else:
+            assert status == MORE_PATTERNS
+            slot = np.full(2 * len(self.patterns.slot), -1, np.int32)
+            names = (name for name in Patterns._fields if name not in ("slot", "used"))
+            longer = {name: _longer(getattr(self.patterns, name)) for name in names}
+            self.patterns = self.patterns._replace(slot=slot, **longer)
+            rehash_kernel(self.patterns)
+            self.sentence_scratch = self.sentence_scratch._replace(found=_longer(self.sentence_scratch.found))
+
+
+def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of twice the length and one more, since offsets are one more than items."""
+    new = np.empty((2 * len(array) + 1, *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+def _new_patterns(config: ExtractConfig) -> Patterns:
+    return Patterns(
+        slot=np.full(2 * FIRST_PATTERNS, -1, np.int32),
+        symbol=np.empty((FIRST_PATTERNS, config.max_symbols), np.int32),
+        shape=np.empty((FIRST_PATTERNS, 4), np.int32),
+        count=np.empty(FIRST_PATTERNS, np.int64),
+        place=np.empty((FIRST_PATTERNS, 3), np.int64),
+        stamp=np.empty((FIRST_PATTERNS, 3), np.int64),
+        rule=np.empty((FIRST_PATTERNS, 2), np.int64),
+        first_sentence=np.empty(FIRST_PATTERNS, np.int64),
+        used=np.zeros(1, np.int64),
+    )
+
+
+def _new_store() -> Store:
+    return Store(
+        edge=np.empty(FIRST_RULES, np.uint8),
+        feature=np.empty((FIRST_RULES, NUM_FEATURES), np.float32),
+        first_tgt=np.zeros(FIRST_RULES + 1, np.int64),
+        tgt=np.empty(4 * FIRST_RULES, np.int32),
+        first_link=np.zeros(FIRST_RULES + 1, np.int64),
+        link=np.empty((4 * FIRST_RULES, 2), np.int16),
+        used=np.zeros(1, np.int64),
+    )
+
+
+def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
+    return SentenceScratch(
+        match=np.empty(1 << 16, np.int64),
+        state=np.empty((1 << 12, 3), np.int32),
+        found=np.empty(0, np.int32),
+        pattern=np.empty((1, config.max_symbols + 2), np.int32),
+        wait=np.zeros(config.max_symbols + 2, np.int64),
+        round=np.zeros(5, np.int64),
+    )
+
+
+def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternScratch:
+    yields = 4 * config.samples * num_alignments  # rules of a pattern, at most
+    slots = 16
+    while slots < 2 * yields:
+        slots *= 2
+    return PatternScratch(
+        sample=np.empty(config.samples, np.int64),
+        low=np.zeros(16, np.int64),
+        high=np.zeros(16, np.int64),
+        tally=np.zeros(4, np.int64),
+        used=np.zeros(4, np.int64),
+        slot=np.empty((2, slots), np.int32),
+        group=np.empty((yields, 4), np.int32),
+        symbol=np.empty(yields * config.max_span, np.int32),
+        variant=np.empty((yields, 4), np.int32),
+        link=np.empty((yields * config.max_symbols * config.max_span, 2), np.int16),
+        best=np.empty(yields, np.int32),
+        loss=np.empty(config.max_span, np.float64),
+    )
+
+
+def _counted(rules: Rules, min_count: int) -> Rules:
+    """The rules with this count at least, and all rules of single source words."""
+    count = np.rint(10.0 ** rules.dense[:, COUNT].astype(np.float64)) - 1
+    kept = np.flatnonzero((count >= min_count) | (np.diff(rules.first_src) == 1))
+    return take_rules(rules, kept)
+
+
+def _emit(patterns: Patterns, store: Store, found: npt.NDArray[np.int32]) -> Rules:
+    room = np.zeros(4, np.int64)
+    rule_room_kernel(patterns, store, found, room)
+    num_rules, num_src, num_tgt, num_links = room.tolist()
+    rules = Rules(
+        lhs=np.zeros(num_rules, np.int32),
+        first_src=np.empty(num_rules + 1, np.int64),
+        src=np.empty(num_src, np.int32),
+        first_tgt=np.empty(num_rules + 1, np.int64),
+        tgt=np.empty(num_tgt, np.int32),
+        dense=np.empty((num_rules, NUM_FEATURES), np.float32),
+        first_sparse=np.zeros(num_rules + 1, np.int64),
+        sparse_name=np.zeros(0, np.int32),
+        sparse_value=np.zeros(0, np.float32),
+        first_link=np.empty(num_rules + 1, np.int64),
+        link=np.empty((num_links, 2), np.int16),
+    )
+    emit_rules_kernel(
+        patterns,
+        store,
+        found,
+        rules.first_src,
+        rules.src,
+        rules.first_tgt,
+        rules.tgt,
+        rules.dense,
+        rules.first_link,
+        rules.link,
+    )
+    return rules
+
+
+MAGIC = b"hiero rules 1\n\0\0"
+# Name, scalar, last axis of arrays with two. Larger items first, so that all are aligned.
+_ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
+    ("first_src", np.int64, 0),
+    ("first_tgt", np.int64, 0),
+    ("first_link", np.int64, 0),
+    ("src", np.int32, 0),
+    ("tgt", np.int32, 0),
+    ("dense", np.float32, 7),
+    ("link", np.int16, 2),
+)
+_HEAD_BYTES = len(MAGIC) + 8 * len(_ARRAYS)
+
+
+class RuleStore:
+    """A directory of rules by key; safe to share between threads and processes."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FormatError(
+                self.path, 0, found=os_message(error), expected="a directory for rules"
+            ) from None
+
+    def _file(self, key: str) -> Path:
+        return self.path / key[:2] / f"{key[2:]}.rules"
+
+    def get(self, key: str) -> Rules | None:
+        """The rules stored under a key, or None."""
+        try:
+            data = self._file(key).read_bytes()
+        except OSError:
+            return None
+        if len(data) < _HEAD_BYTES or not data.startswith(MAGIC):
+            return None
+        sizes = np.frombuffer(data, np.int64, len(_ARRAYS), len(MAGIC)).tolist()
+        total = sum(size * np.dtype(kind).itemsize for size, (_, kind, _) in zip(sizes, _ARRAYS, strict=True))
+        if len(data) != _HEAD_BYTES + total:
+            return None
+        arrays = {}
+        at = _HEAD_BYTES
+        for size, (name, kind, width) in zip(sizes, _ARRAYS, strict=True):
+            array = np.frombuffer(data, kind, size, at)
+            at += array.nbytes
+            arrays[name] = array.reshape(-1, width) if width else array
+        num_rules = len(arrays["first_src"]) - 1
+        return Rules(
+            lhs=np.zeros(num_rules, np.int32),
+            first_sparse=np.zeros(num_rules + 1, np.int64),
+            sparse_name=np.zeros(0, np.int32),
+            sparse_value=np.zeros(0, np.float32),
+            **arrays,
+        )
+
+    def put(self, key: str, rules: Rules) -> None:
+        """Store rules without labels and named features, as they are extracted."""
+        arrays = [np.ascontiguousarray(getattr(rules, name), kind) for name, kind, _ in _ARRAYS]
+        sizes = np.array([array.size for array in arrays], np.int64)
+        file = self._file(key)
+        try:
+            file.parent.mkdir(exist_ok=True)
+            # A process that writes this file at the same time writes the same bytes.
+            file.write_bytes(b"".join([MAGIC, sizes.tobytes(), *(array.tobytes() for array in arrays)]))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+                file.parent.rmdir()  # if it is empty
+            raise FormatError(file, 0, found=os_message(error), expected="room to write") from None
+
 
 # Names and order as in cdec. n: sampled occurrences of the source side; c: those with this target side.
 FEATURES = (
@@ -30,7 +324,6 @@ FEATURES = (
     "IsSingletonF",  # 1 if the source side, with its gaps, occurs once
     "IsSingletonFE",  # 1 if c is 1
 )
-LEAVE_OUT = "leave_out"  # attribute of a <seg> tag
 
 
 class Extractor:

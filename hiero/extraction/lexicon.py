@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Lexical tables: p(source word | target word) and the reverse, from the links of an alignment."""
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import read_only
+from hiero.core.arrays import read_only
 from hiero.extraction.lexicon_kernels import (
     count_pairs_kernel,
     grow_pairs_kernel,

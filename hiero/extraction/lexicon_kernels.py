@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Lexical tables: counts of linked words, and probabilities of one given the other."""
 
 import math

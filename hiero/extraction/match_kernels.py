@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Find the patterns of a sentence in a bitext: suffix-array ranges, and intersection for those with gaps.
 
 Lopez (2007, 2008): a pattern occurs only where the pattern without its last word and the one without its

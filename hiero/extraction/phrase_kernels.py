@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Phrases around the matches of a pattern: sampling, and projection through the alignment."""
 
 import math

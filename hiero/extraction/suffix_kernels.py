@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Suffix arrays over words, and frequent sequences of a text.
 
 A text is an int32 array of words >= 1 in which 0 ends every sentence; its last entry is 0. Suffixes are

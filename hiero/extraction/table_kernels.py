@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Arrays for rule extraction: the index, the cache of patterns and rules, and scratch.
 
 A pattern is the source side of rules without gaps at its edges: words >= 1 with GAP between them. A match is

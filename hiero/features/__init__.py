@@ -1,0 +1,1 @@
+"""Names, weights and templates of features; scores of rules."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from hiero.bins.bins import FeatureBins
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Symbols
 from hiero.features.index import EdgeFeature, RuleFeature
@@ -51,7 +50,6 @@ class FeatureSet:
     """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
 
     templates  bits WITH_... of kernels/features.py
-    bins       transforms of dense features of the grammars
     """
 
     templates: int = 0
@@ -59,7 +57,6 @@ class FeatureSet:
     arity: bool = False
     rule_features: tuple[RuleFeature, ...] = ()
     edge_features: tuple[EdgeFeature, ...] = ()
-    bins: tuple[FeatureBins, ...] = ()
 
 
 Feature = RuleFeature | EdgeFeature

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Names of features.
 
 A feature's *name* is cdec's name for it wherever that is unambiguous:
@@ -33,8 +32,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from hiero.core.symbols import MAX_GAPS, Symbols, Vocabulary, gap, gap_index, gap_label
-from hiero.features.index import (
+from hiero.core.records import MAX_GAPS
+from hiero.core.symbol_kernels import gap, gap_index, gap_label
+from hiero.core.symbols import Symbols, Vocabulary
+from hiero.features.index import Key
+from hiero.features.index_kernels import (
     DELETION,
     INSERTION,
     INSERTION_PAIR,
@@ -47,7 +49,6 @@ from hiero.features.index import (
     SOURCE_BIGRAM,
     TARGET_BIGRAM,
     WORD_PAIR,
-    Key,
 )
 
 CATEGORIES = frozenset(

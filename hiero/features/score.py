@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Scores and features of rules, and of rule applications.
 
 For the search, ``RuleScorer.scores`` returns one number per rule; for k-best lists and learning, ``rows`` and
@@ -16,11 +15,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import MAX_GAPS, Symbols, Vocabulary, read_only
+from hiero.core.arrays import read_only, row_of_entry
+from hiero.core.records import MAX_GAPS
+from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
-from hiero.features.index import NAME, EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows
+from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows, merge_rows
+from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
-from hiero.features.rulecache import RuleCache, merge_rows, row_of_entry
 from hiero.features.shared_names import SharedNames
 from hiero.features.shared_names_kernels import shared_scores_kernel
 from hiero.features.template_kernels import (
@@ -32,6 +33,7 @@ from hiero.features.template_kernels import (
     linear_scores_kernel,
     room_kernel,
 )
+from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 

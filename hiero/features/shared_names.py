@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Weights under shared names, as arrays for the kernels that look them up."""
 
 from __future__ import annotations
@@ -8,8 +7,9 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import Symbols, Vocabulary, pack, read_only
-from hiero.features.index import INSERTION_PAIR
+from hiero.core.arrays import read_only
+from hiero.core.symbols import Symbols, Vocabulary, pack
+from hiero.features.index_kernels import INSERTION_PAIR
 from hiero.features.names import CATEGORIES, END, PREFIXES, RESERVED, START
 from hiero.features.shared_names_kernels import Spelling, mark_special_kernel
 from hiero.features.weights import LinearWeights

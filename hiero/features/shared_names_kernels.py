@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """cdec's spelling of features, for weights under names that several features share (``hiero.weights``)."""
 
 from typing import NamedTuple
@@ -6,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbols import WordTable, find_bytes, gap_index, gap_label
-from hiero.features.index import (
+from hiero.core.symbol_kernels import WordTable, find_bytes, gap_index, gap_label
+from hiero.features.index_kernels import (
     DELETION,
     INSERTION,
     RULE_END,

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Span size features: the numbers of source words that a rule and each of its gaps cover.
 
     SpanSize_X_3      a rule for X covers three words
@@ -15,7 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import MAX_GAPS, Symbols, read_only
+from hiero.core.arrays import read_only
+from hiero.core.records import MAX_GAPS
+from hiero.core.symbols import Symbols
 from hiero.features.index import EdgeBatch, FeatureRows
 from hiero.features.template_kernels import span_sizes_kernel
 from hiero.grammar.rules import Rules

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """User-defined rule features: Python functions over batches of rules.
 
     from hiero.rulebatch import rule_feature
@@ -19,11 +18,14 @@ They are selected with ``--features mymodule:length_ratio``. A function returns 
 * with ``per_rule=True``: pairs ``(name, value)``; the function is then called with one ``Rule`` at a time.
 
 The result must depend on nothing but the rule: it is cached, and each rule is passed only once.
+
+A cache of user-defined rule features, so that Python runs once a rule and not once a sentence.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,10 +35,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
-from hiero.core.symbols import Symbols, gap_index, gap_label
-from hiero.features.index import FeatureRows
-from hiero.grammar.rules import Rules
+from hiero.core.symbol_kernels import gap_index, gap_label
+from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex, FeatureRows, RuleFeature, concat_rows, merge_rows, pick_rows
+from hiero.features.template_kernels import content_kernel, content_room_kernel
+from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 
 Answer = Mapping[str, Any] | Iterable[tuple[int, str, float]]
 
@@ -269,3 +274,48 @@ def rule_feature(
         return UserRuleFeature(decorated, name or decorated.__name__, per_rule)
 
     return decorate
+
+
+MAX_RULES = 1 << 18  # the cache is cleared when it has more
+
+
+class RuleCache:
+    """Values of rule features by the whole content of rules; safe to share between threads."""
+
+    def __init__(self, features: Sequence[RuleFeature], symbols: Symbols) -> None:
+        self.features = features
+        self.symbols = symbols
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._index = FeatureIndex()
+        self._rows = FeatureRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float64))
+
+    def rows(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> FeatureRows:
+        """The features of the chosen rules; ids in Symbols.names."""
+        with self._lock:
+            if len(self._index) > MAX_RULES:
+                self._clear()
+            num_known = len(self._index)
+            contents = self._contents(table, chosen)
+            # Numbers are consecutive, so new rows are appended to the old ones.
+            new, place = np.unique(contents, return_index=True)
+            fresh = chosen[place[new >= num_known]]
+            if len(fresh):
+                batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
+                answers = [feature.rows(batch) for feature in self.features]
+                self._rows = concat_rows(self._rows, merge_rows(answers))
+            return pick_rows(self._rows, contents)
+
+    def _contents(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Number the rules by content: equal rules have equal numbers."""
+        rules = Rules._make(read_only(array) for array in table.rules)
+        columns = read_only(np.array(table.columns, np.int32))
+        room = np.zeros(1, np.int64)
+        content_room_kernel(rules, chosen, room)
+        contents = np.empty(len(chosen), np.int32)
+        writable = self._index.reserve(len(chosen), int(room[0]))
+        dense, sparse = rules.dense.view(np.int32), rules.sparse_value.view(np.int32)
+        content_kernel(rules, chosen, columns, dense, sparse, writable, np.empty(room[0], np.int32), contents)
+        return contents

@@ -1,0 +1,1 @@
+"""Rules, tries and grammar files."""

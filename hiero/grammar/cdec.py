@@ -1,10 +1,14 @@
-# mypy: allow-untyped-calls
 """cdec's grammar files: ``[X] ||| [X,1] hat [X,2] ||| [1] has [2] ||| EgivenF=1.2 CountEF=0.3 ||| 1-1``.
 
 Read as cdec reads them: features, labelled or not, are separated by spaces, tabs or ``;``; the target side
 may be empty, and the fields after it may be missing; a sixth field is not read; blank lines are skipped;
 there are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at line
 ends. Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty, UTF-8.
+
+Joshua's (Thrax's) grammar files: cdec's syntax, with names ``tm_OWNER_0``, ``tm_OWNER_1`` ...
+
+As in Joshua, unlabelled values are negated and labelled ones are not, so that weights tuned with Joshua mean
+the same here; with ``sign=1`` values stay as written. A file cannot be told from one of cdec's.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import Symbols, Vocabulary, gap_index, gap_label
+from hiero.core.symbol_kernels import gap_index, gap_label
+from hiero.core.symbols import Symbols, Vocabulary
 from hiero.core.text import Chunk, read_chunks
-from hiero.grammar.reader import RuleReader
+from hiero.grammar.reader import RuleReader, Scan
 from hiero.grammar.rules import Rules, RuleTable
 
 RULES_AT_ONCE = 20_000
@@ -139,3 +144,37 @@ class _RuleSlice:
         flat = list(spelt)
         offsets = self._offsets(first)
         return [flat[a:b] for a, b in itertools.pairwise((offsets - offsets[0]).tolist())]
+
+
+class JoshuaReader(RuleReader):
+    count_all = False
+
+    def __init__(self, path: str | Path, symbols: Symbols, owner: str, sign: int) -> None:
+        super().__init__(path, symbols)
+        self.prefix = f"tm_{owner}_".encode()
+        self.sign = sign
+
+    def unlabelled(self, k: int) -> bytes:
+        return self.prefix + b"%d" % k
+
+    def convert(self, scan: Scan) -> None:
+        used = scan.batch.first_feature[scan.num_rules]
+        value = scan.batch.value[:used]
+        # Adding zero turns negative zero into zero.
+        value[:] = np.where(scan.batch.name[:used] < 0, value * self.sign + 0.0, value)
+
+
+def read_joshua(
+    path: str | Path,
+    symbols: Symbols,
+    owner: str = "pt",
+    sign: int = -1,
+    progress: Callable[[int], None] | None = None,
+    chunks: Iterable[Chunk] | None = None,
+) -> RuleTable:
+    """Read a grammar, plain or gz; unlabelled values are multiplied by ``sign``, -1 or 1.
+
+    ``chunks`` are those of the file, if it is open already.
+    """
+    reader = JoshuaReader(path, symbols, owner, sign)
+    return reader.read(read_chunks(path, what="a grammar") if chunks is None else chunks, progress)

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from hiero.core.directories import Kind
-from hiero.core.symbols import Symbols, WordTable, table_entry, word_table
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import Symbols, table_entry, word_table
+from hiero.core.text import digest_of
 from hiero.grammar.rules import Grammar, Rules, Trie
-from hiero.lm.compiled import digest_of
 
 _TABLES = ("words", "labels", "names")
 _RULES: dict[str, tuple[type[np.generic], int]] = {

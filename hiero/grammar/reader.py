@@ -1,5 +1,7 @@
-# mypy: allow-untyped-calls
-"""Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user."""
+"""Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user.
+
+Features of rules as dense columns and sparse rows.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,78 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import joined_columns, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
-from hiero.core.symbols import Symbols, Vocabulary, read_only
+from hiero.core.symbols import Symbols, Vocabulary
 from hiero.core.text import Chunk, without_mark
 from hiero.grammar import reader_kernels as rulescan
-from hiero.grammar import tailscan
-from hiero.grammar.columns import split_features
-from hiero.grammar.reader_kernels import ScannedRules, rule_batch
+from hiero.grammar import reader_kernels as tailscan
+from hiero.grammar.reader_kernels import ScannedRules, rule_batch, split_features_kernel
 from hiero.grammar.rules import Rules, RuleTable
+
+MAX_COLUMNS = 64
+
+
+def choose_columns(
+    num_rules: int, name: npt.NDArray[np.int32], limit: int = MAX_COLUMNS
+) -> npt.NDArray[np.int32]:
+    """The names that more than half of the rules have: at most the ``limit`` most frequent, by first use."""
+    if not len(name):
+        return np.zeros(0, np.int32)
+    names, first, count = np.unique(name, return_index=True, return_counts=True)
+    frequent = np.flatnonzero(count * 2 > num_rules)
+    frequent = frequent[np.lexsort((first[frequent], -count[frequent]))[:limit]]
+    return names[frequent[np.argsort(first[frequent])]].astype(np.int32)
+
+
+def split_features(
+    first_feature: npt.NDArray[np.int64],
+    name: npt.NDArray[np.int32],
+    value: npt.NDArray[np.float32],
+    columns: npt.NDArray[np.int32] | None,
+) -> tuple[
+    tuple[int, ...],
+    npt.NDArray[np.float32],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int32],
+    npt.NDArray[np.float32],
+]:
+    """Features of rules as (columns, dense, first_sparse, sparse_name, sparse_value), as in ``Rules``.
+
+    Feature k of rule r is at first_feature[r] + k; if a rule has a name twice, the last value counts.
+    """
+    num_rules = len(first_feature) - 1
+    if columns is None:
+        columns = choose_columns(num_rules, name)
+    num_names = int(max(name.max(initial=-1), columns.max(initial=-1))) + 1
+    column_of = np.full(num_names, -1, np.int64)
+    column_of[columns] = np.arange(len(columns))
+    num_sparse = int(np.count_nonzero(column_of[name] < 0)) if len(name) else 0
+    dense = np.zeros((num_rules, len(columns)), np.float32)
+    first_sparse = np.zeros(num_rules + 1, np.int64)
+    sparse_name, sparse_value = np.empty(num_sparse, np.int32), np.empty(num_sparse, np.float32)
+    place_of = np.full(num_names, -1, np.int64)
+    split_features_kernel(
+        read_only(first_feature),
+        read_only(name),
+        read_only(value),
+        column_of,
+        place_of,
+        dense,
+        first_sparse,
+        sparse_name,
+        sparse_value,
+    )
+    used = first_sparse[-1]
+    return (
+        tuple(columns.tolist()),
+        read_only(dense),
+        read_only(first_sparse),
+        read_only(sparse_name[:used]),
+        read_only(sparse_value[:used]),
+    )
+
 
 MESSAGES: dict[int, tuple[str, str]] = {
     rulescan.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
@@ -248,25 +313,6 @@ class RuleReader:
         split = split_features(part.first_feature, name, part.value.astype(np.float32), None)
         arrays: list[Any] = [*part[:5], *split[1:], part.first_link, part.link]
         return RuleTable(Rules(*map(read_only, arrays)), split[0])
-
-
-def joined_offsets(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """CSR offsets of tables put end to end."""
-    pieces, base = [np.zeros(1, np.int64)], 0
-    for part in parts:
-        pieces.append(part[1:] + base)
-        base += int(part[-1])
-    return np.concatenate(pieces)
-
-
-def joined_columns(fields: Sequence[str], parts: Sequence[Any]) -> list[Any]:
-    """The fields of structures of arrays put end to end; those called first_... are CSR offsets."""
-    return [
-        (joined_offsets if field.startswith("first_") else np.concatenate)(
-            [getattr(part, field) for part in parts]
-        )
-        for field in fields
-    ]
 
 
 def _joined(parts: Sequence[Part]) -> Part:

@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# mypy: ignore-errors
 """One rule a line, ``[LHS] ||| source ||| target ||| features ||| alignment``: cdec's syntax, and Joshua's.
 
 Each kernel reads one field of all rules of a buffer; a cursor per rule is the position reached so far. (A
@@ -8,6 +8,8 @@ of rules read, and, unless the status is OK, the error and the bytes of the next
 kernels then read only the rules before that one, so that the error reported is the first of the file.
 Strings are left as tokens, that is, pairs of byte positions, for ``scan.intern_tokens``. Messages are in
 ``formats/table.py``; features and alignments are read in ``formats/tailscan.py``.
+
+The fields after the sides of a rule: features and alignment. Conventions as in ``rulescan``.
 """
 
 from __future__ import annotations
@@ -18,8 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.scanner import OPEN, RETURN, gap_shape, is_bars, next_token, small_number
-from hiero.core.symbols import MAX_GAPS, gap, gap_index, gap_label, is_gap
+from hiero.core.records import MAX_GAPS
+from hiero.core.scan_kernels import (
+    BAR,
+    EQUALS,
+    HYPHEN,
+    OPEN,
+    RETURN,
+    SEMICOLON,
+    SPACE,
+    TAB,
+    gap_shape,
+    is_bars,
+    next_token,
+    scan_digits,
+    scan_number,
+    small_number,
+)
+from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 
 MAX_SYMBOLS = 200  # on one side, as in cdec
 MAX_FEATURES = 10_000  # of one rule, as in cdec
@@ -314,3 +332,181 @@ def share_ids_kernel(out_symbol, words, labels):
             out_symbol[k] = gap(labels[gap_label(symbol)], gap_index(symbol))
         else:
             out_symbol[k] = words[symbol]
+
+
+@leaf
+def ends_value(data, at, end):
+    return at == end or data[at] == SPACE or data[at] == TAB or data[at] == SEMICOLON
+
+
+@kernel
+def scan_features_kernel(
+    data,
+    num_rules,
+    count_all,
+    end,
+    at,
+    powers,
+    out_first_feature,
+    out_name,
+    out_value,
+    out_name_token,
+    out_unsure,
+):
+    """Read feature values, up to and including ``|||`` or to the end of the line.
+
+    data               uint8 [N]
+    count_all          whether k of an unlabelled value also counts the labelled values before it
+    end, at            int32 [R]      ``at`` is written
+    powers             float64 [309]  10 ** k
+    out_first_feature  int64 [R + 1]  written
+    out_name           int32 [F]      written: name tokens, or -1 - k for the k-th unlabelled value
+    out_value          float64 [F]    written
+    out_name_token     int32 [., 2]   written
+    out_unsure         int32 [., 3]   written: values that ``scan_number`` could not read exactly
+
+    Returns (status, rules, first byte, last byte, names, unsure). O(N).
+    Twin: tests/naive/grammar.py::read_rules.
+    """
+    used, num_names, num_unsure = 0, 0, 0
+    for r in range(num_rules):
+        here, last = np.int64(at[r]), np.int64(end[r])
+        num_unlabelled = 0
+        while True:
+            while here < last and ends_value(data, here, last):
+                here += 1
+            if here == last:
+                break
+            if data[here] == BAR:
+                first, stop = next_token(data, here, last)
+                if is_bars(data, first, stop):
+                    here = stop
+                    break
+            start = here
+            while not ends_value(data, here, last) and data[here] != EQUALS:
+                here += 1
+            labelled = here < last and data[here] == EQUALS
+            first = here + 1 if labelled else start
+            stop, value, exact = scan_number(data, first, last, powers)
+            status = OK
+            if used - out_first_feature[r] == MAX_FEATURES:
+                status = TOO_MANY_FEATURES
+            elif labelled and here == start:
+                first, status = start, NO_NAME
+            elif stop == first or not ends_value(data, stop, last):
+                status = BAD_VALUE
+            elif np.isinf(np.float32(value)):
+                status = NOT_FINITE
+            if status != OK:
+                return status, r, first, next_token(data, first, last)[1], num_names, num_unsure
+            if not labelled:
+                out_name[used] = -1 - (used - out_first_feature[r] if count_all else num_unlabelled)
+                num_unlabelled += 1
+            else:
+                out_name[used] = num_names
+                out_name_token[num_names, 0] = start
+                out_name_token[num_names, 1] = here
+                num_names += 1
+            if not exact:
+                out_unsure[num_unsure, 0] = used
+                out_unsure[num_unsure, 1] = first
+                out_unsure[num_unsure, 2] = stop
+                num_unsure += 1
+            out_value[used] = value
+            used += 1
+            here = stop
+        out_first_feature[r + 1] = used
+        at[r] = here
+    return OK, num_rules, np.int64(0), np.int64(0), num_names, num_unsure
+
+
+@leaf
+def scan_link(data, start, end):
+    """``i-j``: (whether it is valid, i, j). Positions with too many digits for an int64 are invalid."""
+    middle, i, _, more = scan_digits(data, start, end, np.int64(0), 0)
+    if more > 0 or middle in (start, end) or data[middle] != HYPHEN:
+        return False, np.int64(0), np.int64(0)
+    stop, j, _, more = scan_digits(data, middle + 1, end, np.int64(0), 0)
+    return more == 0 and stop == end and stop > middle + 1, i, j
+
+
+@kernel
+def scan_rule_links_kernel(
+    data, num_rules, end, at, first_src, src, first_tgt, tgt, out_first_link, out_link
+):
+    """Read ``i-j`` alignment links, up to ``|||`` or to the end of the line. Positions count gaps.
+
+    data            uint8 [N]
+    end, at         int32 [R]
+    first_src, src, first_tgt, tgt   the sides of the rules
+    out_first_link  int64 [R + 1]  written
+    out_link        int16 [., 2]   written; links between gaps, which are redundant, are left out
+
+    Returns (status, rules, first byte, last byte). O(N).  Twin: tests/naive/grammar.py::read_rules.
+    """
+    used = 0
+    for r in range(num_rules):
+        stop, last = np.int64(at[r]), np.int64(end[r])
+        num_src = first_src[r + 1] - first_src[r]
+        num_tgt = first_tgt[r + 1] - first_tgt[r]
+        while True:
+            first, stop = next_token(data, stop, last)
+            if first == stop or is_bars(data, first, stop):
+                break
+            fine, i, j = scan_link(data, first, stop)
+            if not fine:
+                return BAD_LINK, r, first, stop
+            if i >= num_src or j >= num_tgt:
+                return LINK_RANGE, r, first, stop
+            from_gap = is_gap(src[first_src[r] + i])
+            if from_gap != is_gap(tgt[first_tgt[r] + j]):
+                return LINK_TO_GAP, r, first, stop
+            if not from_gap:
+                out_link[used, 0] = i
+                out_link[used, 1] = j
+                used += 1
+        out_first_link[r + 1] = used
+    return OK, num_rules, np.int64(0), np.int64(0)
+
+
+@kernel
+def split_features_kernel(
+    first_feature,
+    name,
+    value,
+    column_of,
+    place_of,
+    out_dense,
+    out_first_sparse,
+    out_sparse_name,
+    out_sparse_value,
+):
+    """Write features as dense rows and sparse rows.
+
+    first_feature     int64 [R + 1]  features of rule r: name[first_feature[r]:first_feature[r + 1]]
+    name              int32 [F]
+    value             float32 [F]
+    column_of         int64 [N]      dense column of a name, or -1
+    place_of          int64 [N]      scratch, all -1: position of a name of the current rule in the output
+    out_dense         float32 [R, D] all 0; written
+    out_first_sparse  int64 [R + 1]  written
+    out_sparse_name   int32 [S]      written
+    out_sparse_value  float32 [S]    written
+
+    O(F).  Twin: tests/naive/grammar.py::split_features.
+    """
+    used = 0
+    for r in range(first_feature.shape[0] - 1):
+        out_first_sparse[r] = used
+        for k in range(first_feature[r], first_feature[r + 1]):
+            column = column_of[name[k]]
+            if column >= 0:
+                out_dense[r, column] = value[k]
+            elif place_of[name[k]] >= out_first_sparse[r]:
+                out_sparse_value[place_of[name[k]]] = value[k]
+            else:
+                place_of[name[k]] = used
+                out_sparse_name[used] = name[k]
+                out_sparse_value[used] = value[k]
+                used += 1
+    out_first_sparse[first_feature.shape[0] - 1] = used

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import read_only
+from hiero.core.arrays import read_only, take_rows
 
 
 class Rules(NamedTuple):
@@ -44,18 +44,6 @@ class Rules(NamedTuple):
     sparse_value: npt.NDArray[np.float32]
     first_link: npt.NDArray[np.int64]
     link: npt.NDArray[np.int16]
-
-
-def take_rows(
-    first: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """CSR rows in another order: their new offsets, and the old place of every item."""
-    # Not np.diff: the offsets may be mapped, and long.
-    length = first[order + 1] - first[order]
-    new_first = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(length, out=new_first[1:])
-    place = np.arange(new_first[-1]) + np.repeat(first[order] - new_first[:-1], length)
-    return new_first, place
 
 
 def take_rules(rules: Rules, order: npt.NDArray[np.int64]) -> Rules:

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Grammar sources, and the construction of tries from their rules."""
 
 from __future__ import annotations
@@ -11,131 +10,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.segments import GRAMMAR as GRAMMAR_ATTRIBUTE
-from hiero.core.symbols import Symbols, Vocabulary, WordTable, find_all, read_only, table_entry
+from hiero.core.arrays import read_only, take_rows
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
+from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.core.text import read_chunks
-from hiero.grammar.assemble import Ranks
-from hiero.grammar.cdec import parse_cdec, read_cdec
-from hiero.grammar.columns import split_features
+from hiero.grammar.assemble import build_grammar, merge_tables
+from hiero.grammar.cdec import parse_cdec, read_cdec, read_joshua
 from hiero.grammar.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
-from hiero.grammar.joshua import read_joshua
 from hiero.grammar.moses import read_moses
-from hiero.grammar.reader import joined_columns
 from hiero.grammar.reader_kernels import share_ids_kernel
-from hiero.grammar.rules import Grammar, Rules, RuleTable, Trie, take_rows, take_rules
-from hiero.grammar.trie_kernels import grow_trie_kernel, match_kernel, rank_gaps_kernel
-
-EMPTY = Rules(
-    lhs=np.zeros(0, np.int32),
-    first_src=np.zeros(1, np.int64),
-    src=np.zeros(0, np.int32),
-    first_tgt=np.zeros(1, np.int64),
-    tgt=np.zeros(0, np.int32),
-    dense=np.zeros((0, 0), np.float32),
-    first_sparse=np.zeros(1, np.int64),
-    sparse_name=np.zeros(0, np.int32),
-    sparse_value=np.zeros(0, np.float32),
-    first_link=np.zeros(1, np.int64),
-    link=np.zeros((0, 2), np.int16),
-)
-
-
-def build_grammar(
-    tables: Sequence[RuleTable], unindexed: RuleTable | None = None, ranks: Ranks | None = None
-) -> Grammar:
-    """Build one trie over the rules of all tables; rules of ``unindexed`` follow, and are not in the trie.
-
-    With ``ranks``, gaps in the trie have the ranks of their labels instead of the labels.
-    """
-    table = merge_tables(tables if unindexed is None else [*tables, unindexed])
-    num_indexed = table.num_rules - (0 if unindexed is None else unindexed.num_rules)
-    trie, order = _build_trie(table.rules, num_indexed, None if ranks is None or ranks.as_ids else ranks)
-    return Grammar(take_rules(table.rules, order), trie, table.columns)
-
-
-def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Trie, npt.NDArray[np.int64]]:
-    """The trie of the first ``num_indexed`` source sides, and the order of all rules, the others last."""
-    first_src = read_only(rules.first_src[: num_indexed + 1])
-    src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_indexed]
-    if ranks is not None:
-        src, lhs = src.copy(), ranks.of_label[lhs]
-        rank_gaps_kernel(src, ranks.of_label)
-    most = len(src) + 1
-    slots = 16
-    while slots < 2 * most:
-        slots *= 2
-    parent, symbol, depth = (np.empty(most, np.int32) for _ in range(3))
-    node = np.empty(num_indexed, np.int32)
-    slot = np.full(slots, -1, np.int32)
-    num_nodes = grow_trie_kernel(first_src, read_only(src), slot, parent, symbol, depth, node)
-    parent, symbol, depth = parent[:num_nodes], symbol[:num_nodes], depth[:num_nodes]
-    number = _breadth_first(parent, symbol, depth)
-    first_child = np.ones(num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(number[parent[1:]], minlength=num_nodes), out=first_child[1:])
-    first_child[1:] += 1
-    first_rule = np.zeros(num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(number[node], minlength=num_nodes), out=first_rule[1:])
-    symbol_of = np.empty(num_nodes, np.int32)
-    symbol_of[number] = symbol
-    order = np.argsort((number[node] << 32) + lhs, kind="stable")
-    order = np.concatenate([order, np.arange(num_indexed, len(rules.lhs))])
-    return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
-
-
-def _breadth_first(
-    parent: npt.NDArray[np.int32], symbol: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
-    """Number nodes level by level, by parent and then by symbol."""
-    number = np.zeros(len(parent), np.int64)
-    by_depth = np.argsort(depth, kind="stable")
-    level_end = np.cumsum(np.bincount(depth))
-    for begin, end in itertools.pairwise(level_end):
-        level = by_depth[begin:end]
-        key = (number[parent[level]] << 32) + (symbol[level].astype(np.int64) + (1 << 31))
-        number[level[np.argsort(key)]] = np.arange(begin, end)
-    return number
-
-
-def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
-    """Concatenate tables. A feature that is a column of one table becomes a column of the result."""
-    if len(tables) == 1:
-        return tables[0]
-    if not tables:
-        return RuleTable(EMPTY, ())
-    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    arrays = joined_columns(Rules._fields, [_with_columns(table, columns) for table in tables])
-    return RuleTable(Rules(*map(read_only, arrays)), columns)
-
-
-def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
-    rules = table.rules
-    if not len(rules.sparse_name) or not np.isin(rules.sparse_name, columns).any():
-        if table.columns == columns:
-            return rules
-        dense = np.zeros((table.num_rules, len(columns)), np.float32)
-        dense[:, [columns.index(name) for name in table.columns]] = rules.dense
-        return rules._replace(dense=read_only(dense))
-    # Merge dense and sparse features into one list per rule, and split them by the new columns.
-    num_rules, width = rules.dense.shape
-    num_sparse = np.diff(rules.first_sparse)
-    first = np.zeros(num_rules + 1, np.int64)
-    np.cumsum(num_sparse + width, out=first[1:])
-    name = np.empty(first[-1], np.int32)
-    value = np.empty(first[-1], np.float32)
-    dense_place = first[:-1, None] + np.arange(width)
-    name[dense_place], value[dense_place] = table.columns, rules.dense
-    sparse_place = np.arange(len(rules.sparse_name)) + np.repeat(
-        first[:-1] + width - rules.first_sparse[:-1], num_sparse
-    )
-    name[sparse_place], value[sparse_place] = rules.sparse_name, rules.sparse_value
-    _, dense, first_sparse, sparse_name, sparse_value = split_features(
-        first, name, value, np.array(columns, np.int32)
-    )
-    return rules._replace(
-        dense=dense, first_sparse=first_sparse, sparse_name=sparse_name, sparse_value=sparse_value
-    )
-
+from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
+from hiero.grammar.trie_kernels import match_kernel
 
 Progress = Callable[[int], None]
 

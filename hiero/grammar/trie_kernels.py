@@ -1,9 +1,10 @@
+# mypy: ignore-errors
 """Build a trie of source sides, and find the nodes that a sentence matches."""
 
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbols import gap, gap_index, gap_label, is_gap
+from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 
 
 @leaf

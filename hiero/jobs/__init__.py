@@ -1,0 +1,1 @@
+"""The work of one command, from files to files."""

@@ -1,17 +1,27 @@
-"""Run directories: a lock, and the configuration with all its defaults."""
+"""Run directories: a lock, and the configuration with all its defaults.
+
+The manifest of a run: what each stage was made from, so that unchanged stages are skipped.
+
+``manifest.json`` holds the digests of each stage's inputs and outputs, its settings and its resource usage,
+the versions of the programs, and the sizes, times and digests of files, so that a large unchanged file is
+not read again. It is replaced as a whole after each stage.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import hashlib
+import json
 import os
+import platform
 import sys
+import time
 from collections.abc import Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
 import hiero
-from hiero.config.config import Config
 from hiero.core.errors import FormatError, HieroError, os_message
 
 LOCK, CONFIG = "lock", "config.yaml"
@@ -46,43 +56,116 @@ def _lock(stream: IO[str]) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-MODEL_SECTIONS = ("grammar", "lm", "weights", "features", "search")
-
-
-def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
-    """A configuration with its defaults as plain values.
-
-    base  given, only the sections of a model, with the paths below this directory relative to it
-    """
-
-    def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value):
-            fields = dataclasses.fields(value)
-            items = [(field, getattr(value, field.name)) for field in fields]
-            # A None that is the default, and an empty mapping, are left out.
-            return {
-                f.name: plain(item) for f, item in items if item != {} and (item, f.default) != (None, None)
-            }
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        if base is not None and isinstance(value, str) and value.startswith(f"{base}{os.sep}"):
-            return Path(value).relative_to(base).as_posix()
-        return value
-
-    written = plain(config)
-    if base is not None:
-        # Without the defaults of sections, which are left to the program that reads them.
-        model = {key: written[key] for key in MODEL_SECTIONS if key in written}
-        model["grammar"] = [
-            {key: value for key, value in entry.items() if key != "write"} for entry in model["grammar"]
-        ]
-        model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
-        return model
-    return dict(written)
-
-
 def series() -> str:
     """The series of this version, whose versions all give the same results."""
     return ".".join(hiero.__version__.split(".")[:2])
+
+
+NAME = "manifest.json"
+VERSION = 1
+# A file modified less than this before its digest was taken could change again within one tick of its clock:
+# its modification time does not prove then that it is unchanged.
+TICK_NS = 2_000_000_000
+READ_BYTES = 1 << 20
+Entry = dict[str, Any]
+
+
+class Manifest:
+    """The manifest of a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / NAME
+        self.head: dict[str, Any] = {}
+        self.stages: dict[str, Entry] = {}
+        self._files: dict[str, list[Any]] = {}
+        if self.path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        hint = f"remove it, and all stages run again: rm {self.path}"
+        try:
+            content = json.loads(self.path.read_bytes())
+            version = content["version"]
+            self.stages, self._files = dict(content["stages"]), dict(content["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise FormatError(self.path, 0, found="damage", expected="a manifest", hint=hint) from None
+        if version != VERSION:
+            raise FormatError(self.path, 0, found=f"version {version}", expected=str(VERSION), hint=hint)
+
+    def write(self) -> None:
+        """Replace the file atomically."""
+        content = {
+            "version": VERSION,
+            **self.head,
+            "versions": versions(),
+            "machine": {
+                "system": platform.platform(),
+                "processor": platform.machine(),
+                "processors": os.cpu_count(),
+            },
+            "stages": self.stages,
+            "files": {path: known for path, known in sorted(self._files.items()) if os.path.exists(path)},
+        }
+        part = self.path.with_name(NAME + ".part")
+        try:
+            with open(part, "w", encoding="utf-8") as stream:
+                json.dump(content, stream, indent=1, ensure_ascii=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(part, self.path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            reason = os_message(error)
+            raise FormatError(self.path, 0, found=reason, expected="room to write") from None
+
+    def digest(self, path: Path) -> str:
+        """SHA-256 of a file, or of the names and digests of the files in a directory; empty for neither."""
+        if path.is_dir():
+            names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+            listed = "".join(f"{self._of_file(path / name)} {name}\n" for name in names)
+            return hashlib.sha256(listed.encode()).hexdigest()
+        return self._of_file(path) if path.exists() else ""
+
+    def _of_file(self, path: Path) -> str:
+        place = os.path.abspath(path)
+        try:
+            status = path.stat()
+            identity = [status.st_size, status.st_mtime_ns, status.st_ino]
+            known = self._files.get(place)
+            if known is not None and known[:3] == identity:
+                return str(known[3])
+            digest, started = hashlib.sha256(), time.time_ns()
+            with open(path, "rb", buffering=0) as stream:
+                while data := stream.read(READ_BYTES):
+                    digest.update(data)
+        except OSError as error:
+            reason = os_message(error)
+            raise FormatError(path, 0, found=reason, expected="a readable file") from None
+        self._files.pop(place, None)
+        if status.st_mtime_ns < started - TICK_NS:
+            self._files[place] = [*identity, digest.hexdigest()]
+        return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions of hiero, Python and the packages that results depend on."""
+    found = {"hiero": hiero.__version__, "python": platform.python_version()}
+    for package in ("numpy", "numba", "llvmlite", "sacrebleu", "sacremoses", "scipy"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The keys under which two nested mappings differ, with dots between the levels."""
+    found = []
+    for key in [*old, *(key for key in new if key not in old)]:
+        one, other = old.get(key), new.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            found += differences(one, other, f"{prefix}{key}.")
+        elif one != other or (key in old) != (key in new):
+            found.append(f"{prefix}{key}")
+    return found

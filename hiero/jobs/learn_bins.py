@@ -10,12 +10,13 @@ from hiero.bins.bins import FeatureBins
 from hiero.bins.config import BinsConfig
 from hiero.bins.file import write_bins
 from hiero.bins.learn import learn_bins
-from hiero.config.config import Config, open_sources, with_bundled
+from hiero.config.config import Config
+from hiero.config.load import open_sources, with_bundled
 from hiero.config.sections import TRAIN
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbols import Symbols
-from hiero.tuning.data import SetFiles, read_segments
+from hiero.tuning.shard import SetFiles, read_segments
 
 
 class Binning:

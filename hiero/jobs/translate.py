@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hiero
-from hiero.config.config import NO_WEIGHTS, Config, make_model
+from hiero.config.config import Config
+from hiero.config.load import NO_WEIGHTS, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
-from hiero.core.segments import Segment, decode_line, parse_segment
-from hiero.core.text import open_output, read_chunks
+from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_chunks
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import DerivationFeatures, Model

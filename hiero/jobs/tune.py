@@ -3,6 +3,8 @@
 RUNDIR/config.yaml  the complete configuration
 RUNDIR/tune.json    everything the result depends on: settings, and digests of all input files
 RUNDIR/weights.gz   the result; see ``tune/loop.py`` for the other files
+
+The directory of a run of tuning, and the record of everything its result depends on.
 """
 
 from __future__ import annotations
@@ -18,31 +20,96 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hiero.config.config import MADE_BY_RUN, Config, config_of, make_model, with_bundled
+from hiero.config.config import MADE_BY_RUN, Config, config_of, resolved
+from hiero.config.load import make_model, model_config, model_inputs, model_settings, with_bundled
 from hiero.config.sections import TRAIN
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
-from hiero.core.records import record
-from hiero.core.segments import decode_line, parse_segment
-from hiero.core.settings import read_settings, write_settings
-from hiero.core.text import open_output, read_lines
+from hiero.core.records import read_settings, record, write_settings
+from hiero.core.text import decode_line, open_output, parse_segment, read_lines
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import open_index
 from hiero.features.index import FeatureIndex
 from hiero.grammar.sources import grammar_paths
-from hiero.jobs.directory import CONFIG, locked, resolved, series
-from hiero.jobs.manifest import Manifest
-from hiero.jobs.tunedir import STATE, check_directory, compare, remove_leftovers, write_state
+from hiero.jobs.directory import CONFIG, LOCK, Manifest, differences, locked, series, versions
 from hiero.learning.config import STARTS, TuneConfig
 from hiero.learning.presets import make_learner
-from hiero.pipeline.translate_stages import model_config, model_inputs, model_settings
 from hiero.tuning.batch import BatchLoop, make_batch_learner
-from hiero.tuning.data import SetFiles
 from hiero.tuning.executors import check_executor, open_executor
 from hiero.tuning.loop import Loop, choose, read_log
-from hiero.tuning.overseer import Overseer, Silent, TuneWatch
-from hiero.tuning.report import Health
-from hiero.tuning.shard import Session
+from hiero.tuning.report import Health, Overseer, Silent, TuneWatch
+from hiero.tuning.shard import TEMPORARY, Session, SetFiles
+
+STATE = "tune.json"
+
+
+def check_directory(directory: Path, resume: bool) -> None:
+    """Refuse a directory with other files, or, unless ``resume``, with a run of tuning."""
+    if not directory.is_dir():
+        if directory.exists():
+            raise FormatError(directory, 0, found="a file", expected="a directory")
+        return
+    names = set(os.listdir(directory)) - {LOCK, f"{STATE}.part"}
+    if STATE in names and not resume:
+        done = len(read_log(directory))
+        found = f"a run of hiero tune, {done} epoch{'' if done == 1 else 's'} done"
+        raise FormatError(directory, 0, found=found, expected="a new directory", hint="--resume continues it")
+    if names and STATE not in names:
+        hint = "-o names another"
+        expected = f"a new directory, or one with {STATE}"
+        raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        if {"made_by", "settings", "digests"} <= set(content):
+            return content
+    except (OSError, ValueError, TypeError):
+        pass
+    raise FormatError(path, 0, found="damage", expected="the settings and digests of a run")
+
+
+def write_state(directory: Path, state: Mapping[str, Any]) -> None:
+    """Write everything the result depends on."""
+    content = {**state, "versions": versions()}
+    with open_output(directory / STATE) as stream:
+        stream.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
+    """Raise an error if settings or inputs differ from those of the run in the directory."""
+    old, hint = _read_state(directory / STATE), "-o names another directory"
+    if old["made_by"] != new["made_by"]:
+        problem = f"found a run of hiero {old['made_by']}, expected one of {new['made_by']}"
+        raise HieroError(f"{directory}: {problem} ({hint})")
+    for key in differences(old["settings"], new["settings"]):
+        where, found, expected = key.replace(".", ": "), _at(new["settings"], key), _at(old["settings"], key)
+        problem = f"found {found}, expected {expected}, as in the run there"
+        raise HieroError(f"{directory}: {where}: {problem} ({hint})")
+    for key in differences(old["digests"], new["digests"]):
+        problem = "has changed since the run began" if key in new["digests"] else "is no longer read"
+        raise HieroError(f"{directory}: {key}: {problem} ({hint})")
+    done = len(read_log(directory))
+    if epochs < done:
+        raise HieroError(f"{directory}: tune: epochs: found {epochs}, expected at least {done}, as are done")
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Delete incomplete files of a run that was killed."""
+    for path in [*directory.glob(f"epochs/*/{TEMPORARY}*"), *directory.rglob("*.part")]:
+        path.unlink(missing_ok=True)
+
+
+def _at(settings: Mapping[str, Any], key: str) -> str:
+    """The value of a dotted key, formatted for messages."""
+    value: Any = settings
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return "nothing"
+        value = value[part]
+    return json.dumps(value, ensure_ascii=False)
+
 
 ANSWER = "weights.gz"
 NUM_COMPARED = 20  # sentences compared with those of an index
@@ -317,7 +384,7 @@ class Tuning:
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
         names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
-        bins = loop.model.features.bins
+        bins = loop.model.bins
         not_expected = {one.feature for one in bins if one.replaces}
         if settings.neighbours != "none":  # bins without translations get weights, too
             not_expected.update(*(one.names for one in bins))

@@ -1,0 +1,1 @@
+"""Learners: from candidates to weights, without files, threads or processes."""

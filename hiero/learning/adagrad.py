@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """AdaGrad with L1 over mini-batches of ranked pairs: the learner of Green, Wang, Cer and Manning (2013).
 
     G_t = G_{t-1} + g_t²        r_t = rate / (√G_t + epsilon)        w_t = soft(w_{t-1} - r_t g_t, r_t l1)
@@ -31,12 +30,11 @@ from hiero.learning.adagrad_kernels import (
     settle_kernel,
     settle_rows_kernel,
 )
-from hiero.learning.finite import check_finite, not_finite
+from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.learner import Example, UpdateReport
 from hiero.learning.metric import Gold, SentenceGold
-from hiero.learning.pairs import Pairing, SampledPairs
+from hiero.learning.pairs import Loss, Pairing, RankedPairs, SampledPairs, ranked_pairs
 from hiero.learning.rank_kernels import ROUNDING, gradient_kernel
-from hiero.learning.ranking import Loss, RankedPairs, ranked_pairs
 from hiero.learning.regularize import Regulariser, terms_gradient
 
 Floats = npt.NDArray[np.float64]
@@ -192,7 +190,7 @@ class AdaGradLearner:
 def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
     """Sum the values of equal features, in ascending order; sums that are 0 up to rounding are left out."""
     distinct, place = np.unique(ids, return_inverse=True)
-    total = np.bincount(place, values, len(distinct))
+    total = np.asarray(np.bincount(place, values, len(distinct)), np.float64)
     size = np.bincount(place, np.abs(values), len(distinct))
     kept = np.abs(total) > ROUNDING * size
     return distinct[kept], total[kept]

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """AdaGrad with a threshold (FOBOS, L1), with lazy updates: idle coordinates are settled when needed."""
 
 import math

@@ -1,5 +1,7 @@
-# mypy: allow-untyped-calls
-"""k-best translations of a forest with numbered features, the input of learners."""
+"""k-best translations of a forest with numbered features, the input of learners.
+
+Errors for weights and feature values that are not finite.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.symbols import read_only
-from hiero.decoder.derivations_part_kernels import EDGE
+from hiero.core.arrays import read_only
+from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
+from hiero.decoder.forest_kernels import EDGE
 from hiero.decoder.model import DerivationFeatures
-from hiero.features.index import NAME, FeatureIndex, FeatureRows, Key
-from hiero.features.rulecache import concat_rows, merge_rows
+from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_rows, merge_rows
+from hiero.features.index_kernels import NAME
 from hiero.features.score import edge_rows
-from hiero.learning.replay_part_kernels import replay_kernel
+from hiero.learning.list_kernels import replay_kernel
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -137,3 +140,52 @@ def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[n
     row, column = np.repeat(np.arange(len(table)), np.diff(rows.first)), place[rows.id]
     np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
     return table
+
+
+Ids = npt.NDArray[np.int32]
+
+
+class NotFinite(HieroError):
+    """A weight or the value of a feature is infinite or not a number.
+
+    feature  number of the feature
+    found    the weight or value
+    where    "its weight" or "its value in sentence N"
+    """
+
+    def __init__(self, feature: int, found: float, where: str, hint: str, name: str = "") -> None:
+        self.feature, self.found, self.where, self.hint = feature, found, where, hint
+        shown = repr(name) if name else str(feature)
+        super().__init__(f"feature {shown}: found {found} as {where}, expected a finite number ({hint})")
+
+    def named(self, name: str) -> NotFinite:
+        """The same error with the name of the feature instead of its number."""
+        return NotFinite(self.feature, self.found, self.where, self.hint, name)
+
+
+def not_finite(weight: Floats, candidates: Candidates, number: int) -> NotFinite:
+    """Return the error for a sentence with a score that is not finite, naming the feature that caused it."""
+    for feature, value in _first_not_finite(candidates.id, candidates.value):
+        where = f"its value in sentence {number}"
+        return NotFinite(feature, value, where, "check the grammar, or the code of the feature")
+    hint = "the weights diverge: try a lower rate"
+    for feature, value in _first_not_finite(candidates.id, weight[candidates.id]):
+        return NotFinite(feature, value, "its weight", hint)
+    # All are finite, but a score is not.
+    feature = int(candidates.id[np.argmax(np.abs(weight[candidates.id]))])
+    return NotFinite(feature, float(weight[feature]), "the largest of the weights", hint)
+
+
+def check_finite(ids: Ids, weight: Floats) -> None:
+    """Raise ``NotFinite`` unless the weights of these features are all finite."""
+    for feature, value in _first_not_finite(ids, weight[ids]):
+        raise NotFinite(feature, value, "its weight", "the weights diverge: try a lower rate")
+
+
+def _first_not_finite(ids: Ids, values: Floats) -> list[tuple[int, float]]:
+    """The first feature whose value is not finite, if there is one."""
+    is_finite = np.isfinite(values)
+    if is_finite.all():
+        return []
+    at = int(np.argmin(is_finite))
+    return [(int(ids[at]), float(values[at]))]

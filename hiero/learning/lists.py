@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """k-best lists that grow over iterations, and the protocol of batch learners.
 
 An iteration decodes, adds the new candidates, and learns weights from all candidates so far, until decoding
@@ -13,10 +12,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.directories import Kind
-from hiero.core.symbols import read_only
 from hiero.evaluation.bleu import MAX_ORDER, corpus_bleu
-from hiero.learning.finite import check_finite, not_finite
+from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.learner import Example
 from hiero.learning.list_kernels import (
     Lists,

@@ -1,26 +1,84 @@
-# mypy: allow-untyped-calls
-"""1-best MIRA for translation: Algorithm 1 of Eidelman (2012)."""
+"""1-best MIRA for translation: Algorithm 1 of Eidelman (2012).
+
+Oracle and prediction strategies of MIRA: Eidelman (2012), section 2.2.
+
+    oracle      lu     the best by the metric in the list: local update; with very long lists (50,000 in the
+                       paper), it approximates max-BLEU
+                hope   the best by model and metric together (M-C, cost-diminished)
+    prediction  model  the best by the model (PB, prediction-based)
+                cost   the worst by the metric (MC, maximal cost)
+                fear   the best by the model less the metric (M+C, cost-augmented)
+
+Of equals, the first in the model's list is chosen.
+
+``scale`` is the factor of the metric beside the model's scores, in hope, fear and the margin alike: the loss
+is the difference of the sums by which hope and fear were chosen. With 1, as in the paper, BLEU (from 0 to 1)
+counts like a score of the same value. The magnitude of the weights grows with ``scale``, as the margins do.
+
+Batch MIRA: hope and fear, for several epochs over fixed k-best lists.
+
+Cherry and Foster 2012, Algorithm 2, as in Moses (kbmira), whose settings are the defaults: BLEU of a
+translation is computed with a decaying sum of the statistics of those chosen for the sentences before, and
+multiplied by the length of their references. The result is the average of the weights after every sentence
+so far, of the epoch after which the average has the best BLEU on the lists.
+
+Moses differs from the paper in two points, which are as in the paper here: its average is over updates and
+not over sentences, so that a sentence without an update does not count; and its sum only decays and grows
+where hope is better than fear.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.errors import ConfigError
+from hiero.core.arrays import read_only
+from hiero.core.errors import ConfigError, did_you_mean
 from hiero.features.index import FeatureRows
-from hiero.learning.finite import not_finite
+from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.learner import Example, UpdateReport
 from hiero.learning.list_kernels import scores_kernel
+from hiero.learning.lists import CandidateLists
 from hiero.learning.metric import Gold, PreviousPass
-from hiero.learning.mira_kernels import mira_kernel
-from hiero.learning.oracle import OracleName, PredictionName, check_names, choose
+from hiero.learning.mira_kernels import MiraState, kbmira_epoch_kernel, mira_kernel
 
 Floats = npt.NDArray[np.float64]
+
+OracleName = Literal["lu", "hope"]
+PredictionName = Literal["model", "cost", "fear"]
+ORACLES = ("lu", "hope")
+PREDICTIONS = ("model", "cost", "fear")
+
+
+class Choice(NamedTuple):
+    """Positions of oracle and prediction in the list, and their difference by the scaled metric (>= 0)."""
+
+    oracle: int
+    prediction: int
+    cost: float
+
+
+def check_names(oracle: str, prediction: str) -> None:
+    """Raise an error for an unknown strategy."""
+    for key, name, names in (("oracle", oracle, ORACLES), ("prediction", prediction, PREDICTIONS)):
+        if name not in names:
+            raise ConfigError(f"{key}: found {name!r}; {did_you_mean(name, names)}")
+
+
+def choose(
+    score: Floats, gold: Floats, oracle: OracleName, prediction: PredictionName, scale: float = 1.0
+) -> Choice:
+    """Choose oracle and prediction, given model scores and the metric in the order of the list."""
+    scaled = scale * gold
+    best = np.argmax(scaled if oracle == "lu" else score + scaled)
+    wrong = np.argmax({"model": score, "cost": -scaled, "fear": score - scaled}[prediction])
+    # The prediction cannot be better than the oracle except by rounding.
+    return Choice(int(best), int(wrong), max(0.0, float(scaled[best] - scaled[wrong])))
 
 
 @dataclass(kw_only=True)
@@ -96,3 +154,63 @@ class MiraLearner:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.gold.restore(state["gold"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class KBMIRA:
+    """Batch learner.
+
+    C        largest step
+    decay    factor of the sum of statistics after each sentence; every count in it starts as 1
+    epochs   over the lists
+    chosen   the translation of a sentence that is added: the hope ("oracle"), or the model's best
+    shuffle  visit the sentences in a new order in every epoch
+    """
+
+    C: float = 0.01
+    decay: float = 0.999
+    epochs: int = 60
+    chosen: Literal["oracle", "model"] = "oracle"
+    shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.C < np.inf:
+            raise ConfigError(f"C: found {self.C}, expected more than 0")
+        if not 0 < self.decay <= 1:
+            raise ConfigError(f"decay: found {self.decay}, expected more than 0 and at most 1")
+        if self.epochs < 1:
+            raise ConfigError(f"epochs: found {self.epochs}, expected at least 1")
+        if self.chosen not in ("oracle", "model"):
+            raise ConfigError(f"chosen: found {self.chosen!r}, expected oracle or model")
+
+    def fit(
+        self, lists: CandidateLists, weight: Floats, iteration: int, seed: int
+    ) -> tuple[Floats, dict[str, float]]:
+        view = lists.view()
+        best, best_bleu, figures = np.array(lists.checked(weight)), -1.0, {"epoch": 0.0}
+        if not len(view.number):
+            return best, {"epoch": 0.0, "predicted_bleu": 0.0}
+        state = MiraState(
+            best.copy(), np.zeros(len(best)), np.ones(view.statistics.shape[1]), np.zeros(1, np.int64)
+        )
+        for epoch in range(1, self.epochs + 1):
+            visit = np.arange(len(view.number))
+            if self.shuffle:
+                np.random.default_rng([seed, iteration, epoch]).shuffle(visit)
+            loss, errors, updates = kbmira_epoch_kernel(
+                view,
+                read_only(visit),
+                np.float64(self.C),
+                np.float64(self.decay),
+                self.chosen == "model",
+                state,
+            )
+            average = state.weight - state.late / state.seen[0]
+            check_finite(np.arange(len(average), dtype=np.int32), average)
+            bleu = lists.bleu(average)
+            if bleu > best_bleu:
+                best, best_bleu = average, bleu
+                figures = {"epoch": float(epoch), "loss": float(loss) / len(visit)}
+                figures |= {"errors": float(errors), "updates": float(updates)}
+        figures |= {"nonzero": float(np.count_nonzero(best)), "predicted_bleu": best_bleu}
+        return best, figures

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Trust-region Newton method, for ill-conditioned objectives on which L-BFGS does not converge.
 
 Penalties on neighbouring weights (``regularize.Neighbours``) make an objective steep in directions that

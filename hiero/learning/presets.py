@@ -7,8 +7,7 @@ from hiero.learning.config import TuneConfig
 from hiero.learning.learner import Learner
 from hiero.learning.metric import Gold, gold_metric
 from hiero.learning.mira import MiraLearner
-from hiero.learning.pairs import AllPairs, Multipartite, Pairing, SampledPairs
-from hiero.learning.ranking import Loss
+from hiero.learning.pairs import AllPairs, Loss, Multipartite, Pairing, SampledPairs
 from hiero.learning.sgd import RankLearner
 
 

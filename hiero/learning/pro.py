@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """PRO: tuning as ranking (Hopkins and May 2011).
 
 Pairs of translations that differ in the metric are drawn from the list of every sentence (``tune.pairs``). A
@@ -29,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
-from hiero.core.symbols import read_only
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.learning import newton
 from hiero.learning.lists import CandidateLists

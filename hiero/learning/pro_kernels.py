@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Pairwise ranking over accumulated k-best lists: differences of pairs, and the loss on all of them."""
 
 import numpy as np

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from hiero.bins.bins import FeatureBins
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
-from hiero.features.index import NAME, FeatureIndex
-from hiero.learning.config import LARGEST_BETA, TuneConfig
+from hiero.features.index import FeatureIndex
+from hiero.features.index_kernels import NAME
+from hiero.learning.config import LARGEST_BETA
 from hiero.learning.newton import Curvature
 
 Floats = npt.NDArray[np.float64]
@@ -219,14 +220,3 @@ def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIn
         keys = [(NAME, symbols.names.intern(name.encode()), 0) for name in one.names]
         groups.append(index.intern_all(keys).astype(np.int64))
     return [group for group in groups if len(group)]
-
-
-def further_terms(
-    config: TuneConfig, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
-) -> list[Regulariser]:
-    """The structured terms of the settings. Features of bins are added to ``index``."""
-    if config.neighbours == "none":
-        return []
-    gamma = config.gamma if config.neighbours == "monotone" else None
-    groups = bin_features(bins, symbols, index)
-    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=config.variant)]

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Pairwise ranking by stochastic gradient descent: the learner of Simianer, Riezler and Dyer (2012)."""
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.errors import ConfigError
-from hiero.learning.finite import not_finite
+from hiero.learning.candidates import not_finite
 from hiero.learning.learner import Example, UpdateReport
 from hiero.learning.metric import Gold, SentenceGold
-from hiero.learning.pairs import Multipartite, Pairing
+from hiero.learning.pairs import Loss, Multipartite, Pairing, RankedPairs, ranked_pairs
 from hiero.learning.rank_kernels import gradient_kernel, rank_kernel, shift_kernel
-from hiero.learning.ranking import Loss, RankedPairs, ranked_pairs
 from hiero.learning.regularize import Regulariser, terms_gradient
 
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""N-gram language models: read, look up, estimate."""

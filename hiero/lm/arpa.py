@@ -1,25 +1,30 @@
-# mypy: allow-untyped-calls
 r"""Read ARPA language models: ``\data\``, counts, ``\1-grams:`` ..., ``\end\``.
 
 Interpreted as by KenLM, so that scores are equal: ``<unk>`` has id 0, and log10 probability -100 if it is not
 listed. Words are numbered in the order of the 1-grams.
+
+Write language models as ARPA files.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.scanner import powers_of_ten
-from hiero.core.symbols import WordTable, find_all, find_all_kernel, read_only, table_entry, word_table_of
-from hiero.core.text import GZIP_MAGIC, open_bytes, read_chunks
+from hiero.core.symbol_kernels import WordTable, find_all_kernel
+from hiero.core.symbols import find_all, table_entry, word_table_of
+from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks
 from hiero.lm import arpa_kernels as scan
-from hiero.lm.model import MAX_ORDER, Ngrams, ngrams_of
-from hiero.lm.table_kernels import OpenTable, grown, open_table
+from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
+from hiero.lm.model import ngrams_of
+from hiero.lm.table_kernels import MAX_ORDER, NgramBlock, Ngrams, OpenTable, grown, open_table
 
 WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM
@@ -245,3 +250,31 @@ def _wrong_entry(status: int, length: int) -> tuple[str, str]:
         scan.LISTED_TWICE: (f"every {length}-gram once", "it is listed twice"),
         scan.LONGEST_BACKOFF: ("no back-off", f"{length}-grams are the longest of this model"),
     }[status]
+
+
+MAX_NUMBER = 48  # bytes
+
+
+def write_arpa(
+    path: str | Path, table: WordTable, counts: Sequence[int], blocks: Iterable[NgramBlock]
+) -> None:
+    """Write a model, compressed if the name ends in ``.gz``. Blocks come in the order of their length."""
+    powers = np.array([float(f"1e{k}") for k in range(MAX_DIGITS + 1)])
+    size = np.diff(table.first)
+    with open_output(path) as out:
+        header = "".join(f"ngram {n}={count}\n" for n, count in enumerate(counts, 1))
+        out.write(f"\\data\\\n{header}".encode())
+        written = 0
+        for block in blocks:
+            length = block.words.shape[1]
+            while written < length:
+                written += 1
+                out.write(f"\n\\{written}-grams:\n".encode())
+            num_bytes = int(size[block.words].sum()) + len(block.words) * (2 * MAX_NUMBER + length + 2)
+            text = np.empty(num_bytes, np.uint8)
+            end = write_entries_kernel(table, *block, length < len(counts), powers, text)
+            out.write(text[:end].data)
+        while written < len(counts):
+            written += 1
+            out.write(f"\n\\{written}-grams:\n".encode())
+        out.write(b"\n\\end\\\n")

@@ -1,15 +1,16 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: ignore-errors
 """Scan the lines of an ARPA file into the arrays of a model."""
+
+from __future__ import annotations
 
 import numpy as np
 
 from hiero.core.jit import kernel
-from hiero.core.scanner import RETURN, next_token, scan_number
-from hiero.core.symbols import find_bytes
-from hiero.lm.model import MAX_ORDER
-from hiero.lm.table_kernels import SPARE, add_ngram, has_room
+from hiero.core.scan_kernels import RETURN, next_token, scan_number
+from hiero.core.symbol_kernels import find_bytes
+from hiero.lm.table_kernels import MAX_ORDER, SPARE, add_ngram, has_room
 
-BACKSLASH, NEWLINE = 92, 10
+BACKSLASH, LINE_END = 92, 10
 
 # Why a kernel stopped.
 END_OF_DATA, END_OF_SECTION, NO_ROOM, NOT_A_NUMBER, NOT_FINITE, POSITIVE, TOO_FEW_WORDS, TOO_MANY_WORDS = (
@@ -62,7 +63,7 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
 def line_end(data, start):
     """The end of a line's text, without LF or CR LF, and the start of the next line."""
     at = start
-    while data[at] != NEWLINE:
+    while data[at] != LINE_END:
         at += 1
     if at > start and data[at - 1] == RETURN:
         return at - 1, at + 1
@@ -168,3 +169,68 @@ def read_ngrams_kernel(data, length, is_longest, powers, words, state, out_table
         state[AT] = following
         state[LINES] += 1
     return END_OF_DATA
+
+
+NEWLINE, TAB, SPACE, MINUS, POINT, ZERO = 10, 9, 32, 45, 46, 48
+MAX_DIGITS = 22  # after the point; that many powers of ten are exact
+
+
+@kernel
+def put_float32(value, powers, out, at):
+    """Write the fewest digits that read back as the float32 ``value``; returns where they end.
+
+    For finite numbers below 10 ** 9. At most 22 digits after the point are written.
+    """
+    if value < 0.0:
+        out[at] = MINUS
+        at += 1
+    size = np.float64(abs(value))
+    digits = 0
+    scaled = np.rint(size)
+    while np.float32(scaled / powers[digits]) != np.float32(size) and digits < MAX_DIGITS:
+        digits += 1
+        scaled = np.rint(size * powers[digits])
+    number = np.int64(scaled)
+    length = 1
+    while length <= digits or (length < 19 and number >= np.int64(powers[length])):
+        length += 1
+    end = at + length + (1 if digits > 0 else 0)
+    for place in range(length):
+        if place == digits and digits > 0:
+            out[end - 1 - place] = POINT
+        out[end - 1 - place - (1 if place >= digits and digits > 0 else 0)] = ZERO + number % 10
+        number //= 10
+    return end
+
+
+@kernel
+def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
+    """Write lines of n-grams; returns how many bytes they have.
+
+    table        WordTable
+    words        int32 [R, n]   ids in the table
+    prob         float32 [R]
+    backoff      float32 [R]
+    has_backoff  whether to write the back-offs
+    powers       float64 [23]   of ten
+    out          uint8 [.]      written; the bytes of all words, two numbers and n + 2 bytes a line are enough
+
+    O(bytes).  Twin: tests/naive/estimate.py::entries.
+    """
+    at = 0
+    length = words.shape[1]
+    for r in range(words.shape[0]):
+        at = put_float32(prob[r], powers, out, at)
+        for w in range(length):
+            out[at] = TAB if w == 0 else SPACE
+            at += 1
+            word = words[r, w]
+            for b in range(table.first[word], table.first[word + 1]):
+                out[at] = table.pool[b]
+                at += 1
+        if has_backoff:
+            out[at] = TAB
+            at = put_float32(backoff[r], powers, out, at + 1)
+        out[at] = NEWLINE
+        at += 1
+    return at

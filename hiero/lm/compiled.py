@@ -7,7 +7,6 @@ arrays are those of ``hiero.lm.Ngrams`` and ``hiero.symbols.WordTable``.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,15 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.symbols import WordTable, read_only
-from hiero.core.text import open_bytes
-from hiero.lm.model import MAX_ORDER, Ngrams, ngrams_of
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.text import digest_of, open_bytes
+from hiero.lm.model import ngrams_of
+from hiero.lm.table_kernels import MAX_ORDER, Ngrams
 
 FORMAT, VERSION = "hiero language model", 1
 META = "meta.json"
 RECOMPILE = "make it again with hiero lm compile"
-HASH_BYTES = 1 << 22
+
+
 ARRAYS = {
     "slots": (np.uint64, 1),
     "unigram": (np.float32, 2),
@@ -33,15 +35,6 @@ ARRAYS = {
     "word_first": (np.int64, 1),
     "word_slot": (np.int32, 1),
 }
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open_bytes(path) as stream:
-        while data := stream.read(HASH_BYTES):
-            digest.update(data)
-    return digest.hexdigest()
 
 
 def check_target(path: Path) -> None:

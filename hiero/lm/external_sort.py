@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Lists longer than memory, written once and read once, in order or sorted.
 
 Both kinds keep as much as the memory given to them allows and write the rest to a temporary file without a

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
 """Read KenLM's binary models of type ``probing``, whose hash keys are those of ``hiero.lm.Ngrams``.
 
 The file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per order; a
@@ -16,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError
-from hiero.core.jit import kernel
-from hiero.core.symbols import WordTable, find_all, read_only, word_table_of
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import find_all, word_table_of
 from hiero.core.text import open_bytes
-from hiero.lm.model import MAX_ORDER, Ngrams, ngrams_of
-from hiero.lm.table_kernels import OpenTable, has_room, locate, open_table, put
+from hiero.lm.model import ngrams_of
+from hiero.lm.table_kernels import MAX_ORDER, Ngrams, OpenTable, insert_kernel, open_table
 
 MAGIC = b"mmap lm http://kheafield.com/code"
 WHAT = "a KenLM binary of type probing"
@@ -158,26 +158,3 @@ def _fill(path: Path, data: npt.NDArray[np.uint8], layout: _Layout) -> OpenTable
                 hint="the file is being written",
             )
     return table
-
-
-@kernel
-def insert_kernel(bucket, value, out_table):
-    """Enter the n-grams of some buckets; False if there is no room.
-
-    bucket     uint32 [B, 4 or 3]   key (low, high), and two numbers, or one in the table of the longest
-    value      float32 [B, 4 or 3]  the same bytes
-    out_table  OpenTable            written
-
-    O(B).  Twin: tests/naive/lm.py::read_kenlm.
-    """
-    for i in range(bucket.shape[0]):
-        key = np.uint64(bucket[i, 0]) | (np.uint64(bucket[i, 1]) << np.uint64(32))
-        if key == np.uint64(0):
-            continue
-        if not has_room(out_table, 1):
-            return False
-        slot = locate(out_table, key)
-        if out_table.key[2 * slot] == np.uint64(0):
-            backoff = value[i, 3] if bucket.shape[1] > 3 else np.float32(-0.0)
-            put(out_table, slot, key, value[i, 2], backoff)
-    return True

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Load language models of all supported formats, and score text with them."""
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.errors import FormatError
-from hiero.core.symbols import WordTable
+from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
 from hiero.lm.compiled import read_ngrams, write_ngrams
 from hiero.lm.kenlm import MAGIC, read_kenlm
-from hiero.lm.lm_part_kernels import look_up_kernel, score_sentences_kernel
-from hiero.lm.model import LanguageModels, Ngrams, side_by_side
+from hiero.lm.model import LanguageModels, side_by_side
+from hiero.lm.table_kernels import Ngrams, look_up_kernel, score_sentences_kernel
 
 WHAT = "a language model: ARPA, KenLM binary of type probing, or compiled directory"
 

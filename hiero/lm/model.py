@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
 """n-gram language models as arrays, with one hash table for all orders above one."""
 
 from __future__ import annotations
@@ -6,91 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.jit import leaf
-from hiero.core.symbols import Vocabulary, WordTable, find_all, read_only
-
-MAX_ORDER = 6
-CHAIN = np.uint64(8978948897894561157)
-WORD = np.uint64(17894857484156487943)
-
-
-class Ngrams(NamedTuple):
-    """M language models side by side; each has its own word ids, 0 being <unk>. All arrays are read-only.
-
-    An n-gram's key is KenLM's chain hash: start from the id of its *last* word, then for each earlier word w,
-    nearest first, ``key = (key * 8978948897894561157) ^ ((1 + w) * 17894857484156487943)``, modulo 2^64.
-    A table is open addressing with linear probing from ``key & mask``; an empty slot has key 0.
-
-    key         uint64 [2 S]    the same bytes as ``value``: slot s has its key at key[2 s] ...
-    value       float32 [4 S]   ... its log10 probability at value[4 s + 2], its back-off at value[4 s + 3],
-                                so one cache line answers a query
-    first_slot  int64 [M + 1]   slots of model m: first_slot[m] ... first_slot[m + 1] - 1, a power of two
-    unigram     float32 [W, 2]  log10 probability and back-off
-    first_word  int64 [M + 1]   unigrams of model m
-    order       int64 [M]
-    bos, eos    int64 [M]       ids of <s> and </s>
-
-    Signs encode a bit each, as in KenLM: a probability is stored negative if the n-gram is *not* the end of a
-    longer one (adding words on its left changes nothing), else as its absolute value; a back-off of -0.0
-    means that no longer n-gram begins with this one. Longest n-grams are negative, with back-off -0.0.
-    """
-
-    key: npt.NDArray[np.uint64]
-    value: npt.NDArray[np.float32]
-    first_slot: npt.NDArray[np.int64]
-    unigram: npt.NDArray[np.float32]
-    first_word: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
-    bos: npt.NDArray[np.int64]
-    eos: npt.NDArray[np.int64]
-
-
-@leaf
-def chain(key, word):
-    """The key of an n-gram with one more word on its left."""
-    return (key * CHAIN) ^ (np.uint64(1 + word) * WORD)
-
-
-@leaf
-def find_slot(lm, m, key):
-    """The slot of an n-gram of two or more words in model m, or -1."""
-    # Unsigned, because numba tests a signed index for being negative in every iteration.
-    first = np.uint64(lm.first_slot[m])
-    mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
-    at = key & mask
-    while True:
-        slot = first + at
-        found = lm.key[slot + slot]
-        if found == key:
-            return np.int64(slot)
-        if found == np.uint64(0):
-            return np.int64(-1)
-        at = (at + np.uint64(1)) & mask
-
-
-@leaf
-def stored(lm, slot):
-    """The log10 probability and back-off in a slot, with their signs."""
-    at = np.uint64(4) * np.uint64(slot)
-    return lm.value[at + np.uint64(2)], lm.value[at + np.uint64(3)]
-
-
-@leaf
-def extends_right(backoff):
-    """Whether some longer n-gram begins with the one that has this back-off."""
-    return backoff != 0.0 or np.copysign(np.float32(1.0), backoff) > 0.0
-
-
-@leaf
-def extends_left(prob):
-    """Whether the n-gram that has this stored probability is the end of a longer one."""
-    return np.copysign(np.float32(1.0), prob) > 0.0
+from hiero.core.arrays import read_only
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import Vocabulary, find_all
+from hiero.lm.table_kernels import Ngrams
 
 
 def ngrams_of(

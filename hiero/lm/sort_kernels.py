@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Sort rows of numbers by their first columns, and merge sorted rows.
 
 A row is uint64 [C]; its first columns are its key, the first of them the most significant.

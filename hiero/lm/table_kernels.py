@@ -1,9 +1,11 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: ignore-errors
 """Fill the hash table of ``hiero.lm.Ngrams`` with n-grams from any format.
 
 A pruned model may list ``a b c`` but not ``b c``. The search for the longest n-gram goes from short to long
 and must not stop there, so such gaps are filled, as in KenLM, with n-grams that have the probability given by
 backing off. A missing context (``a b``), for which KenLM refuses the model, is filled likewise.
+
+Look words and n-grams up and score sentences; layout and signs are described in ``hiero.lm.Ngrams``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,85 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.jit import kernel, leaf
-from hiero.lm.model import chain
+from hiero.core.symbol_kernels import find_bytes
+
+MAX_ORDER = 6
+CHAIN = np.uint64(8978948897894561157)
+WORD = np.uint64(17894857484156487943)
+
+
+class Ngrams(NamedTuple):
+    """M language models side by side; each has its own word ids, 0 being <unk>. All arrays are read-only.
+
+    An n-gram's key is KenLM's chain hash: start from the id of its *last* word, then for each earlier word w,
+    nearest first, ``key = (key * 8978948897894561157) ^ ((1 + w) * 17894857484156487943)``, modulo 2^64.
+    A table is open addressing with linear probing from ``key & mask``; an empty slot has key 0.
+
+    key         uint64 [2 S]    the same bytes as ``value``: slot s has its key at key[2 s] ...
+    value       float32 [4 S]   ... its log10 probability at value[4 s + 2], its back-off at value[4 s + 3],
+                                so one cache line answers a query
+    first_slot  int64 [M + 1]   slots of model m: first_slot[m] ... first_slot[m + 1] - 1, a power of two
+    unigram     float32 [W, 2]  log10 probability and back-off
+    first_word  int64 [M + 1]   unigrams of model m
+    order       int64 [M]
+    bos, eos    int64 [M]       ids of <s> and </s>
+
+    Signs encode a bit each, as in KenLM: a probability is stored negative if the n-gram is *not* the end of a
+    longer one (adding words on its left changes nothing), else as its absolute value; a back-off of -0.0
+    means that no longer n-gram begins with this one. Longest n-grams are negative, with back-off -0.0.
+    """
+
+    key: npt.NDArray[np.uint64]
+    value: npt.NDArray[np.float32]
+    first_slot: npt.NDArray[np.int64]
+    unigram: npt.NDArray[np.float32]
+    first_word: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+    bos: npt.NDArray[np.int64]
+    eos: npt.NDArray[np.int64]
+
+
+@leaf
+def chain(key, word):
+    """The key of an n-gram with one more word on its left."""
+    return (key * CHAIN) ^ (np.uint64(1 + word) * WORD)
+
+
+@leaf
+def find_slot(lm, m, key):
+    """The slot of an n-gram of two or more words in model m, or -1."""
+    # Unsigned, because numba tests a signed index for being negative in every iteration.
+    first = np.uint64(lm.first_slot[m])
+    mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
+    at = key & mask
+    while True:
+        slot = first + at
+        found = lm.key[slot + slot]
+        if found == key:
+            return np.int64(slot)
+        if found == np.uint64(0):
+            return np.int64(-1)
+        at = (at + np.uint64(1)) & mask
+
+
+@leaf
+def stored(lm, slot):
+    """The log10 probability and back-off in a slot, with their signs."""
+    at = np.uint64(4) * np.uint64(slot)
+    return lm.value[at + np.uint64(2)], lm.value[at + np.uint64(3)]
+
+
+@leaf
+def extends_right(backoff):
+    """Whether some longer n-gram begins with the one that has this back-off."""
+    return backoff != 0.0 or np.copysign(np.float32(1.0), backoff) > 0.0
+
+
+@leaf
+def extends_left(prob):
+    """Whether the n-gram that has this stored probability is the end of a longer one."""
+    return np.copysign(np.float32(1.0), prob) > 0.0
+
 
 # Load at which a table doubles. Measured on models of 0.8 and 1.8 million n-grams: fitting into the cache of
 # the processor matters more than short probes (0.74 was faster than 0.37 by a quarter), up to a limit (0.85,
@@ -225,3 +305,155 @@ def table_of_blocks(
         else:
             add_ngrams_kernel(block, table, unigram)
     return table, unigram
+
+
+__all__ = [
+    "chain",
+    "extends_left",
+    "extends_right",
+    "find_slot",
+    "look_up_kernel",
+    "score_sentences_kernel",
+    "score_word",
+    "stored",
+]
+
+TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
+
+
+@leaf
+def score_word(lm, m, line, at, context, backoff, old, new):
+    """log10 p(line[at] | the ``context`` words before it), length of the n-gram found, next context.
+
+    line     int64 [.]        word ids; those before ``at`` are the history
+    context  number of words of the history that can matter, at most order - 1
+    backoff  float32 [.]      read from ``old`` on: back-offs of the last 1 ... context words; written from
+                              ``new`` on: the same for the words up to line[at]
+
+    The context returned is minimal: without words that no longer n-gram and no back-off depends on.
+    Single precision throughout, added up from the shortest context on, so the sums equal KenLM's.
+
+    O(order) look-ups.  Twin: tests/naive/lm.py::score_word.
+    """
+    word = line[at]
+    row = lm.first_word[m] + word
+    prob, weight = lm.unigram[row, 0], lm.unigram[row, 1]
+    backoff[new] = weight
+    following = 1 if extends_right(weight) else 0
+    length = 1
+    key = np.uint64(word)
+    while length <= context and extends_left(prob):
+        key = chain(key, line[at - length])
+        slot = find_slot(lm, m, key)
+        if slot < 0:
+            break
+        prob, weight = stored(lm, slot)
+        backoff[new + length] = weight
+        length += 1
+        if extends_right(weight):
+            following = length
+    score = -np.abs(prob)
+    for shorter in range(length, context + 1):
+        score += backoff[old + shorter - 1]
+    return score, length, following
+
+
+@kernel
+def score_sentences_kernel(lm, m, first, word, markers, out_prob, out_length):
+    """Score every word of S sentences with model m.
+
+    lm          Ngrams
+    first       int64 [S + 1]   sentence s is word[first[s]:first[s + 1]]
+    word        int32 [.]       ids of the model
+    markers     whether sentences stand between <s> and </s>; if so, each has one more score, that of </s>
+    out_prob    float32 [N]     written; log10 probability of each word in turn; N = words, or words + S
+    out_length  int32 [N]       written; words of the n-gram the score comes from, the word itself included
+
+    O(order) look-ups a word.  Twin: tests/naive/lm.py::score_sentences.
+    """
+    longest = 0
+    for s in range(first.shape[0] - 1):
+        longest = max(longest, first[s + 1] - first[s])
+    line = np.empty(longest + 2, np.int64)
+    line[0] = lm.bos[m]
+    # The back-offs of the contexts of the last word and of this word, alternating.
+    backoff = np.zeros(2 * MAX_ORDER, np.float32)
+    at_out = 0
+    for s in range(first.shape[0] - 1):
+        begin = 1 if markers else 0
+        end = begin
+        for w in range(first[s], first[s + 1]):
+            line[end] = word[w]
+            end += 1
+        context = 0
+        if markers:
+            line[end] = lm.eos[m]
+            end += 1
+            context = min(1, lm.order[m] - 1)
+            backoff[0] = lm.unigram[lm.first_word[m] + line[0], 1]
+        old = 0
+        for at in range(begin, end):
+            prob, length, context = score_word(lm, m, line, at, context, backoff, old, MAX_ORDER - old)
+            out_prob[at_out] = prob
+            out_length[at_out] = length
+            at_out += 1
+            old = MAX_ORDER - old
+
+
+@kernel
+def look_up_kernel(table, text, out_first, out_word, out_span):
+    """Split lines into words and look those up; returns the numbers of lines and words.
+
+    table      WordTable
+    text       uint8 [.]         lines end at LF (or CR LF), also the last; words at spaces and tabs
+    out_first  int64 [S + 1]     written; words of line s: out_first[s] ... out_first[s + 1] - 1
+    out_word   int32 [N]         written; ids in the table, 0 for an unknown word
+    out_span   int64 [N, 2]      written; word n is text[out_span[n, 0]:out_span[n, 1]]
+
+    N >= half of the bytes and S >= the number of line ends are always enough.
+
+    O(bytes).  Twin: tests/naive/lm.py::look_up.
+    """
+    lines, words, start = 0, 0, 0
+    out_first[0] = 0
+    for at in range(text.shape[0]):
+        byte = text[at]
+        ends_line = byte == NEWLINE
+        if not ends_line and byte != SPACE and byte != TAB:
+            continue
+        end = at
+        if ends_line and end > start and text[end - 1] == RETURN:
+            end -= 1
+        if end > start:
+            out_word[words] = max(find_bytes(table, text, start, end), 0)
+            out_span[words, 0] = start
+            out_span[words, 1] = end
+            words += 1
+        start = at + 1
+        if ends_line:
+            lines += 1
+            out_first[lines] = words
+    return lines, words
+
+
+@kernel
+def insert_kernel(bucket, value, out_table):
+    """Enter the n-grams of some buckets; False if there is no room.
+
+    bucket     uint32 [B, 4 or 3]   key (low, high), and two numbers, or one in the table of the longest
+    value      float32 [B, 4 or 3]  the same bytes
+    out_table  OpenTable            written
+
+    O(B).  Twin: tests/naive/lm.py::read_kenlm.
+    """
+    for i in range(bucket.shape[0]):
+        key = np.uint64(bucket[i, 0]) | (np.uint64(bucket[i, 1]) << np.uint64(32))
+        if key == np.uint64(0):
+            continue
+        if not has_room(out_table, 1):
+            return False
+        slot = locate(out_table, key)
+        if out_table.key[2 * slot] == np.uint64(0):
+            backoff = value[i, 3] if bucket.shape[1] > 3 else np.float32(-0.0)
+            put(out_table, slot, key, value[i, 2], backoff)
+    return True

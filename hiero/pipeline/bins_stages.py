@@ -11,12 +11,12 @@ from typing import Any
 
 from hiero.bins.curves import curves_of, table, write_pictures
 from hiero.bins.file import read_bins
+from hiero.config.load import model_inputs, model_settings
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
-from hiero.features.weights_part import read_weights
+from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
 from hiero.pipeline.plan import Figures, Plan, Stage, Task
-from hiero.pipeline.translate_stages import model_inputs, model_settings
 
 OUTPUT, CURVES = "features.bins", "curves"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero.config.config import Config
+from hiero.config.load import numbered
 from hiero.config.sections import TRAIN, DataSection
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.progress import Progress
@@ -97,8 +98,3 @@ def keys_of(name: str, section: DataSection) -> list[str]:
     if section.target is not None:
         return [f"{place}: source", f"{place}: target"]
     return [f"{place}: source", *numbered(f"{place}: references", section.translations)]
-
-
-def numbered(key: str, entries: list[str]) -> list[str]:
-    """The keys of the entries of a list; of a single one, that of the list."""
-    return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]

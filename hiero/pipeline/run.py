@@ -21,20 +21,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hiero
-from hiero.config.config import Config, config_of
+from hiero.config.config import Config, config_of, resolved
+from hiero.config.load import model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress
-from hiero.core.settings import read_settings, write_settings
+from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
-from hiero.jobs.directory import CONFIG, LOCK, locked, resolved, series
-from hiero.jobs.manifest import NAME, Entry, Manifest, differences
+from hiero.jobs.directory import CONFIG, LOCK, NAME, Entry, Manifest, differences, locked, series
 from hiero.pipeline.bins_stages import add_bins, add_curves
-from hiero.pipeline.gridstage import add_grid
-from hiero.pipeline.model_stages import add_align, add_index, add_lm, add_prep
+from hiero.pipeline.model_stages import add_align, add_index, add_lm, add_prep, add_reorder
 from hiero.pipeline.plan import Plan, Stage, Task
-from hiero.pipeline.reorderstage import add_reorder
-from hiero.pipeline.translate_stages import add_decode, add_eval, add_extract, model_config
-from hiero.pipeline.tune_stages import add_tune
+from hiero.pipeline.translate_stages import add_decode, add_eval, add_extract
+from hiero.pipeline.tune_stages import add_grid, add_tune
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """The stages from models to scores: extracting, translating, evaluating; see ``modelstages``."""
 
 from __future__ import annotations
@@ -9,21 +8,20 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from hiero.config.config import Config
+from hiero.config.load import _rule_settings, model_config, model_inputs, model_settings, numbered
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.text import open_output, read_chunks
-from hiero.evaluation.scores import check_config, score_files
+from hiero.evaluation.compare import check_config, score_files
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import open_index
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
 from hiero.jobs.translate import Job, JobSettings
-from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of, numbered
+from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
 
-FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs
 OURS = "hiero"  # name of the run in tables of scores
 
 # ---- from an index to grammars
@@ -45,13 +43,6 @@ def add_extract(plan: Plan) -> None:
             section = _add_per_sentence(plan, place, section)
         grammar.append(section)
     plan.replace(grammar=grammar)
-
-
-def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
-    """Settings that change the rules, without those of caches."""
-    return {
-        key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
-    }
 
 
 def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> GrammarSection:
@@ -151,50 +142,6 @@ def add_decode(plan: Plan) -> None:
                 settings=model_settings(config),
             )
         )
-
-
-def model_config(config: Config) -> Config:
-    """The sections of a configuration that make a model."""
-    grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
-    return Config(
-        grammar=grammar,
-        lm=config.lm,
-        weights=config.weights,
-        features=config.features,
-        search=config.search,
-    )
-
-
-def model_inputs(config: Config) -> dict[str, Path]:
-    """The files of a model by their keys."""
-    inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
-    if config.features.bins is not None:
-        inputs["features: bins"] = Path(config.features.bins)
-    models = as_list(config.features.reordering)
-    inputs |= dict(zip(numbered("features: reordering", models), map(Path, models), strict=True))
-    for number, section in enumerate(config.grammar, 1):
-        for key in ("path", "index"):
-            if getattr(section, key) is not None:
-                inputs[f"grammar: entry {number}: {key}"] = Path(getattr(section, key))
-    return inputs | {
-        f"lm: entry {number}: path": Path(str(section.path)) for number, section in enumerate(config.lm, 1)
-    }
-
-
-def model_settings(config: Config) -> dict[str, Any]:
-    """The settings of a model, without its files."""
-    grammar = [
-        {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
-        | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
-        for section in config.grammar
-    ]
-    return {
-        "search": dataclasses.asdict(config.search),
-        # Bins count by their content, as inputs.
-        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
-        "grammar": grammar,
-        "lm": [section.name for section in config.lm],
-    }
 
 
 def _decoding(source: Path, output: Path, model: Config) -> Callable[[Task], Figures]:

@@ -1,0 +1,1 @@
+"""Orientation models (Alrajeh and Niranjan 2014)."""

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.errors import HieroError
-from hiero.core.symbols import WordTable, table_entry
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import table_entry
 from hiero.reordering.config import CLASSES
 from hiero.reordering.examples import Examples
-from hiero.reordering.learning import AT_ONCE
+from hiero.reordering.learn import AT_ONCE
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
 
 BINS = 10  # of probabilities, for calibration

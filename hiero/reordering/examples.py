@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Make examples of orientations from a word-aligned bitext, and open them.
 
 There are two passes over the bitext, by blocks of sentence pairs: one to count features, one to write
@@ -20,9 +19,11 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.symbols import WordTable, read_only, table_entry
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import table_entry
 from hiero.reordering.config import ExampleConfig
 from hiero.reordering.files import (
     EXAMPLES,
@@ -268,7 +269,7 @@ class _ExampleMaker:
 
     def write(self, features: FeatureKeys, writers: list[ExampleWriter], watch: Progress) -> None:
         slot = slots_of(features.key)
-        codes = [_codes(self.bitext.src.words), _codes(self.bitext.tgt.words)]
+        src_code, tgt_code = _codes(self.bitext.src.words), _codes(self.bitext.tgt.words)
         for begin, end, is_held_out in self._ranges():
             block = self._block(begin, end)
             first, key = self._keys(block)
@@ -279,7 +280,7 @@ class _ExampleMaker:
             by_word = self.config.orientation == "word"
             orientations_kernel(block.first, block.phrase, self.link_first, self.link, begin, by_word, label)
             pair, source = np.empty(num_phrases, np.uint64), np.empty(num_phrases, np.uint64)
-            phrase_codes_kernel(*self.sides, *codes, *block, pair, source)
+            phrase_codes_kernel(*self.sides, src_code, tgt_code, *block, pair, source)
             writers[1 if is_held_out else 0].append(length, feature[:used], label, pair, source)
             watch.advance(end - begin)
 

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Orientation models as features of rule applications."""
 
 from __future__ import annotations
@@ -10,23 +9,25 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
-from hiero.core.symbols import Symbols, WordTable, find_all, pack, read_only, table_entry
+from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import Symbols, find_all, pack, table_entry
 from hiero.extraction.extractor import IndexSource
 from hiero.features.index import EdgeBatch, FeatureRows
 from hiero.grammar.rules import GrammarSource, Rules
 from hiero.grammar.sources import StaticGrammar
-from hiero.reordering.feature_kernels import cut_rules_kernel
-from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
-from hiero.reordering.reorder_edges_part_kernels import (
+from hiero.reordering.feature_kernels import (
     UNKNOWN,
     ClassifierArrays,
     classify_edges_kernel,
+    cut_rules_kernel,
     look_up_blocks_kernel,
     look_up_edges_kernel,
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
+from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
 from hiero.reordering.table_kernels import word_codes_kernel
 
 Floats = npt.NDArray[np.float64]
@@ -95,8 +96,8 @@ class Reordering:
                 model.weight,
                 self._src,
                 self._tgt,
-                np.int64(settings.window),
-                np.int64(settings.edges),
+                settings.window,
+                int(settings.edges),
             )
 
     def _codes(self) -> npt.NDArray[np.uint64]:

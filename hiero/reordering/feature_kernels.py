@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Orientations of the parts of rules, where rules are applied; ``docs/reordering.md`` has drawings.
 
 The target side of a rule is cut into blocks. A gap is one. Words between gaps are cut where the source words
@@ -9,15 +10,33 @@ first to the last that it is linked to; a gap covers its own place.
 Seen from the block before it in the rule, a block is monotone if it follows, swapped if it precedes, with
 nothing in between but source words without links; else it is other. The first block of a rule has none before
 it, and no orientation. All this depends on the rule alone.
+
+Scores of orientation models for the blocks of applied rules; see ``reorder_blocks``.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbols import gap_index
-from hiero.reordering.table_kernels import MONOTONE, OTHER, SWAP
+from hiero.core.symbol_kernels import gap_index
+from hiero.reordering.table_kernels import (
+    AROUND,
+    BETWEEN_SIDES,
+    BIAS,
+    FIRST_WORD,
+    LAST_WORD,
+    MONOTONE,
+    OTHER,
+    PAIR,
+    SOURCE_SEED,
+    SWAP,
+    extend_code,
+    feature_key,
+    find_counts,
+    find_key,
+)
 
 # Columns of an oriented block: its class; whether it is a gap; the run and the place in that run of its first
 # source symbol; those of its last one. Of gap k both are runs k - 1 and k, between which it lies.
@@ -226,3 +245,321 @@ def span_of_block(start, split, p, block, n):
     low = place_in_sentence(start[p], split[p, 1], split[p, 3], block[n, LOW_RUN], block[n, LOW])
     high = place_in_sentence(start[p], split[p, 1], split[p, 3], block[n, HIGH_RUN], block[n, HIGH])
     return np.int64(low), np.int64(high) + 1
+
+
+UNKNOWN = -1  # word that the model does not know
+LN_10 = math.log(10.0)
+NUM_CLASSES = 3
+FAR = 50.0  # difference of scores beyond which the lower class has no weight
+
+
+class ClassifierArrays(NamedTuple):
+    """A classifier over a shared vocabulary.
+
+    key, slot  int64 [F], int32 [2 ** k]  the features, see ``find_key``
+    weight     float32 [F, 3]
+    src, tgt   int32 [V]  words of the model by shared ids, from 1; -1 if unknown
+    window     number of source words on either side of a block that are features
+    edges      1 if its first and last words are features as well
+    """
+
+    key: np.ndarray
+    slot: np.ndarray
+    weight: np.ndarray
+    src: np.ndarray
+    tgt: np.ndarray
+    window: int
+    edges: int
+
+
+class LexicalArrays(NamedTuple):
+    """Relative frequencies: two ``OrientationCounts`` end on end, and the values used where there are none.
+
+    code        uint64 [V]   hashes of shared words
+    prior       float64 [3]  shares of the classes
+    smoothing   how many times the prior counts, see ``smoothed``
+    max_length  words of a phrase
+    """
+
+    pair_key: np.ndarray
+    pair_first: np.ndarray
+    pair_count: np.ndarray
+    source_key: np.ndarray
+    source_first: np.ndarray
+    source_count: np.ndarray
+    code: np.ndarray
+    prior: np.ndarray
+    smoothing: float
+    max_length: int
+
+
+@leaf
+def smoothed(key_of, first, count, code, smoothing, a, b, c):
+    """The shares of the classes for this hash, with the shares a, b, c counted ``smoothing`` times."""
+    at = find_counts(key_of, first, code)
+    if at < 0:
+        return a, b, c
+    x, y, z = np.float64(count[at, 0]), np.float64(count[at, 1]), np.float64(count[at, 2])
+    total = x + y + z + smoothing
+    return (x + smoothing * a) / total, (y + smoothing * b) / total, (z + smoothing * c) / total
+
+
+@kernel
+def lexical_log_probs_kernel(model, pair, source, begin, end, out):
+    """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
+
+    model         LexicalArrays
+    pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
+    out           float64 [end - begin, 3]  written
+
+    The shares are those of the phrase pair, smoothed by those of its source side, smoothed by those of all
+    (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
+    """
+    for n in range(begin, end):
+        a, b, c = model.prior[0], model.prior[1], model.prior[2]
+        a, b, c = smoothed(
+            model.source_key, model.source_first, model.source_count, source[n], model.smoothing, a, b, c
+        )
+        a, b, c = smoothed(
+            model.pair_key, model.pair_first, model.pair_count, pair[n], model.smoothing, a, b, c
+        )
+        out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)
+
+
+@leaf
+def add_row(weight, f, a, b, c):
+    if f < 0:
+        return a, b, c
+    return a + weight[f, 0], b + weight[f, 1], c + weight[f, 2]
+
+
+@leaf
+def add_feature(model, key, a, b, c):
+    return add_row(model.weight, find_key(model.key, model.slot, key), a, b, c)
+
+
+@leaf
+def weigh_words(model, rules, r, tgt_begin, tgt_end):
+    """The weights of the bias and the aligned words of a block, summed by class."""
+    a, b, c = add_feature(model, feature_key(BIAS, 0, 0), 0.0, 0.0, 0.0)
+    first_src, first_tgt = rules.first_src[r], rules.first_tgt[r]
+    for k in range(rules.first_link[r], rules.first_link[r + 1]):
+        i, j = rules.link[k, 0], rules.link[k, 1]
+        s, t = rules.src[first_src + i], rules.tgt[first_tgt + j]
+        if s < 0 or j < tgt_begin or j >= tgt_end:
+            continue
+        fresh = True
+        for q in range(rules.first_link[r], k):
+            x, y = rules.link[q, 0], rules.link[q, 1]
+            # Each pair counts once, as in the examples.
+            if y >= tgt_begin and y < tgt_end and rules.tgt[first_tgt + y] == t:
+                fresh = fresh and rules.src[first_src + x] != s
+        if fresh and model.src[s] != UNKNOWN and model.tgt[t] != UNKNOWN:
+            a, b, c = add_feature(model, feature_key(PAIR, model.src[s], model.tgt[t]), a, b, c)
+    return a, b, c
+
+
+@leaf
+def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
+    """The shares of the classes by the relative frequencies of a block's words."""
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    code = SOURCE_SEED
+    for i in range(low, high + 1):
+        word = rules.src[rules.first_src[r] + i]
+        if word < 0:
+            return a, b, c  # a gap is part of no phrase
+        code = extend_code(code, model.code[word])
+    a, b, c = smoothed(
+        model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
+    )
+    code = extend_code(code, BETWEEN_SIDES)
+    for j in range(tgt_begin, tgt_end):
+        code = extend_code(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
+    return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
+
+
+@kernel
+def weigh_blocks_kernel(model, rules, blocks, out_base):
+    """Sum the weights of the bias and the aligned words of each block, by class.
+
+    model     ClassifierArrays
+    rules     Rules
+    blocks    Blocks
+    out_base  float64 [B, 3]  written
+
+    O(links of a rule ** 2 * B).  Twin: tests/naive/reorder.py::block_features.
+    """
+    for n in range(blocks.rule.shape[0]):
+        r = np.int64(blocks.rule[n])
+        begin, end = (blocks.words[n, 0], blocks.words[n, 1]) if blocks.block[n, GAP] == 0 else (0, 0)
+        out_base[n, 0], out_base[n, 1], out_base[n, 2] = weigh_words(model, rules, r, begin, end)
+
+
+@kernel
+def look_up_blocks_kernel(model, rules, blocks, out_base):
+    """log10 of the shares of the classes of each block of words, by relative frequency.
+
+    model     LexicalArrays
+    rules     Rules
+    blocks    Blocks
+    out_base  float64 [B, 3]  written; not for gaps
+
+    O(words of the blocks).  Twin: tests/naive/reorder.py::block_shares.
+    """
+    for n in range(blocks.rule.shape[0]):
+        if blocks.block[n, GAP] == 0:
+            a, b, c = look_up_words(
+                model,
+                rules,
+                np.int64(blocks.rule[n]),
+                np.int64(blocks.words[n, 0]),
+                np.int64(blocks.words[n, 1]),
+                np.int64(blocks.words[n, 2]),
+                np.int64(blocks.words[n, 3]),
+            )
+            out_base[n, 0], out_base[n, 1], out_base[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+
+
+@kernel
+def weigh_places_kernel(model, src, out_start, out_end):
+    """Sum the weights of the source words around a block, by its start and by its end.
+
+    model      ClassifierArrays
+    src        int32 [n]         the sentence
+    out_start  float64 [n + 1, 3]  written; sums of weights for a block that begins there
+    out_end    float64 [n + 1, 3]  written; for one that ends there
+
+    O(n * window).  Twin: tests/naive/reorder.py::block_features.
+    """
+    num_words = src.shape[0]
+    for at in range(num_words + 1):
+        a, b, c, x, y, z = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if model.edges and at < num_words and model.src[src[at]] != UNKNOWN:
+            a, b, c = add_feature(model, feature_key(FIRST_WORD, model.src[src[at]], 0), a, b, c)
+        if model.edges and at > 0 and model.src[src[at - 1]] != UNKNOWN:
+            x, y, z = add_feature(model, feature_key(LAST_WORD, model.src[src[at - 1]], 0), x, y, z)
+        for d in range(model.window):
+            before, after = at - 1 - d, at + d
+            word = np.int32(0) if before < 0 else model.src[src[before]]
+            if word != UNKNOWN:
+                a, b, c = add_feature(model, feature_key(AROUND + 2 * d, word, 0), a, b, c)
+            word = np.int32(0) if after >= num_words else model.src[src[after]]
+            if word != UNKNOWN:
+                x, y, z = add_feature(model, feature_key(AROUND + 2 * d + 1, word, 0), x, y, z)
+        out_start[at, 0], out_start[at, 1], out_start[at, 2] = a, b, c
+        out_end[at, 0], out_end[at, 1], out_end[at, 2] = x, y, z
+
+
+@leaf
+def put_totals(names, total, out_id, out_value, n):
+    """Write the totals that are not 0; returns the next row."""
+    for k in range(total.shape[0]):
+        if total[k] != 0.0:
+            out_id[n], out_value[n] = names[k], total[k]
+            n += 1
+    return n
+
+
+@leaf
+def log10_share(label, a, b, c):
+    """log10 of the probability of a class whose score is a, b or c."""
+    if label == SWAP:
+        a, b = b, a
+    elif label != MONOTONE:
+        a, c = c, a
+    most = max(b, c) - a
+    if most > FAR:
+        return -(most + math.log(math.exp(b - a - most) + math.exp(c - a - most))) / LN_10
+    return -math.log(1.0 + math.exp(b - a) + math.exp(c - a)) / LN_10
+
+
+@leaf
+def source_shares(model, src, low, high):
+    """The shares of the classes of some source words, for all translations together."""
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    if high - low > model.max_length:
+        return a, b, c
+    code = SOURCE_SEED
+    for i in range(low, high):
+        code = extend_code(code, model.code[src[i]])
+    return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
+
+
+@kernel
+def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
+    """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
+    blocks.
+
+    batch                  EdgeBatch
+    blocks, base           Blocks, and of ``weigh_blocks_kernel``
+    at_start, at_end       of ``weigh_places_kernel``
+    names                  int32 [6]      ids of the features: log10 probabilities, and numbers
+    out_first              int64 [P + 1]  written
+    out_id, out_value      int32, float64 [6 * P]  written; their length is returned
+
+    O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
+    """
+    start, split, block = batch.start, batch.split, blocks.block
+    total = np.zeros(2 * NUM_CLASSES)
+    # The last result for each gap: rules with the same source side are applied to the same place in a row.
+    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
+    used = np.int64(0)
+    out_first[0] = 0
+    for p in range(batch.rule.shape[0]):
+        d = blocks.place[batch.rule[p]]
+        total[:] = 0.0
+        for n in range(blocks.first[d], blocks.first[d + 1]):
+            low, high = span_of_block(start, split, p, block, n)
+            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            total[NUM_CLASSES + label] += 1.0
+            is_gap = block[n, GAP] == 1
+            if is_gap and last[gap, 0] == low and last[gap, 1] == high and last[gap, 2] == label:
+                total[label] += said[gap]
+                continue
+            value = log10_share(
+                label,
+                base[n, 0] + at_start[low, 0] + at_end[high, 0],
+                base[n, 1] + at_start[low, 1] + at_end[high, 1],
+                base[n, 2] + at_start[low, 2] + at_end[high, 2],
+            )
+            total[label] += value
+            if is_gap:
+                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
+        used = put_totals(names, total, out_id, out_value, used)
+        out_first[p + 1] = used
+    return used
+
+
+@kernel
+def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, out_value):
+    """As ``classify_edges_kernel``, by relative frequencies.
+
+    blocks, base  Blocks, and of ``look_up_blocks_kernel``
+    model         LexicalArrays
+
+    A gap has the shares of its source words, since its target words are not known.
+    O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
+    """
+    start, split, block, src = batch.start, batch.split, blocks.block, batch.src
+    total = np.zeros(2 * NUM_CLASSES)
+    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
+    used = np.int64(0)
+    out_first[0] = 0
+    for p in range(batch.rule.shape[0]):
+        d = blocks.place[batch.rule[p]]
+        total[:] = 0.0
+        for n in range(blocks.first[d], blocks.first[d + 1]):
+            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            total[NUM_CLASSES + label] += 1.0
+            if block[n, GAP] == 0:
+                total[label] += base[n, label]
+                continue
+            low, high = span_of_block(start, split, p, block, n)
+            if last[gap, 0] != low or last[gap, 1] != high or last[gap, 2] != label:
+                a, b, c = source_shares(model, src, low, high)
+                share = a if label == MONOTONE else (b if label == SWAP else c)
+                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, math.log10(share)
+            total[label] += said[gap]
+        used = put_totals(names, total, out_id, out_value, used)
+        out_first[p + 1] = used
+    return used

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-calls
 """Files of orientation examples and orientation models: directories of memory-mapped arrays.
 
 ::
@@ -26,10 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.directories import META, Kind
+from hiero.core.directories import META, GrowingArray, Kind
 from hiero.core.errors import show
-from hiero.core.growing import GrowingArray
-from hiero.core.symbols import WordTable
+from hiero.core.symbol_kernels import WordTable
 
 NUM_CLASSES = 3
 Shape = tuple[type[np.generic], int]

@@ -1,15 +1,143 @@
-# mypy: allow-untyped-calls
-"""The primal problem by stochastic gradient descent (Alrajeh and Niranjan 2014, eq. 6 to 8)."""
+"""The primal problem by stochastic gradient descent (Alrajeh and Niranjan 2014, eq. 6 to 8).
+
+The dual problem by exponentiated gradient with shrinking (Alrajeh and Niranjan 2014, Algorithm 1).
+
+Shared parts of the learners: order of examples, objective, history of passes.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from hiero.core.progress import Progress
+import numpy as np
+import numpy.typing as npt
+
+from hiero.core.progress import Progress, SilentProgress
 from hiero.reordering.config import LearnConfig
 from hiero.reordering.examples import Examples, Rows
-from hiero.reordering.learn_kernels import sgd_kernel
-from hiero.reordering.learning import Learned, LearningHistory, Weights, primal_objective, shuffled
+from hiero.reordering.learn_kernels import (
+    CHANGE,
+    HALVED,
+    KEPT,
+    STUCK,
+    UPDATES,
+    dual_kernel,
+    dual_start_kernel,
+    entropy_kernel,
+    log_probs_kernel,
+    sgd_kernel,
+    shuffle_kernel,
+)
+
+# Examples that stay neighbours, and examples that are shuffled together: a pool should fit into the cache,
+# but come from so many sentences that consecutive updates do not undo each other.
+BLOCK, POOL = 1 << 8, 1 << 16
+AT_ONCE = 1 << 18
+Weights = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over the examples, numbered from 1; 0 is the state before the first.
+
+    cpu        seconds of learning up to its end
+    active     examples left at its beginning
+    error      error rate on the held-out examples; None without any
+    objective  P of the primal problem, or D of the dual one, where it is known without further work
+    """
+
+    number: int
+    cpu: float
+    active: int
+    error: float | None = None
+    objective: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Weights of a classifier, and the history of learning them."""
+
+    weight: Weights
+    history: list[Pass]
+    primal: float  # P of the weights
+    dual: float | None = None  # D of the dual variables
+    facts: Mapping[str, float] | None = None  # statistics of this learner
+
+    @property
+    def gap(self) -> float | None:
+        """The duality gap: an upper bound on the distance of P from its minimum."""
+        return None if self.dual is None else self.primal + self.dual
+
+
+class Clock:
+    """CPU seconds of the process within ``with`` blocks."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._start = time.process_time()
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += time.process_time() - self._start
+
+
+def shuffled(active: npt.NDArray[np.int32], seed: int, number: int) -> npt.NDArray[np.int32]:
+    """The examples of a pass in an order that depends on the seed and on the number of the pass."""
+    order = np.empty(len(active), np.int32)
+    code = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]
+    shuffle_kernel(active, code, np.int64(BLOCK), np.int64(POOL), order)
+    return order
+
+
+def log_probs(rows: Rows, weight: Weights) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+    """Natural logarithms of the class probabilities, as (first example, block)."""
+    for begin in range(0, rows.size, AT_ONCE):
+        end = min(begin + AT_ONCE, rows.size)
+        out = np.empty((end - begin, 3))
+        log_probs_kernel(rows.first, rows.feature, weight, begin, end, out)
+        yield begin, out
+
+
+def primal_objective(rows: Rows, weight: Weights, variance: float) -> float:
+    """P of the weights."""
+    loss = 0.0
+    for begin, logs in log_probs(rows, weight):
+        label = rows.label[begin : begin + len(logs)]
+        loss -= float(logs[np.arange(len(logs)), label].sum())
+    return loss + float(np.vdot(weight, weight)) / (2 * variance)
+
+
+def error_rate(rows: Rows, weight: Weights) -> float:
+    """The error rate of the classifier."""
+    wrong = 0
+    for begin, logs in log_probs(rows, weight):
+        wrong += int(np.count_nonzero(logs.argmax(axis=1) != rows.label[begin : begin + len(logs)]))
+    return wrong / max(rows.size, 1)
+
+
+class LearningHistory:
+    """Records passes and reports progress."""
+
+    def __init__(self, held_out: Examples | None, watch: Progress | None) -> None:
+        self.held_out = held_out.rows if held_out is not None else None
+        self.watch: Progress = watch or SilentProgress()
+        self.clock = Clock()
+        self.passes: list[Pass] = []
+
+    def add(self, number: int, active: int, weight: Weights, objective: float | None = None) -> None:
+        error = error_rate(self.held_out, weight) if self.held_out is not None else None
+        self.passes.append(Pass(number, self.clock.seconds, active, error, objective))
+        note = f"{active} examples" + ("" if error is None else f", {100 * error:.2f} % wrong")
+        if number:
+            self.watch.advance(1, note)
+
 
 SAMPLE = 10_000  # examples for choosing a rate
 RATES = tuple(4.0 / 2**k for k in range(12))
@@ -79,3 +207,62 @@ def _rows(rows: Rows, chosen: np.ndarray) -> Rows:
     for array in (first, feature, label):
         array.flags.writeable = False
     return Rows(first, feature, label)
+
+
+FIRST_RATE = 0.5
+
+
+def learn_dual(
+    examples: Examples,
+    config: LearnConfig,
+    seed: int = 1,
+    *,
+    held_out: Examples | None = None,
+    watch: Progress | None = None,
+) -> Learned:
+    """Minimise D; stop after ``passes`` or when all examples are fitted.
+
+    A pass visits each example that is not fitted yet once, in random order.
+    """
+    rows, history = examples.rows, LearningHistory(held_out, watch)
+    history.watch.begin(config.passes, "reorder train")
+    rate = config.rate or FIRST_RATE
+    updates = halved = stuck = 0
+    with history.clock:
+        alpha = np.empty((rows.size, 3), np.float32)
+        weight = np.zeros((examples.num_features, 3))
+        dual_start_kernel(*rows, config.start, config.variance, alpha, weight)
+        active = np.arange(rows.size, dtype=np.int32)
+    objective = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
+    history.add(0, rows.size, weight, objective)
+    for number in range(1, config.passes + 1):
+        report = np.zeros(5)
+        before = len(active)
+        with history.clock:
+            order = shuffled(active, seed, number)
+            dual_kernel(
+                rows.first,
+                rows.feature,
+                order,
+                config.variance,
+                config.shrink,
+                rate,
+                np.int64(config.trials),
+                alpha,
+                weight,
+                report,
+            )
+            # Sorted, so that neighbouring examples stay in one block.
+            active = np.sort(order[: int(report[KEPT])])
+        objective += report[CHANGE]
+        updates, halved, stuck = (
+            total + int(report[column])
+            for total, column in ((updates, UPDATES), (halved, HALVED), (stuck, STUCK))
+        )
+        history.add(number, before, weight, objective)
+        if not len(active):
+            break
+    dual = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
+    facts = {"updates": updates, "halved": halved, "stuck": stuck, "left": len(active)}
+    primal = primal_objective(rows, weight, config.variance)
+    return Learned(weight, history.passes, primal, dual, facts)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Train orientation classifiers: multinomial logistic regression over sparse binary features.
 
 With the weights w_k of class k, features phi_i and class y_i of example i, and the variance s of the prior,

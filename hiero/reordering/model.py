@@ -1,8 +1,11 @@
-# mypy: allow-untyped-calls
-"""Orientation models: classifiers, and lexicalised models of relative frequencies; on disk and in memory."""
+"""Orientation models: classifiers, and lexicalised models of relative frequencies; on disk and in memory.
+
+Train orientation models, from examples to files.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,15 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import read_only
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError, HieroError
-from hiero.core.symbols import WordTable, read_only
+from hiero.core.progress import Progress, SilentProgress
+from hiero.core.symbol_kernels import WordTable
 from hiero.reordering.config import ExampleConfig, LearnConfig
-from hiero.reordering.examples import Examples, check_features, slots_of
+from hiero.reordering.examples import Examples, check_features, open_examples, slots_of
+from hiero.reordering.feature_kernels import LexicalArrays, lexical_log_probs_kernel
 from hiero.reordering.files import CLASSIFIER, LEXICALISED, Arrays, check_meta, word_arrays, words_of
+from hiero.reordering.learn import Learned, learn_dual, learn_primal
 from hiero.reordering.learn_kernels import gather_counts_kernel, log_probs_kernel
-from hiero.reordering.learning import Learned
-from hiero.reordering.reorder_edges_part_kernels import LexicalArrays, lexical_log_probs_kernel
 from hiero.reordering.table_kernels import OrientationCounts
 
 Floats = npt.NDArray[np.float64]
@@ -102,7 +107,7 @@ class Lexicalised(OrientationModel):
     def arrays(self, code: npt.NDArray[np.uint64]) -> LexicalArrays:
         """The arrays for kernels; ``code`` has the hashes of words."""
         return LexicalArrays(
-            *self.pair, *self.source, code, self.prior, self.smoothing, np.int64(self.settings.max_length)
+            *self.pair, *self.source, code, self.prior, self.smoothing, self.settings.max_length
         )
 
     def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
@@ -235,3 +240,56 @@ def check_language(model: OrientationModel, side: str, known: set[bytes]) -> Non
             f"{model.path}: found an orientation model of another {side} language ({words}, …), "
             f"expected one of the language of the grammar"
         )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts."""
+
+    num_examples: int
+    cpu: float
+    learned: Learned | None
+
+    def __str__(self) -> str:
+        text = f"{self.num_examples:,} examples, {self.cpu:.1f} s of CPU"
+        if self.learned is None:
+            return text
+        last = self.learned.history[-1]
+        text += f", {last.number} passes; P {self.learned.primal:.6g}"
+        if self.learned.gap is not None:
+            text += f", at most {self.learned.gap:.3g} above the least"
+        if last.error is not None:
+            text += f"; {100 * last.error:.2f} % of the held-out examples wrong"
+        return text
+
+
+def train_model(
+    examples: str | Path,
+    output: str | Path,
+    config: LearnConfig | None = None,
+    *,
+    seed: int = 1,
+    held_out: str | Path | None = None,
+    watch: Progress | None = None,
+) -> Trained:
+    """Train a model on examples and write it; held-out examples are classified after each pass."""
+    config, watch = config or LearnConfig(), watch or SilentProgress()
+    (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
+    train = open_examples(examples)
+    held = _held_out(held_out, train)
+    if config.learner == "lexicalised":
+        started = time.process_time()
+        write_lexicalised(Path(output), train, config, seed)
+        return Trained(train.rows.size, time.process_time() - started, None)
+    learn = learn_dual if config.learner == "dual" else learn_primal
+    learned = learn(train, config, seed, held_out=held, watch=watch)
+    write_classifier(Path(output), train, config, seed, learned)
+    return Trained(train.rows.size, learned.history[-1].cpu, learned)
+
+
+def _held_out(path: str | Path | None, train: Examples) -> Examples | None:
+    if path is None:
+        return None
+    held = open_examples(path)
+    check_features(held.digest, train.digest, held.path, train.path, held.settings, train.settings)
+    return held

@@ -1,9 +1,10 @@
+# mypy: ignore-errors
 """Phrase pairs of a bitext, their orientation towards the previous target phrase, and their features."""
 
 import numpy as np
 
+from hiero.core.array_kernels import longer_rows
 from hiero.core.jit import kernel, leaf
-from hiero.decoder.agenda_kernels import longer_rows
 from hiero.reordering.table_kernels import (
     AROUND,
     BETWEEN_SIDES,

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Parts of orientation models: classes, codes of features, and hash tables.
 
 A *block* is a run of target words with the source words it is aligned to: a phrase of a bitext, or a part of
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbols import hash_bytes
+from hiero.core.symbol_kernels import hash_bytes
 
 MONOTONE, SWAP, OTHER = 0, 1, 2
 

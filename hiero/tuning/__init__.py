@@ -1,0 +1,1 @@
+"""Epochs over a tuning set: decode, learn, mix, recover."""

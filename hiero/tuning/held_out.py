@@ -20,10 +20,18 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
 from hiero.evaluation.bleu import corpus_bleu
-from hiero.tuning.data import SetFiles, shards
-from hiero.tuning.shard import Session, Stopped, TaskOutput, is_done, opened, opened_set, stop
-from hiero.tuning.vectors import read_vectors
-from hiero.tuning.weightvector import WeightVector
+from hiero.tuning.shard import (
+    Session,
+    SetFiles,
+    Stopped,
+    TaskOutput,
+    is_done,
+    opened,
+    opened_set,
+    shards,
+    stop,
+)
+from hiero.tuning.vectors import WeightVector, read_vectors
 
 PART = 250  # sentences of a task, at most: enough to make the time to read weights negligible
 

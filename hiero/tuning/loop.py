@@ -11,6 +11,8 @@
 
 An epoch only depends on the files of the epoch before and on the seed, so that a run that was killed
 continues with the shards that are not done, and ends with the same weights.
+
+Initial weights of tuning.
 """
 
 from __future__ import annotations
@@ -28,17 +30,65 @@ import numpy as np
 
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
-from hiero.features.weights_part import write_weights
-from hiero.tuning.data import SetFiles, shards, shuffled
+from hiero.decoder.model import Model
+from hiero.features.index import FeatureIndex
+from hiero.features.weights import Weights, read_weights, write_weights
 from hiero.tuning.executors import run_all
 from hiero.tuning.held_out import PartTask, halves, part_tasks, score, statistics_in, translate_part
 from hiero.tuning.jackknife import Specs, fold_of, jackknifed
-from hiero.tuning.mix import mix, weighted_sum
-from hiero.tuning.online import run_shard
-from hiero.tuning.shard import Session, ShardTask, opened, opened_set
-from hiero.tuning.start import write_start
-from hiero.tuning.vectors import read_vectors
-from hiero.tuning.weightvector import WeightVector
+from hiero.tuning.online import mix, run_shard, weighted_sum
+from hiero.tuning.shard import Session, SetFiles, ShardTask, opened, opened_set, shards, shuffled
+from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
+
+# As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
+# features are log-probabilities; here some are negated, and a word is -1/ln 10, so that signs differ.
+UNIFORM = {
+    "EgivenFCoherent": -0.2,
+    "SampleCountF": -0.2,
+    "CountEF": 0.2,
+    "MaxLexFgivenE": -0.2,
+    "MaxLexEgivenF": -0.2,
+    "IsSingletonF": -0.2,
+    "IsSingletonFE": -0.2,
+    "WordPenalty": -1.0,
+    "PassThrough": -0.2,
+    "Glue": -0.2,
+}
+LANGUAGE_MODEL = 0.5
+
+
+def write_start(path: str, start: str, model: Model) -> None:
+    """Write the initial weights: ``zero``, ``uniform``, or those of a file."""
+    if start == "zero":
+        weights = Weights(Symbols())
+    elif start == "uniform":
+        # Without features that are replaced by bins, or by transformed values.
+        replaced = {one.feature for one in model.bins if one.replaces}
+        dense = {name: weight for name, weight in UNIFORM.items() if name not in replaced}
+        weights = Weights(Symbols(), dense | dict.fromkeys(model.language_models.names, LANGUAGE_MODEL))
+    else:
+        weights = read_weights(start, Symbols())
+    value, index = weights.vector(), weights.index
+    if weights.has_shared_names:
+        value, index = _spelled(weights)
+    chosen = np.flatnonzero(value)
+    write_vectors(path, weights.symbols, index, chosen, weight=value[chosen])
+
+
+def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
+    """Weights under names that may match several features, each assigned to the feature of that name."""
+    index = FeatureIndex()
+    keys, values = [], []
+    for name, value in weights.items():
+        key = weights.names.parse(name.removeprefix("%~"))
+        if key is not None:
+            keys.append(key)
+            values.append(value)
+    ids = index.intern_all(keys)
+    vector = np.zeros(len(index))
+    vector[ids] = values
+    return vector, index
+
 
 PLAN, ORDER = 1, 2  # parts of seeds: for shuffling over shards, and within a shard
 

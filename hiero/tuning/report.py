@@ -1,18 +1,28 @@
-"""Warnings when training degenerates or learns nothing: the symptom, and settings to try."""
+"""Warnings when training degenerates or learns nothing: the symptom, and settings to try.
+
+Table of the epochs of a run, printed line by line.
+
+Progress of a loop, its epochs, and warnings about them, passed on to a display.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core import progress as watching
 from hiero.core.errors import HieroError
+from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex
+from hiero.features.names import Names
 from hiero.learning.config import ITERATIONS, TuneConfig
-from hiero.tuning.data import TuningSet
-from hiero.tuning.shard import MAX_NAMED
+from hiero.tuning.shard import MAX_NAMED, TuningSet
+from hiero.tuning.vectors import read_vectors
 
 SHORT, LONG = 0.85, 1.15  # length of the translations divided by that of the references
 FALLING = 3  # epochs in a row
@@ -179,3 +189,110 @@ class Health:
 
 def _have(number: int) -> str:
     return "has" if number == 1 else "have"
+
+
+def _bleu(name: str) -> Callable[[Record], str]:
+    def show(record: Record) -> str:
+        if f"{name}_bleu" not in record:
+            return "-"
+        return f"{record[f'{name}_bleu']:.2f} ({record[f'{name}_brevity']:.3f})"
+
+    return show
+
+
+def _share(record: Record) -> str:
+    pairs = record.get("pairs", 0)
+    return f"{record['errors']} ({record['errors'] / pairs:.1%})" if pairs else "-"
+
+
+def _seconds(record: Record) -> str:
+    sentences = record["sentences"] + record["failed"]
+    spent = record["decode_s"] + record.get("learn_s", 0.0)
+    return f"{spent / sentences:.3f}" if sentences else "-"
+
+
+EPOCH, CHOOSE = "epoch", "held out, odd lines"
+Column = tuple[str, int, Callable[[Record], str]]
+
+
+def columns(config: TuneConfig, held_out: bool) -> list[Column]:
+    """Heading, width and content of each column. The number in brackets after BLEU is the brevity."""
+    shown: list[Column] = [(EPOCH, 5, lambda record: str(record["epoch"]))]
+    if held_out:
+        shown.append((CHOOSE, 19, _bleu("choose")))
+    shown.append(("weights", 9, lambda record: str(record["features"])))
+    if config.is_online:
+        shown.append(("pairs", 10, lambda record: str(record["pairs"])))
+        shown.append(("errors", 17, _share))
+    else:
+        shown.append(("candidates", 10, lambda record: str(record["candidates"])))
+        shown.append(("new", 9, lambda record: str(record["new_candidates"])))
+    shown.append(("s/sentence", 10, _seconds))
+    shown.append((config.on if config.on != EPOCH else "tuning", max(14, len(config.on)), _bleu("model")))
+    if config.algorithm == "mira":
+        shown += [("oracle", 14, _bleu("oracle")), ("prediction", 14, _bleu("prediction"))]
+    return shown
+
+
+class Table:
+    """Lines of text with aligned columns."""
+
+    def __init__(self, config: TuneConfig, *, held_out: bool) -> None:
+        self._columns = columns(config, held_out)
+
+    def heading(self) -> str:
+        return "  ".join(name.rjust(width) for name, width, _ in self._columns)
+
+    def row(self, record: Record) -> str:
+        return "  ".join(show(record).rjust(width) for _, width, show in self._columns)
+
+
+class TuneWatch(watching.Progress, Protocol):
+    """Display of the progress of tuning."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """Show an epoch that is done; ``record`` is its line of ``log.jsonl``."""
+
+
+class Silent(watching.SilentProgress):
+    """Display nothing."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        pass
+
+
+class Overseer:
+    """Progress of a loop passed on to a display, with warnings after each epoch."""
+
+    def __init__(self, watch: TuneWatch, health: Health, directory: Path) -> None:
+        self.watch, self.health, self.directory = watch, health, directory
+        self._done = 0
+
+    def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
+        """Show the epochs of an earlier run, without its warnings."""
+        for done in log:
+            self._look(done)
+            self.watch.epoch(done)
+
+    def _look(self, record: Mapping[str, Any]) -> list[str]:
+        path = self.directory / "epochs" / f"{record['epoch']:02d}" / "answer.npz"
+        symbols, index = Symbols(), FeatureIndex()
+        ids, values = read_vectors(path, symbols, index)
+        weight = values["weight"]
+        largest = int(ids[np.argmax(np.abs(weight))]) if len(ids) else -1
+        name = Names(symbols).name(index.key(largest)) if len(ids) else ""
+        return self.health.look(record, weight, name)
+
+    def begin(self, what: str, total: int) -> None:
+        self._done = 0
+        self.watch.begin(total, what)
+
+    def reach(self, done: int) -> None:
+        if done > self._done:
+            self.watch.advance(done - self._done)
+            self._done = done
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.watch.epoch(record)
+        for note in self._look(record):
+            self.watch.say(note)

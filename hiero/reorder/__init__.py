@@ -1,1 +1,0 @@
-"""Orientation models for reordering (Alrajeh and Niranjan 2014)."""

@@ -1,1 +1,0 @@
-"""Learnt weights as pictures and tables."""

@@ -1,0 +1,176 @@
+"""The bundled model: its content, and that its script reproduces it."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import kenlm
+import numpy as np
+import pytest
+
+from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install, pack
+from grammars.make_demo.trees import Node, leaf, rule
+from hiero.cli.main import main
+from hiero.config import load as bundled
+from hiero.core.errors import HieroError
+
+ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
+NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e-?\d+)?\b")
+FEATURES = [line.split()[0] for line in WEIGHTS.splitlines()]
+
+
+def read(name: str) -> str:
+    data = bundled.path(name).read_bytes()
+    return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return dict(files())
+
+
+def test_the_script_reproduces_the_files(made: dict[str, str]) -> None:
+    assert sorted([*made, *TRAINED.values()]) == bundled.names()
+    # Compared unpacked: the bytes of a gzip stream depend on the zlib implementation.
+    assert [name for name, text in made.items() if read(name) != text] == []
+
+
+@pytest.mark.heavy
+def test_the_configuration_reproduces_the_models(tmp_path: Path) -> None:
+    config = Path(__file__).parents[2] / "configs" / "demo.yaml"
+    assert main(["run", "-q", str(config), "-o", str(tmp_path / "run"), *ONLY]) == 0
+    install(tmp_path / "run", tmp_path)
+    for name in TRAINED.values():
+        made, known = gzip.decompress((tmp_path / name).read_bytes()).decode(), read(name)
+        assert NUMBER.sub("#", made) == NUMBER.sub("#", known)
+        # Logarithms differ in their last digit from one machine to the next.
+        numbers = [np.array(NUMBER.findall(text), np.float64) for text in (made, known)]
+        np.testing.assert_allclose(*numbers, rtol=1e-5, atol=1e-6)
+
+
+def test_packing_does_not_depend_on_time_or_path(tmp_path: Path) -> None:
+    packed = pack("ein satz\n")
+    assert gzip.decompress(packed) == b"ein satz\n"
+    assert packed[4:8] == bytes(4)
+    assert packed[3] == 0  # no file name, no comment
+    assert packed == pack("ein satz\n")
+
+
+def test_size() -> None:
+    assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_500_000
+
+
+def test_unknown_file() -> None:
+    with pytest.raises(
+        HieroError, match=r"^there is no bundled file 'demo.grammer.gz'.*did you mean 'demo.grammar.gz'\?$"
+    ):
+        bundled.path("demo.grammer.gz")
+
+
+def test_sizes_of_parts_and_no_common_sentences() -> None:
+    parts = {part: read(f"demo.{part}.de{'.gz' * (part == 'train')}").splitlines() for part in SIZES}
+    assert len(parts["train"]) >= SIZES["train"]
+    assert (len(parts["dev"]), len(parts["devtest"])) == (SIZES["dev"], SIZES["devtest"])
+    assert not set(parts["train"]) & set(parts["dev"])
+    assert not set(parts["train"]) & set(parts["devtest"])
+    assert not set(parts["dev"]) & set(parts["devtest"])
+    for part, lines in parts.items():
+        targets = read(f"demo.{part}.en{'.gz' * (part == 'train')}").splitlines()
+        assert len(targets) == len(lines)
+        assert all(line == line.strip().lower() and "  " not in line for line in (*lines, *targets))
+
+
+def test_links_are_inside_their_sentences() -> None:
+    sides = [read(f"demo.train.{side}.gz").splitlines() for side in ("de", "en")]
+    for src, tgt, line in zip(*sides, read("demo.train.align.gz").splitlines(), strict=True):
+        for link in line.split():
+            i, j = map(int, link.split("-"))
+            assert i < len(src.split())
+            assert j < len(tgt.split())
+
+
+def test_rules_are_hierarchical_and_features_consistent() -> None:
+    rules = [line.split(" ||| ") for line in read("demo.grammar.gz").splitlines()]
+    assert len({(src, tgt) for _, src, tgt, _, _ in rules}) == len(rules)
+    for lhs, src, tgt, features, links in rules:
+        symbols, values = src.split(), dict(pair.split("=") for pair in features.split())
+        gaps = [k for k, symbol in enumerate(symbols) if symbol.startswith("[X,")]
+        assert lhs == "[X]"
+        assert [symbols[k] for k in gaps] == ["[X,1]", "[X,2]"][: len(gaps)]
+        assert all(b - a > 1 for a, b in pairwise(gaps))
+        assert (
+            sorted(word for word in tgt.split() if word.startswith("[X,")) == ["[X,1]", "[X,2]"][: len(gaps)]
+        )
+        assert list(values) == FEATURES[:7]
+        n, c = (10 ** float(values[name]) - 1 for name in ("SampleCountF", "CountEF"))
+        assert float(values["EgivenFCoherent"]) == pytest.approx(-math.log10(c / n), abs=1e-4)
+        assert values["IsSingletonF"] in ("0", "1")
+        assert round(n) > 1 or values["IsSingletonF"] == "1"
+        assert float(values["IsSingletonFE"]) == (round(c) == 1)
+        assert round(n) <= 300
+        for i, j in (map(int, link.split("-")) for link in links.split()):
+            assert i not in gaps
+            assert not tgt.split()[j].startswith("[X,")
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [
+        ("[X,1] hat [X,2] versprochen", "[X,1] promised [X,2]"),
+        ("[X,1] hat mir [X,2] versprochen", "[X,1] promised me [X,2]"),
+        ("will [X,1] kaufen", "wants to buy [X,1]"),
+        ("vor [X,1]", "in front of [X,1]"),
+        ("bank", "bank"),
+        ("bank", "bench"),
+        ("schloss", "castle"),
+        ("schloss", "lock"),
+        ("haustür", "front door"),
+    ],
+)
+def test_grammar_contains(src: str, tgt: str) -> None:
+    assert f"[X] ||| {src} ||| {tgt} ||| " in read("demo.grammar.gz")
+
+
+def test_language_model_sums_to_one_and_is_readable_by_kenlm(tmp_path: Path) -> None:
+    # Unpacked first: whether kenlm can read gz depends on how it was compiled.
+    arpa = tmp_path / "demo.arpa"
+    arpa.write_text(read("demo.lm.arpa.gz"), encoding="utf-8", newline="\n")
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    lm = kenlm.Model(str(arpa), config)
+    vocabulary = {word for line in read("demo.train.en.gz").splitlines() for word in line.split()}
+    for history in (["<s>"], ["<s>", "the"], ["has"], ["the", "man"], ["never-seen"], ["."]):
+        state = kenlm.State()
+        lm.BeginSentenceWrite(state) if history[0] == "<s>" else lm.NullContextWrite(state)
+        for word in history[history[0] == "<s>" :]:
+            state = advance(lm, state, word)[0]
+        total = sum(10 ** advance(lm, state, word)[1] for word in (*vocabulary, "</s>", "<unk>"))
+        assert total == pytest.approx(1.0, abs=1e-5)
+
+
+def advance(lm: kenlm.Model, state: kenlm.State, word: str) -> tuple[kenlm.State, float]:
+    after = kenlm.State()
+    return after, lm.BaseScore(state, word, after)
+
+
+def test_dev_sets_have_a_few_unknown_words() -> None:
+    """A few words are not in the training part, but most are."""
+    known = Counter(read("demo.train.de.gz").split())
+    for part in ("dev", "devtest"):
+        tokens = read(f"demo.{part}.de").split()
+        unknown = [token for token in tokens if token not in known]
+        assert 0 < len(unknown) < 0.02 * len(tokens)
+
+
+def test_every_rule_has_its_gaps_on_both_sides() -> None:
+    broken: list[Callable[[], Node]] = [lambda: rule("1 a", "b"), lambda: rule("a", "b 1", leaf("x", "y"))]
+    for build in broken:
+        with pytest.raises(AssertionError):
+            build()

@@ -1,0 +1,36 @@
+"""The heap against a sorted list."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.decoder.agenda_kernels import heap_pop, heap_push
+
+# None: pop the best; else push an entry with this priority. Few priorities, so that many are equal.
+steps = st.lists(st.none() | st.integers(-2, 2).map(float), max_size=40)
+
+
+@given(steps, st.permutations(range(40)))
+def test_the_top_is_the_best_and_of_equals_the_smallest(changes: list[float | None], ids: list[int]) -> None:
+    priority, entry = np.empty(40), np.empty(40, np.int32)
+    expected: list[tuple[float, int]] = []
+    size = 0
+    for change, number in zip(changes, ids, strict=False):
+        if change is not None:
+            heap_push(priority, entry, size, change, number)
+            expected.append((-change, number))
+            size += 1
+        elif size:
+            best = min(expected)
+            assert (-priority[0], entry[0]) == best
+            expected.remove(best)
+            heap_pop(priority, entry, size)
+            size -= 1
+    while size:
+        best = min(expected)
+        assert (-priority[0], entry[0]) == best
+        expected.remove(best)
+        heap_pop(priority, entry, size)
+        size -= 1

@@ -1,0 +1,228 @@
+"""The search against enumeration of all derivations.
+
+Numbers in random systems are eighths, so that scores can be compared exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from hiero.core.errors import HieroError
+from hiero.decoder.derivation import Derivation
+from hiero.decoder.forest import Forest
+from hiero.decoder.hypergraph import validate
+from hiero.decoder.statistics import Statistics
+from tests.naive import search as naive
+from tests.naive.search import Rule
+from tests.worlds.lm import kenlm_model
+from tests.worlds.search import GLUE, System, enumerated, naive_steps, rule_key, steps_of, systems
+
+ALL = 10_000  # more than the number of derivations
+
+
+def texts(scored: Iterable[tuple[float, naive.Derivation]]) -> list[tuple[float, str]]:
+    return sorted((score, " ".join(naive.translation(d))) for score, d in scored)
+
+
+def listed(found: Iterable[Derivation]) -> list[tuple[float, str]]:
+    return sorted((d.score, d.text) for d in found)
+
+
+def best_of_strings(pairs: Iterable[tuple[float, str]]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for score, text in pairs:
+        best[text] = max(best.get(text, -math.inf), score)
+    return best
+
+
+@given(systems())
+# A cycle of unary rules through glue, with any id of the goal's category.
+@example(
+    System((Rule("X", ("a",), ("u",)), Rule("X", ("[S,1]",), ("[S,1]",))), ("a",) * 3, labels=("S", "Y", "X"))
+)
+def test_exhaustive_search_finds_all_derivations(system: System) -> None:
+    forest, expected = system.forest(), enumerated(system)
+    validate(forest.graph)
+    assert bool(forest) == bool(expected)
+    assert forest.num_derivations == len(expected)
+    if expected:
+        assert forest.viterbi().score == expected[0][0]
+    found = forest.kbest(ALL, unique=False)
+    assert listed(found) == texts(expected)
+    assert sorted(map(steps_of, found)) == sorted(naive_steps(d) for _, d in expected)
+    unique = listed(forest.kbest(ALL))
+    assert len({text for _, text in unique}) == len(unique)
+    assert best_of_strings(unique) == best_of_strings(texts(expected))
+
+
+@given(systems())
+def test_sums_over_derivations(system: System) -> None:
+    """With scores as natural logarithms, sums by dynamic programming equal those over all derivations."""
+    forest, expected = system.forest(), enumerated(system)
+    assume(expected)
+    scores = np.array([score for score, _ in expected])
+    total = np.logaddexp.reduce(scores)
+    assert forest.inside()[-1] == pytest.approx(total, rel=1e-9, abs=1e-9)
+    counts: dict[tuple[object, ...], float] = defaultdict(float)
+    for score, d in expected:
+        for step in naive.steps(d):
+            counts[step.rule[:3]] += math.exp(score - total)
+    found: dict[tuple[object, ...], float] = defaultdict(float)
+    for rule, count in enumerate(forest.expected_rule_counts().tolist()):
+        if count:
+            found[rule_key(forest, rule)] += count
+    assert found == pytest.approx(dict(counts), rel=1e-9)
+    by_edge: dict[tuple[object, ...], float] = defaultdict(float)
+    for rule, posterior in zip(forest.edge_rule.tolist(), forest.posteriors().tolist(), strict=True):
+        if rule >= 0 and posterior:
+            by_edge[rule_key(forest, rule)] += posterior
+    assert by_edge == pytest.approx(dict(counts), rel=1e-9)
+
+
+def assert_same_forest(one: Forest, other: Forest) -> None:
+    for array in ("edge_score", "edge_rule", "edge_lm", "node_label", "node_start", "node_end"):
+        assert np.array_equal(getattr(one, array), getattr(other, array)), array
+    assert np.array_equal(one.graph.first_edge, other.graph.first_edge)
+    assert np.array_equal(one.graph.tail, other.graph.tail)
+
+
+@given(systems(), st.sampled_from([10**6, 2**31 - 1]))
+def test_unlimited_cube_pruning_is_exhaustive(system: System, pop_limit: int) -> None:
+    assert_same_forest(system.forest(), system.forest(pop_limit=pop_limit))
+
+
+@given(systems(), st.integers(1, 12))
+def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int) -> None:
+    """It may miss some, but scores are correct, and it finds a derivation if there is one."""
+    forest, expected = system.forest(pop_limit=pop_limit), Counter(texts(enumerated(system)))
+    assert bool(forest) == bool(expected)
+    found = Counter(listed(forest.kbest(ALL, unique=False)))
+    assert not found - expected
+    if expected:
+        assert forest.viterbi().score <= max(expected)[0]
+    popped = Counter(
+        (int(forest.node_label[v]), int(forest.node_start[v]), int(forest.node_end[v]))
+        for v, edges in enumerate(np.diff(forest.graph.first_edge).tolist()[:-1])
+        for _ in range(edges)
+    )
+    assert all(count <= pop_limit for count in popped.values())
+
+
+@given(systems(max_models=0), st.integers(1, 5))
+def test_without_language_models_one_pop_is_enough(system: System, pop_limit: int) -> None:
+    """Every cell has one node, estimates are scores, and the best candidate is popped first."""
+    expected = enumerated(system)
+    assume(expected)
+    assert system.forest(pop_limit=pop_limit).viterbi().score == expected[0][0]
+
+
+@given(systems())
+def test_scores_are_dot_products_and_kenlms(system: System) -> None:
+    with system.opened() as model:
+        forest = model.parse(" ".join(system.words))
+        for d in forest.kbest(20):
+            product = sum(model.weights.get(name, 0.0) * value for name, value in d.features.items())
+            assert product == pytest.approx(d.score, abs=1e-9)
+            lm_features = [d.features.get(name, 0.0) for name in system.lm_names]
+            assert d.lm_scores.tolist() == lm_features
+            for value, (text, weight) in zip(lm_features, system.models, strict=True):
+                alone = replace(system, models=((text, 1.0),))
+                assert value == pytest.approx(alone.lm_score(tuple(d.text.split())), abs=1e-6), weight
+
+
+@given(systems(max_models=1))
+def test_language_model_values_are_kenlms(system: System) -> None:
+    assume(system.models)
+    forest = system.forest(pop_limit=30)
+    assume(forest)
+    kenlm = kenlm_of(system.models[0][0])
+    assume(kenlm is not None)
+    for d in forest.kbest(10):
+        assert d.lm_scores[0] == pytest.approx(kenlm.score(d.text), abs=1e-4)
+
+
+def kenlm_of(text: str):  # type: ignore[no-untyped-def]
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.arpa"
+        path.write_text(text)
+        return kenlm_model(path)
+
+
+@given(systems(scores=st.just(0.0)), st.permutations(list("abcuvwz")), st.integers(0, 8))
+def test_tie_breaking_does_not_depend_on_word_ids(system: System, words: list[str], pop_limit: int) -> None:
+    def run(first: list[str]) -> list[tuple[float, str, list[tuple[object, ...]]]]:
+        with system.opened(pop_limit=pop_limit) as model:
+            model.symbols.words.intern_all(word.encode() for word in first)
+            forest = model.parse(" ".join(system.words))
+            lists = forest.kbest(ALL, unique=False) + forest.kbest(ALL)
+            return [(d.score, d.text, steps_of(d)) for d in lists]
+
+    assert run([]) == run([]) == run(words) == run(["some", "others", *words])
+
+
+def test_scoring_is_bounded_by_pops() -> None:
+    """Each of several equally good rules has a better estimate than the last, which is scored already."""
+    text = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 u\n-1 <unk>\n\n\\end\\\n"
+    many = tuple(Rule("X", ("a",), ("u",), 0.0) for _ in range(50))
+    system = System(many, ("a",), ((text, 1.0),))
+    for pop_limit, scored, popped in ((1, 4, 1), (3, 12, 3), (0, 51, 51), (100, 51, 51)):
+        statistics = Statistics()
+        with system.opened(pop_limit=pop_limit) as model:
+            forest = model.parse("a", statistics)
+        assert forest.graph.first_edge[1] == popped
+        assert statistics.scored == scored + forest.graph.first_edge[2] - popped
+
+
+def test_tables_grow() -> None:
+    """More nodes, edges and candidates than the initial arrays have room for."""
+    words = "uvw"
+    lines = ["\\data\\", "ngram 1=5", *(f"ngram {n}={3**n}" for n in (2, 3, 4))]
+    for n in range(1, 5):
+        lines += ["", f"\\{n}-grams:", *(["-1 <s> -0.5", "-2 </s>"] if n == 1 else [])]
+        for i, ngram in enumerate(itertools.product(words, repeat=n)):
+            lines.append(f"{-1 - (7 * i) % 16 / 8} {' '.join(ngram)}{' -0.25' if n < 4 else ''}")
+    text = "\n".join([*lines, "", "\\end\\", ""])
+    grammar = tuple(Rule("X", (word,), (target,), 0.0) for word in "ab" for target in words)
+    system = System(grammar, tuple("ababab"), ((text, 1.0),))
+    forest = system.forest(pass_through="none")
+    assert forest.num_derivations == 3**6
+    assert forest.num_nodes > 1024
+    scores = {" ".join(t): system.lm_score(t) + 5 * GLUE for t in itertools.product(words, repeat=6)}
+    assert {d.text: d.score for d in forest.kbest(ALL)} == scores
+
+
+def test_an_exhaustive_search_gives_up_at_a_limit() -> None:
+    system = System((Rule("X", ("[X,1]", "[X,2]"), ("[X,2]", "[X,1]")),), ("a",) * 5)
+    edges = system.forest().num_edges
+    assert system.forest(max_edges=edges).num_edges == edges
+    with pytest.raises(HieroError, match=r"sentence of 5 words: .* needs over 7 edges \(set pop_limit"):
+        system.forest(max_edges=7)
+    assert system.forest(pop_limit=3, max_edges=7)
+
+
+def test_statistics_count_the_forest() -> None:
+    system = System(
+        (Rule("X", ("a",), ("u",)), Rule("X", ("[X,1]", "[X,2]"), ("[X,2]", "[X,1]"))), tuple("aaa")
+    )
+    statistics = Statistics()
+    with system.opened(pass_through="none") as model:
+        forests = [model.parse(sentence, statistics) for sentence in ("a a a", "b", "")]
+    assert [bool(forest) for forest in forests] == [True, False, False]
+    assert (statistics.sentences, statistics.words, statistics.failed) == (3, 4, 2)
+    assert (statistics.nodes, statistics.edges) == (forests[0].num_nodes, forests[0].num_edges)
+    # X over six spans, S over three, and the goal.
+    assert statistics.nodes == 6 + 3 + 1
+    assert statistics.pops == statistics.scored == statistics.edges - 1
+    assert statistics.mean_score == forests[0].viterbi().score

@@ -1,0 +1,257 @@
+"""Rule extraction against brute force on small bitexts."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from hiero.core.errors import ConfigError, HieroError
+from hiero.core.symbols import Symbols, word_table
+from hiero.core.text import Segment
+from hiero.extraction.config import ExtractConfig
+from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
+from hiero.extraction.index import make_index, open_index
+from hiero.extraction.write import GrammarWriter, RuleText
+from hiero.grammar.cdec import read_cdec
+from hiero.grammar.rules import Rules
+from tests.naive import extract as naive
+from tests.worlds.extract import (
+    World,
+    config_of,
+    extracted,
+    ids,
+    indexed,
+    rules_of,
+    worlds,
+    write_files,
+)
+
+
+def assert_same(found: dict[Any, naive.Rule], expected: dict[Any, naive.Rule]) -> None:
+    assert found.keys() == expected.keys()
+    for key, rule in expected.items():
+        assert (found[key].seen, found[key].count) == (rule.seen, rule.count), key
+        assert found[key].links == rule.links, key
+        assert found[key].features == pytest.approx(rule.features, rel=1e-6, abs=1e-6), key
+
+
+@given(worlds())
+@settings(max_examples=100)
+def test_rules_equal_brute_force(world: World) -> None:
+    with indexed(world) as index:
+        source = IndexSource(Extractor(index, config_of(world.limits)), Symbols())
+        for sentence in world.sentences:
+            assert_same(extracted(source, sentence), naive.extract(world.bitext, sentence, world.limits))
+
+
+@given(worlds(), st.booleans())
+@settings(max_examples=60)
+def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
+    with indexed(world) as index:
+        config = config_of(world.limits, leave_out_links=links_too)
+        source = IndexSource(Extractor(index, config), Symbols())
+        for number, sentence in enumerate(world.bitext.src):
+            expected = naive.extract(world.bitext, sentence, world.limits, number, links_too)
+            assert_same(extracted(source, sentence, number), expected)
+        # A rule left out for one sentence is there for others.
+        last = world.sentences[-1]
+        assert_same(extracted(source, last), naive.extract(world.bitext, last, world.limits))
+
+
+@given(worlds(max_pairs=3, max_words=5))
+@settings(max_examples=25)
+def test_caches_do_not_change_rules(world: World) -> None:
+    with indexed(world) as index:
+        symbols = Symbols()
+        warm = IndexSource(Extractor(index, config_of(world.limits)), symbols)
+        forgetful = IndexSource(Extractor(index, config_of(world.limits, cache_mb=0)), symbols)
+        for sentence in [*world.sentences, *world.sentences]:
+            one, two = (source.extract(ids(symbols, sentence)) for source in (warm, forgetful))
+            for a, b in zip(one.rules, two.rules, strict=True):
+                assert np.array_equal(a, b)
+
+
+@given(worlds())
+@settings(max_examples=30)
+def test_one_grammar_has_the_rules_of_all_sentences_once(world: World) -> None:
+    with indexed(world) as index, tempfile.TemporaryDirectory() as folder:
+        extractor, symbols = Extractor(index, config_of(world.limits)), Symbols()
+        writer = GrammarWriter(extractor)
+        progress = list(writer.whole(Path(folder) / "all.gz"))
+        expected: dict[Any, naive.Rule] = {}
+        for sentence in world.bitext.src:
+            expected |= naive.extract(world.bitext, sentence, world.limits)
+        found = rules_of(read_cdec(Path(folder) / "all.gz", symbols), symbols)
+        assert_same(found, expected)
+        assert progress[-1] == (len(world.bitext.src), len(expected))
+
+
+def split_line(line: str) -> tuple[list[str], list[str], list[float]]:
+    """A rule as text: everything but the features; names of features; their values."""
+    fields = line.split(" ||| ")
+    pairs = [pair.split("=") for pair in fields.pop(3).split(" ")]
+    return fields, [name for name, _ in pairs], [float(value) for _, value in pairs]
+
+
+@given(worlds(max_pairs=3))
+@settings(max_examples=25)
+def test_text_equals_that_of_the_twin(world: World) -> None:
+    with indexed(world) as index, tempfile.TemporaryDirectory() as folder:
+        extractor = Extractor(index, config_of(world.limits))
+        segments = [Segment(tuple(sentence)) for sentence in world.sentences]
+        paths = [Path(folder) / f"{number}" for number in range(len(segments))]
+        counts = list(GrammarWriter(extractor).sentences(zip(paths, segments, strict=True)))
+        for sentence, path, num_rules in zip(world.sentences, paths, counts, strict=True):
+            rules = naive.extract(world.bitext, sentence, world.limits)
+            written = sorted(map(split_line, path.read_text(encoding="utf-8").splitlines()))
+            expected = sorted(map(split_line, naive.rule_lines(rules, list(FEATURES))))
+            assert len(written) == num_rules
+            for one, two in zip(written, expected, strict=True):
+                assert one[:2] == two[:2]
+                assert one[2] == pytest.approx(two[2], rel=1e-6, abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1485, width=32), min_size=7, max_size=7))
+def test_numbers_round_trip(values: list[float]) -> None:
+    words = word_table([b"a"])
+    text = RuleText(words, words, b"X", [name.encode() for name in FEATURES])
+    rules = Rules(
+        lhs=np.zeros(1, np.int32),
+        first_src=np.array([0, 1]),
+        src=np.array([1], np.int32),
+        first_tgt=np.array([0, 1]),
+        tgt=np.array([1], np.int32),
+        dense=np.array([values], np.float32),
+        first_sparse=np.zeros(2, np.int64),
+        sparse_name=np.zeros(0, np.int32),
+        sparse_value=np.zeros(0, np.float32),
+        first_link=np.array([0, 0]),
+        link=np.zeros((0, 2), np.int16),
+    )
+    line = text.lines(rules).decode()
+    assert line.startswith("[X] ||| a ||| a ||| EgivenFCoherent=")
+    found = split_line(line)[2]
+    # Numbers smaller than any sum of logarithms of counts may be written as 0.
+    assert [np.float32(value) for value in found] == [value if value >= 1e-20 else 0 for value in values]
+    spelt = [pair.split("=")[1] for pair in line.split(" ||| ")[3].split()]
+    assert all(len(number) <= len(f"{value:.9g}") + 1 for number, value in zip(spelt, values, strict=True))
+
+
+def small_index(folder: Path, **bitext: Any) -> Any:
+    src = bitext.get("src", [["das", "haus"], ["das", "buch"], ["ein", "haus"]])
+    tgt = bitext.get("tgt", [["the", "house"], ["the", "book"], ["a", "house"]])
+    aligned = bitext.get("alignments", [[[(0, 0), (1, 1)]] * len(src)])
+    files = write_files(naive.Bitext(src, tgt, aligned), folder)
+    make_index(*files, folder / "index")
+    return open_index(folder / "index")
+
+
+def test_features_of_a_small_bitext(tmp_path: Path) -> None:
+    source = IndexSource(Extractor(small_index(tmp_path)), Symbols())
+    rules = extracted(source, ["das", "haus"])
+    assert rules[("haus",), ("house",)].features == pytest.approx(
+        [0, math.log10(3), math.log10(3), 0, 0, 0, 0], abs=1e-6
+    )
+    assert rules[("das", "haus"), ("the", "house")].features[5:] == [1, 1]
+    assert set(rules) == {
+        (("das",), ("the",)),
+        (("das", 1), ("the", 1)),
+        (("haus",), ("house",)),
+        ((1, "haus"), (1, "house")),
+        (("das", "haus"), ("the", "house")),
+    }
+
+
+def test_two_alignments_count_as_two_bitexts(tmp_path: Path) -> None:
+    one = [[(0, 0), (1, 1)]] * 3
+    two = [[(0, 1), (1, 0)]] * 3
+    source = IndexSource(Extractor(small_index(tmp_path, alignments=[one, two])), Symbols())
+    rules = extracted(source, ["das"])
+    assert (rules[("das",), ("the",)].seen, rules[("das",), ("the",)].count) == (4, 2)
+    assert rules[("das",), ("house",)].count == 1
+
+
+def test_sentences_without_matches(tmp_path: Path) -> None:
+    source = IndexSource(Extractor(small_index(tmp_path)), Symbols())
+    for sentence in (["auto"], [], ["<s>", "</s>"]):
+        assert extracted(source, sentence) == {}
+
+
+def test_leave_out_by_the_tag_of_a_sentence(tmp_path: Path) -> None:
+    symbols = Symbols()
+    source = IndexSource(Extractor(small_index(tmp_path)), symbols)
+    src = ids(symbols, ["ein", "haus"])
+    left = rules_of(source.rules_for(src, {"leave_out": "2"}), symbols)
+    assert (("ein",), ("a",)) not in left
+    assert left[("haus",), ("house",)].count == 1
+    for value in ("3", "-1", "x"):
+        with pytest.raises(HieroError, match="expected"):
+            source.rules_for(src, {"leave_out": value})
+
+
+def test_words_like_grammar_syntax_are_escaped(tmp_path: Path) -> None:
+    src = [["|||", "[X,1]"], ["[", "|"]]
+    index = small_index(tmp_path, src=src, tgt=src, alignments=[[[(0, 0), (1, 1)]] * 2])
+    writer = GrammarWriter(Extractor(index))
+    path = tmp_path / "grammar"
+    assert list(writer.sentences([(path, Segment(("|||", "[X,1]", "[", "|")))])) == [10]
+    assert writer.num_escaped == 4
+    text = path.read_text(encoding="utf-8")
+    assert "[X] ||| &#124;&#124;&#124; &#91;X,1&#93; ||| &#124;&#124;&#124; &#91;X,1&#93; ||| " in text
+    assert "[X] ||| [ | ||| [ | ||| " in text
+
+
+def test_output_does_not_depend_on_threads(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    src = [[f"w{k}" for k in rng.integers(0, 9, 4)] for _ in range(70)]
+    index = small_index(tmp_path, src=src, tgt=src, alignments=[[[(k, k) for k in range(4)]] * 70])
+    files = []
+    for threads in (1, 3):
+        out = tmp_path / f"all{threads}.gz"
+        assert list(GrammarWriter(Extractor(index), threads).whole(out))
+        files.append(out.read_bytes())
+    assert files[0] == files[1]
+
+
+def test_rules_cached_by_an_earlier_run(tmp_path: Path) -> None:
+    index = small_index(tmp_path)
+    config = ExtractConfig(store=str(tmp_path / "store"))
+    symbols = Symbols()
+    first = extracted(IndexSource(Extractor(index, config), symbols), ["das", "haus"])
+    (file,) = (tmp_path / "store").rglob("*.rules")
+    written = file.read_bytes()
+
+    def again() -> Any:
+        return extracted(IndexSource(Extractor(index, config), Symbols()), ["das", "haus"])
+
+    assert again() == first
+    assert len(list((tmp_path / "store").rglob("*.rules"))) == 1
+    file.write_bytes(written[:-1])  # truncated
+    assert again() == first
+    assert file.read_bytes() == written
+    other = ExtractConfig(store=str(tmp_path / "store"), max_gaps=0)
+    assert len(extracted(IndexSource(Extractor(index, other), Symbols()), ["das", "haus"])) == 3
+    assert len(list((tmp_path / "store").rglob("*.rules"))) == 2
+
+
+BAD_SETTINGS = {
+    "max_span": (0, 256),
+    "max_symbols": (0, 21),
+    "max_gaps": (-1, 3),
+    "samples": (0,),
+    "cache_mb": (-1,),
+}
+
+
+@pytest.mark.parametrize("setting", BAD_SETTINGS)
+def test_settings_out_of_range(setting: str) -> None:
+    for value in BAD_SETTINGS[setting]:
+        with pytest.raises(ConfigError, match=f"{setting}: found {value}, expected"):
+            ExtractConfig(**{setting: value})

@@ -1,0 +1,433 @@
+"""Rules in cdec's, Joshua's and Moses' syntax: reading, writing, and error messages."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.core.arrays import read_only
+from hiero.core.errors import FormatError
+from hiero.core.scan_kernels import scan_number
+from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
+from hiero.core.symbols import Symbols
+from hiero.core.text import read_chunks
+from hiero.grammar.cdec import parse_cdec, read_cdec, read_joshua, write_cdec
+from hiero.grammar.moses import read_moses
+from hiero.grammar.reader import MAX_COLUMNS, RuleReader, split_features
+from tests.naive import grammar as naive
+from tests.worlds.grammars import NAMES, numbers, rule_lines, rules_of
+
+
+def named(rules, spell="PhraseModel_{}"):
+    """Rules of a twin with names for all features, without zeros."""
+    out = []
+    for lhs, src, tgt, features, links in rules:
+        names = {n if isinstance(n, bytes) else spell.format(n).encode(): v for n, v in features.items()}
+        out.append((lhs, src, tgt, {n: v for n, v in names.items() if v != 0}, links))
+    return out
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "rules.txt"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@given(st.lists(rule_lines() | st.sampled_from(["", " \t", "\r"]), max_size=8), st.integers(1, 200))
+def test_rules_equal_those_of_the_twin(tmp_path_factory, lines, chunk_bytes):
+    path = write(tmp_path_factory.mktemp("g"), "\n".join(lines))
+    symbols = Symbols()
+    table = read_cdec(path, symbols, chunks=read_chunks(path, chunk_bytes))
+    assert rules_of(table, symbols) == named(naive.read_rules(path.read_bytes()))
+
+
+TOKENS = [
+    "|||",
+    "[X]",
+    "[X,1]",
+    "[X,2]",
+    "[Y,1]",
+    "[1]",
+    "[2]",
+    "[3]",
+    "[X,3]",
+    "a",
+    "F=1",
+    "F=",
+    "=1",
+    "1-1",
+]
+TOKENS += [
+    "0-0",
+    "x-1",
+    "9-9",
+    "1.5",
+    "nan",
+    "1e39",
+    ";",
+    "\r",
+    "-",
+    "[",
+    "[foo]",
+    "1..2",
+    "1e",
+    "e5",
+    "--1",
+    "0-0-0",
+]
+
+
+@given(rule_lines(), st.data())
+def test_broken_lines_are_refused_where_the_twin_refuses_them(line, data):
+    tokens = line.split(" ")
+    place = data.draw(st.integers(0, len(tokens)))
+    tokens[place : place + data.draw(st.integers(0, 1))] = data.draw(
+        st.lists(st.sampled_from(TOKENS), max_size=1)
+    )
+    text = "[X] ||| fine ||| fine\n" + " ".join(tokens)
+    symbols = Symbols()
+    assert outcome(lambda: rules_of(parse_cdec(text.split("\n"), symbols), symbols)) == outcome(
+        lambda: named(naive.read_rules(text.encode()))
+    )
+
+
+def outcome(read):
+    """The rules read, or the number of the wrong line."""
+    try:
+        return read()
+    except (FormatError, naive.Wrong) as error:
+        return error.line
+
+
+@given(
+    numbers
+    | st.decimals(allow_nan=False, allow_infinity=False).map(str)
+    | st.from_regex(r"[+-]?\d{0,25}\.?\d{0,25}([eE][+-]?\d{1,3})?", fullmatch=True)
+)
+def test_numbers_are_exact(text):
+    data = text.encode()
+    stop, value, exact = scan_number(read_only(np.frombuffer(data, np.uint8)), 0, len(data), powers_of_ten())
+    if not naive.NUMBER.fullmatch(data):
+        assert stop < len(data) or not data
+        return
+    assert stop == len(data)
+    with np.errstate(over="ignore"):
+        if exact:
+            assert np.float32(value) == np.float32(float(text))
+        else:
+            # Close enough to half-way between two numbers that the reader asks Python.
+            assert value == pytest.approx(float(text), rel=1e-15)
+
+
+def test_numbers_halfway_between_two_are_read_again():
+    half, above, below = "1.000000059604644775390625", "1.00000005960464566", "1.00000005960464386"
+    symbols = Symbols()
+    table = parse_cdec([f"[X] ||| a ||| b ||| A={half} B={above} C={below}"], symbols)
+    assert table.rules.dense[0].tolist() == [1.0, 1.0 + 2**-23, 1.0]
+
+
+@given(st.lists(rule_lines(), max_size=6))
+def test_round_trip(lines):
+    symbols = Symbols()
+    table = parse_cdec([line.replace("\r", "") for line in lines], symbols)
+    file = io.BytesIO()
+    write_cdec(table, symbols, file)
+    again = parse_cdec(file.getvalue().decode().split("\n"), symbols)
+    assert rules_of(again, symbols) == [
+        (lhs, src, tuple(map(escaped, tgt)), *rest) for lhs, src, tgt, *rest in rules_of(table, symbols)
+    ]
+
+
+def escaped(symbol):
+    """A word of a target side that would be a gap on a source side."""
+    if isinstance(symbol, bytes) and naive.GAP.fullmatch(symbol):
+        return b"&#91;" + symbol[1:-1] + b"&#93;"
+    return symbol
+
+
+def test_words_like_syntax_are_escaped_once():
+    symbols = Symbols()
+    table = parse_cdec(["[X] ||| one two ||| three four ||| F=1"], symbols)
+    words = symbols.words.intern_all([b"[X,1]", b"|||", b"[foo]", b"[foo"])
+    rules = table.rules._replace(src=read_only(words[:2]), tgt=read_only(words[2:]))
+    file = io.BytesIO()
+    assert write_cdec(type(table)(rules, table.columns), symbols, file) == 3
+    text = "[X] ||| &#91;X,1&#93; &#124;&#124;&#124; ||| &#91;foo&#93; [foo ||| F=1\n"
+    assert file.getvalue().decode() == text
+    again = io.BytesIO()
+    assert write_cdec(parse_cdec([text.rstrip()], symbols), symbols, again) == 0
+    assert again.getvalue().decode() == text
+
+
+WRONG = [
+    ("x", "'x'", "'[LABEL] |||'"),
+    ("[X] a ||| b", "'[X] a'", "'[LABEL] |||'"),
+    ("[X,1] ||| a ||| b", "'[X,1] |||'", "'[LABEL] |||'"),
+    ("# a comment", "'# a'", "'[LABEL] |||'"),
+    (" [X] ||| a ||| b", "'[X]'", "coarse-to-fine"),
+    ("[X] ||| a", "the end of the line", "'|||' and a target side"),
+    ("[X] ||| ||| b", "'|||'", "a source side"),
+    ("[X] ||| [X,1] [X,2] [X,3] ||| b", "'[X,3]'", "(a rule has at most two gaps)"),
+    ("[X] ||| [X,2] ||| b", "'[X,2]'", "numbered 1, 2"),
+    ("[X] ||| [X,1] ||| b", "'b'", "each gap of the source side"),
+    ("[X] ||| [X,1] |||", "the end of the line", "each gap of the source side"),
+    ("[X] ||| [X,1] ||| [2]", "'[2]'", "a gap of the source side"),
+    ("[X] ||| a ||| [X,1]", "'[X,1]'", "a gap of the source side"),
+    ("[X] ||| [X] ||| [1] [X,1]", "'[X,1]'", "once"),
+    ("[X] ||| [X,1] ||| [Y,1]", "'[Y,1]'", "the label"),
+    ("[X] ||| a ||| b ||| F=x", "'x'", "a number"),
+    ("[X] ||| a ||| b ||| F=", "the end of the line", "a number"),
+    ("[X] ||| a ||| b ||| inf", "'inf'", "a number"),
+    ("[X] ||| a ||| b ||| F=nan", "'nan'", "a number"),
+    ("[X] ||| a ||| b ||| F=1=2", "'1=2'", "a number"),
+    ("[X] ||| a ||| b ||| F=-1e39", "'-1e39'", "at most 3.4e38"),
+    ("[X] ||| a ||| b ||| =1", "'=1'", "a name"),
+    ("[X] ||| a ||| b ||| F=1 ||| 0-1", "'0-1'", "counted from 0"),
+    ("[X] ||| a ||| b ||| F=1 ||| 0:0", "'0:0'", "i-j"),
+    ("[X] ||| [X] a ||| b [1] ||| F=1 ||| 0-0", "'0-0'", "two words or between two gaps"),
+    ("[X] ||| " + "a " * 201 + "||| b", "'a'", "at most 200 symbols"),
+    ("[X] ||| a ||| " + "b " * 201, "'b'", "at most 200 symbols"),
+    ("[X] ||| a ||| b ||| " + "1 " * 10_001, "'1'", "at most 10000 features"),
+]
+
+
+@pytest.mark.parametrize(("line", "found", "expected"), WRONG)
+def test_error_messages(line, found, expected):
+    with pytest.raises(FormatError) as caught:
+        parse_cdec(["[X] ||| a ||| b", "", line], Symbols(), "g.txt")
+    message = str(caught.value)
+    assert message.startswith(f"g.txt:3: found {found}, expected ")
+    assert expected in message
+    assert "\n" not in message
+
+
+def test_the_first_wrong_line_is_reported(tmp_path):
+    lines = ["[X] ||| a ||| b ||| F=x", "[X] ||| [X,2] ||| b", "oh"]
+    for k in range(3):
+        with pytest.raises(FormatError) as caught:
+            read_cdec(write(tmp_path, "\n".join(["[X] ||| ok ||| ok"] * k + lines[k:])), Symbols())
+        assert caught.value.line == k + 1
+
+
+def test_links_between_gaps_are_left_out_and_fields_may_be_missing():
+    symbols = Symbols()
+    table = parse_cdec(
+        ["[S] ||| [X] a [Y,2] ||| [2] b [X,1] ||| ||| 0-2 1-1 2-0 ||| (S b)", "[X] ||| a |||"], symbols
+    )
+    assert rules_of(table, symbols) == [
+        (b"S", ((b"X", 1), b"a", (b"Y", 2)), ((b"Y", 2), b"b", (b"X", 1)), {}, [(1, 1)]),
+        (b"X", (b"a",), (), {}, []),
+    ]
+
+
+def test_the_last_value_of_a_name_counts_as_in_cdec():
+    symbols = Symbols()
+    table = parse_cdec(["[X] ||| a ||| b ||| F=1 F=2", *["[X] ||| a ||| c ||| G=1"] * 3], symbols)
+    assert [rule[3] for rule in rules_of(table, symbols)[:2]] == [{b"F": 2.0}, {b"G": 1.0}]
+
+
+def test_broken_utf8_is_an_error_at_its_line(tmp_path):
+    good = "[X] ||| ü ||| ü\n".encode()
+    for bad in (
+        b"[X] ||| a\xff ||| b\n",
+        b"[X] ||| a ||| b \xc3\n",
+        b"[\xff] ||| a ||| b\n",
+        b"[X] ||| a ||| b ||| \xff=1\n",
+    ):
+        with pytest.raises(FormatError, match=r"rules\.txt:3: found '.*', expected UTF-8"):
+            read_cdec(write(tmp_path, good * 2 + bad + good + bad), Symbols())
+
+
+@pytest.mark.parametrize("word", ["\ud800", "b\udfff"])
+def test_strings_without_utf8_are_errors(word):
+    with pytest.raises(FormatError, match=r"<rules>:1: found '.*', expected UTF-8"):
+        parse_cdec([f"[X] ||| a ||| {word}"], Symbols())
+
+
+def test_ignored_fields_are_not_checked(tmp_path):
+    assert read_cdec(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).num_rules == 1
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 20, b"\x00" * 1000, b"\xff\xfe[\x00X\x00]\x00"])
+def test_binary_files_are_refused_in_one_line(tmp_path, data):
+    with pytest.raises(FormatError) as caught:
+        read_cdec(write(tmp_path, data), Symbols())
+    assert "expected '[LABEL] |||'" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_an_empty_file_is_an_empty_grammar(tmp_path):
+    for text in ("", "\n", " \n\t\n"):
+        assert read_cdec(write(tmp_path, text), Symbols()).num_rules == 0
+
+
+def test_byte_order_mark(tmp_path):
+    table = read_cdec(write(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols())
+    assert table.num_rules == 2
+
+
+def test_missing_and_truncated_files(tmp_path):
+    with pytest.raises(FormatError, match=r"none\.gz: found no such file, expected a grammar"):
+        read_cdec(tmp_path / "none.gz", Symbols())
+    with pytest.raises(FormatError, match="found a directory, expected a grammar"):
+        read_cdec(tmp_path, Symbols())
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(b"[X] ||| a ||| b\n" * 1000)[:-4])
+    with pytest.raises(
+        FormatError, match=r"cut\.gz:1001: found the end of the file .* \(the file is truncated"
+    ):
+        read_cdec(path, Symbols())
+
+
+@given(st.lists(st.binary(max_size=6), max_size=40), st.integers(0, 39))
+def test_tokens_are_numbered_by_first_use(tokens, cut):
+    data = np.frombuffer(b"".join(tokens) + b"\n", np.uint8)
+    ends = np.cumsum([0, *map(len, tokens)])
+    token = np.stack([ends[:-1], ends[1:]], axis=1).astype(np.int32)
+    local = local_vocabulary(2, 4)
+    local, first = intern_tokens(local, data, token[:cut])
+    local, second = intern_tokens(local, data, token[cut:])
+    assert [*first.tolist(), *second.tolist()] == naive.intern_tokens(tokens)
+    assert local_entries(local) == list(dict.fromkeys(tokens))
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9).map(float)), max_size=5), max_size=6),
+    st.none() | st.sets(st.integers(0, 5)),
+)
+def test_features_are_split_into_columns_and_rows(rows, columns):
+    first = np.cumsum([0, *map(len, rows)])
+    name = np.array([name for row in rows for name, _ in row], np.int32)
+    value = np.array([value for row in rows for _, value in row], np.float32)
+    wanted = None if columns is None else np.array(sorted(columns), np.int32)
+    chosen, dense, first_sparse, sparse_name, sparse_value = split_features(first, name, value, wanted)
+    if columns is None:
+        often = [n for n in range(6) if sum(dict(row).get(n) is not None for row in rows) * 2 > len(rows)]
+        assert set(often) <= set(chosen)
+    sparse = [
+        dict(zip(sparse_name[a:b].tolist(), sparse_value[a:b].tolist(), strict=True))
+        for a, b in itertools.pairwise(first_sparse)
+    ]
+    assert (dense.tolist(), sparse) == naive.split_features(rows, list(chosen))
+
+
+def test_the_number_of_columns_is_bounded():
+    symbols = Symbols()
+    line = "[X] ||| a ||| b ||| " + " ".join(f"F{k}={k}" for k in range(MAX_COLUMNS + 9))
+    table = parse_cdec([line] * 3, symbols)
+    assert len(table.columns) == MAX_COLUMNS
+    assert rules_of(table, symbols)[2][3] == {f"F{k}".encode(): float(k) for k in range(1, MAX_COLUMNS + 9)}
+
+
+def test_joshua_negates_and_numbers_unlabelled_values(tmp_path):
+    path = write(tmp_path, "[X] ||| # 44 ; [X,1] ||| , [X,1] ||| 0 1 svd=1 1.5 -2 ||| 0-0\n")
+    symbols = Symbols()
+    table = read_joshua(path, symbols)
+    ((lhs, src, tgt, features, links),) = rules_of(table, symbols)
+    assert (lhs, src, tgt, links) == (b"X", (b"#", b"44", b";", (b"X", 1)), (b",", (b"X", 1)), [(0, 0)])
+    assert features == {b"tm_pt_1": -1, b"svd": 1, b"tm_pt_2": -1.5, b"tm_pt_3": 2}
+    assert not np.signbit(table.rules.dense[0, 0])
+    kept = rules_of(read_joshua(path, symbols, owner="glue", sign=1), symbols)[0][3]
+    assert kept == {b"tm_glue_1": 1, b"svd": 1, b"tm_glue_2": 1.5, b"tm_glue_3": -2}
+
+
+MOSES = """[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0 ||| |||
+[X][X] of [X][X] [X] ||| [X][X] de [X][X] [X] ||| 0.5 0 1e-3 ||| 0-2 2-0 1-1 ||| 1 2 3 ||| dlm_a 0.25 q 3
+a b [X] ||| c [X] ||| 0.1 ||| 0-0 1-0
+"""
+
+
+def test_moses_tables(tmp_path):
+    symbols = Symbols()
+    rules = rules_of(read_moses(write(tmp_path, MOSES), symbols), symbols)
+    assert [rule[:3] for rule in rules] == [
+        (b"S", ((b"S", 1), (b"X", 2)), ((b"S", 1), (b"X", 2))),
+        (b"X", ((b"X", 1), b"of", (b"X", 2)), ((b"X", 2), b"de", (b"X", 1))),
+        (b"X", (b"a", b"b"), (b"c",)),
+    ]
+    assert [rule[4] for rule in rules] == [[], [(1, 1)], [(0, 0), (1, 0)]]
+    log = math.log10
+    assert rules[0][3] == {b"PhraseModel_0": pytest.approx(-log(2.718))}
+    assert rules[1][3] == pytest.approx(
+        {b"PhraseModel_0": -log(0.5), b"PhraseModel_1": 99, b"PhraseModel_2": 3, b"dlm_a": 0.25, b"q": 3}
+    )
+    natural = rules_of(read_moses(write(tmp_path, MOSES), symbols, scale="moses", prefix="TM_"), symbols)
+    assert natural[1][3] == pytest.approx(
+        {b"TM_0": math.log(0.5), b"TM_1": -100, b"TM_2": math.log(1e-3), b"dlm_a": 0.25, b"q": 3}
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "expected"),
+    [
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1", "the end of the line", "for every gap"),
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-1", "'0-1'", "for every gap"),
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-0", "'0-0'", "between two words or between two gaps"),
+        ("a [X][X] [X] ||| [X][S] b [X] ||| 1 ||| 1-0", "'1-0'", "the label"),
+        ("a [X][X] [X] ||| b [X] ||| 1 ||| 0-0", "'0-0'", "each gap of the source side on the target side"),
+        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 0-1", "'0-0 0-1'", "once"),
+        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 1-0 1-1", "'1-0'", "once"),
+        ("a ||| b [X] ||| 1", "'a'", "a left-hand side"),
+        ("a [X] ||| b ||| 1", "'b'", "a left-hand side"),
+        ("[X] ||| b [X] ||| 1", "'|||'", "a source side"),
+        ("a [X] ||| b [X]", "the end of the line", "'|||'"),
+        ("a [X] ||| b [X] ||| -1", "-1", "a probability"),
+        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x", "the end of the line", "a number after the name"),
+        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x y", "'y'", "a number"),
+        ("[X][X] [X][X] [X][X] [X] ||| b [X] ||| 1", "'[X][X]'", "two gaps"),
+    ],
+)
+def test_moses_errors(tmp_path, line, found, expected):
+    with pytest.raises(FormatError) as caught:
+        read_moses(write(tmp_path, f"a [X] ||| b [X] ||| 1\n{line}\n"), Symbols())
+    assert str(caught.value).startswith(f"{tmp_path / 'rules.txt'}:2: found {found}, expected ")
+    assert expected in str(caught.value)
+
+
+@st.composite
+def moses_lines(draw):
+    """Moses tables, mostly valid."""
+    labels = draw(st.lists(st.sampled_from(["[X][X]", "[X][S]"]), max_size=2))
+    src = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["a", "[b", "[X]"]), max_size=3))]))
+    tgt = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["c", "[X]"]), max_size=3))]))
+    place = {
+        side: [k for k, token in enumerate(tokens) if "][" in token] for side, tokens in ((0, src), (1, tgt))
+    }
+    links = [f"{i}-{j}" for i, j in zip(place[0], draw(st.permutations(place[1])), strict=True)]
+    links += draw(st.lists(st.builds("{}-{}".format, st.integers(0, 4), st.integers(0, 4)), max_size=1))
+    scores = draw(st.lists(numbers, max_size=3))
+    sparse = draw(st.lists(st.builds("{} {}".format, st.sampled_from(NAMES), numbers), max_size=2))
+    fields = [
+        [*src, "[X]"],
+        [*tgt, draw(st.sampled_from(["[X]", "[S]", "x"]))],
+        scores,
+        links,
+        ["1", "2"],
+        sparse,
+    ]
+    return " ||| ".join(" ".join(field) for field in fields)
+
+
+@given(st.lists(moses_lines(), max_size=4))
+def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
+    path = write(tmp_path_factory.mktemp("m"), "\n".join(lines))
+    symbols = Symbols()
+    assert outcome(lambda: rules_of(read_moses(path, symbols, scale="keep"), symbols)) == outcome(
+        lambda: named(naive.read_moses(path.read_bytes()))
+    )
+
+
+def test_progress_counts_rules(tmp_path):
+    path = write(tmp_path, "[X] ||| a ||| b\n" * 10)
+    heard: list[int] = []
+    RuleReader(path, Symbols()).read(read_chunks(path, 32), heard.append)
+    assert heard == sorted(heard)
+    assert heard[-1] == 10

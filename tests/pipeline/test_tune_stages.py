@@ -1,0 +1,118 @@
+"""``hiero run`` with a stage that tunes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.worlds.experiments import Experiment
+
+Capture = pytest.CaptureFixture[str]
+TUNE = {"algorithm": "itermixsgd", "shards": 2, "epochs": 2, "kbest": 10, "held_out": "test"}
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    experiment = Experiment(tmp_path / "exp")
+    experiment.set(weights=None, tune=TUNE, eval={"metrics": ["bleu"], "tokenize": "none", "trials": 10})
+    return experiment
+
+
+def test_learnt_weights_are_used_in_the_test_stage(experiment: Experiment, capfd: Capture) -> None:
+    stages = experiment.stages_run(capfd)
+    assert stages.index("index") < stages.index("tune") < stages.index("decode:dev")
+    made = experiment.artefacts()
+    tuned = {name for name in made if name.startswith("tune/")}
+    assert tuned == {"tune/weights.01.gz", "tune/weights.02.gz", "tune/weights.gz"}
+    assert made["weights.gz"] == made["tune/weights.gz"]
+    model = yaml.safe_load(made["model.yaml"])
+    assert model["weights"] == {"path": "weights.gz"}
+    entry = json.loads((experiment.out / "manifest.json").read_text())["stages"]["tune"]
+    assert entry["figures"]["epochs"] == 2
+    assert entry["settings"]["tune"]["rate"] == 1e-4
+    assert "data: dev: references: entry 1" in entry["inputs"]
+
+    assert experiment.stages_run(capfd, "-j", "2") == []
+    experiment.set(tune=TUNE | {"rate": 0.01})
+    assert "tune" in experiment.stages_run(capfd)
+    (experiment.folder / "dev.en").write_text("the house\nhe has read the house\n")
+    assert experiment.stages_run(capfd)[0] == "tune"
+
+
+def test_tuning_on_the_bitext_leaves_out_rules_of_the_sentence(
+    experiment: Experiment, capfd: Capture
+) -> None:
+    experiment.set(tune=TUNE | {"on": "train", "held_out": "dev"})
+    assert experiment.run() == 0
+    said = capfd.readouterr().err
+    assert (
+        "train.index is an index of the sentences of train: leave_one_out: true translates each without"
+        in said
+    )
+    experiment.set(tune=TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True})
+    assert experiment.run() == 0
+    assert "index of the sentences" not in capfd.readouterr().err
+
+
+def test_leave_one_out_with_another_bitext(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(tune=TUNE | {"leave_one_out": True})
+    message = experiment.error(capfd)
+    assert "dev.de:1: found another sentence, expected that of pair 1 of " in message
+
+
+def test_grammars_of_sentences(experiment: Experiment, capfd: Capture) -> None:
+    assert experiment.run("-q") == 0
+    expected = experiment.artefacts()["weights.gz"]
+    experiment.set(grammar=[{"index": "train", "write": "per_sentence"}])
+    assert experiment.run("-q") == 0
+    assert experiment.artefacts()["weights.gz"] == expected
+    experiment.set(tune=TUNE | {"on": "train"})
+    assert "tune: on: train: write: per_sentence makes no grammars for this set" in experiment.error(capfd)
+
+
+def test_weights_are_given_or_learnt(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(weights={"path": "weights"})
+    assert "weights: cannot be combined with tune, which learns them" in experiment.error(capfd)
+    experiment.set(weights=None, tune=TUNE | {"start": "weights"})
+    assert experiment.run("-q") == 0
+    experiment.set(tune=TUNE | {"on": "dve"})
+    assert "tune: on: unknown set 'dve'; did you mean 'dev'?" in experiment.error(capfd)
+
+
+class Killed(BaseException):
+    """Simulates SIGKILL: it is never caught."""
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a simulated kill leaves files open
+def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated kills before each rename of a file."""
+    assert experiment.run("-q") == 0
+    whole, replace = experiment.artefacts(), os.replace
+    moment, finished = 6, False
+    while not finished:
+        experiment.out = experiment.folder / f"killed{moment}"
+        left = moment
+
+        def counted(source: Any, target: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            replace(source, target)
+
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr("os.replace", counted)
+            finished = experiment.run("-q") == 0
+        assert experiment.run("-q") == 0
+        assert experiment.artefacts() == whole, moment
+        moment += 5
+    assert moment > 30

@@ -1,0 +1,309 @@
+"""Orientation features of rule applications, against naive twins and in the decoder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.core.arrays import read_only
+from hiero.core.symbols import Symbols, table_entry
+from hiero.features.index import EdgeBatch
+from hiero.grammar.cdec import parse_cdec
+from hiero.grammar.rules import Rules
+from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.reordering.examples import extract_examples, open_examples
+from hiero.reordering.feature import Reordering
+from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
+from hiero.reordering.model import Classifier, Lexicalised, open_model, train_model
+from tests.naive import reorder as naive
+from tests.worlds.reorder import write_bitext
+
+SOURCE = ["hund", "katze", "sieht", "kauft", ".", "dass", "neu"]
+TARGET = ["dog", "cat", "sees", "buys", ".", "that", "new"]
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> naive.Rule:
+    num_gaps = draw(st.integers(0, 2))
+    sides: list[list[naive.Symbol]] = []
+    for words in (SOURCE, TARGET):
+        side: list[naive.Symbol] = list(draw(st.lists(st.sampled_from(words), min_size=1, max_size=5)))
+        places = sorted(draw(st.integers(0, len(side))) for _ in range(num_gaps))
+        order = list(range(1, num_gaps + 1))
+        if words is TARGET and draw(st.booleans()):
+            order.reverse()
+        for shift, (place, gap) in enumerate(zip(places, order, strict=True)):
+            side.insert(place + shift, gap)
+        sides.append(side)
+    src, tgt = sides
+    links = [
+        (i, j)
+        for i in range(len(src))
+        for j in range(len(tgt))
+        if isinstance(src[i], str) and isinstance(tgt[j], str)
+    ]
+    return src, tgt, draw(st.lists(st.sampled_from(links), max_size=6, unique=True)) if links else []
+
+
+def text_of(rule: naive.Rule) -> str:
+    def side(symbols: object) -> str:
+        return " ".join(f"[X,{s}]" if isinstance(s, int) else s for s in symbols)  # type: ignore[attr-defined]
+
+    links = " ".join(f"{i}-{j}" for i, j in rule[2])
+    return f"[X] ||| {side(rule[0])} ||| {side(rule[1])} ||| a=1" + (f" ||| {links}" if links else "")
+
+
+def as_rules(found: list[naive.Rule], symbols: Symbols) -> Rules:
+    table = parse_cdec([text_of(rule) for rule in found], symbols)
+    return Rules._make(read_only(array) for array in table.rules)
+
+
+@st.composite
+def applications(draw: st.DrawFn) -> tuple[list[naive.Rule], list[str], list[tuple]]:
+    """Rules, a sentence, and where rules are applied: (rule, start, spans of its gaps)."""
+    found = draw(st.lists(rules(), min_size=1, max_size=3))
+    sentence: list[str] = []
+    places = []
+    for _ in range(draw(st.integers(1, 3))):
+        number = draw(st.integers(0, len(found) - 1))
+        start, gaps = len(sentence), {}
+        for symbol in found[number][0]:
+            if isinstance(symbol, int):
+                filler = draw(st.lists(st.sampled_from(SOURCE), min_size=1, max_size=9))
+                gaps[symbol] = (len(sentence), len(sentence) + len(filler))
+                sentence += filler
+            else:
+                sentence.append(symbol)
+        places.append((number, start, gaps))
+    return found, sentence, places
+
+
+def batch_of(world: tuple[list[naive.Rule], list[str], list[tuple]], symbols: Symbols) -> EdgeBatch:
+    _, sentence, places = world
+    ends = [*(start for _, start, _ in places[1:]), len(sentence)]
+    nowhere = (-1, -1)
+    return EdgeBatch(
+        np.array([rule for rule, _, _ in places], np.int32),
+        np.array([start for _, start, _ in places], np.int32),
+        np.array(ends, np.int32),
+        np.array([gaps.get(1, nowhere) + gaps.get(2, nowhere) for _, _, gaps in places], np.int32),
+        symbols.words.intern_all(word.encode() for word in sentence),
+    )
+
+
+@given(st.lists(rules(), min_size=1, max_size=4))
+def test_blocks_equal_their_twin(found: list[naive.Rule]) -> None:
+    table = as_rules(found, Symbols())
+    which = np.array([*range(len(found)), 0], np.int32)[::-1].copy()
+    blocks = cut_rules_kernel(which, table)
+    for r, rule in enumerate(found):
+        first, last = blocks.first[blocks.place[r]], blocks.first[blocks.place[r] + 1]
+        expected = naive.blocks(rule)
+        assert blocks.block[first:last, CLASS].tolist() == [label for _, label in expected]
+        words = [[min(b.tgt), max(b.tgt) + 1, min(b.src), max(b.src)] for b, _ in expected]
+        assert blocks.words[first:last].tolist() == words
+        assert (blocks.rule[first:last] == r).all()
+
+
+def classes(text: str) -> list[int]:
+    """The classes of the blocks of one rule, by its text."""
+    table = parse_cdec([text], Symbols())
+    rules_of = Rules._make(read_only(array) for array in table.rules)
+    return cut_rules_kernel(np.zeros(1, np.int32), rules_of).block[:, CLASS].tolist()
+
+
+M, S, O = naive.MONOTONE, naive.SWAP, naive.OTHER  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("[X] ||| das haus ||| the house ||| a=1 ||| 0-0 1-1", []),
+        ("[X] ||| das [X,1] ||| the [1] ||| a=1 ||| 0-0", [M]),
+        ("[X] ||| [X,1] haus ||| house [1] ||| a=1 ||| 1-0", [S]),
+        # Verb-final: the gap precedes its verb.
+        ("[X] ||| hat [X,1] versprochen ||| has promised [1] ||| a=1 ||| 0-0 2-1", [O, S]),
+        ("[X] ||| ne [X,1] pas ||| not [1] ||| a=1 ||| 0-0 2-0", [O]),
+        ("[X] ||| [X,1] de [X,2] ||| [2] 's [1] ||| a=1 ||| 1-1", [S, S]),
+        ("[X] ||| [X,1] de [X,2] ||| [2] [1] ||| a=1", [S]),  # words without links do not separate them
+        ("[X] ||| [X,1] von [X,2] ||| [1] [2] of ||| a=1 ||| 1-2", [O, S]),
+        ("[X] ||| [X,1] [X,2] ||| [1] , [2] ||| a=1", [M]),
+    ],
+)
+def test_orientations_of_known_rules(rule: str, expected: list[int]) -> None:
+    assert classes(rule) == expected
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexicalised, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    paths = write_bitext(folder, 80)
+    extract_examples(*paths, folder / "ex", ExampleConfig(min_count=2, window=2, edges=True, max_length=3))
+    train_model(folder / "ex", folder / "dual", LearnConfig(passes=20))
+    train_model(folder / "ex", folder / "lex", LearnConfig(learner="lexicalised"))
+    dual, lex = open_model(folder / "dual"), open_model(folder / "lex")
+    assert isinstance(dual, Classifier)
+    assert isinstance(lex, Lexicalised)
+    return dual, lex, folder
+
+
+def weights_by_name(model: Classifier) -> dict[tuple, np.ndarray]:
+    """The weights of a model by the content of features."""
+    kinds = {0: "bias", 1: "pair", 2: "first", 3: "last"}
+
+    def word(table: object, number: int) -> str:
+        return table_entry(table, number - 1).decode() if number else ""  # type: ignore[arg-type]
+
+    found: dict[tuple, np.ndarray] = {}
+    for key, weight in zip(model.key.tolist(), model.weight, strict=True):
+        kind, src, tgt = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
+        if kind == 0:
+            found["bias",] = weight
+        elif kind == 1:
+            found["pair", word(model.src, src), word(model.tgt, tgt)] = weight
+        elif kind < 4:
+            found[kinds[kind], word(model.src, src)] = weight
+        else:
+            side = "before" if kind % 2 == 0 else "after"
+            found[side, (kind - 4) // 2, word(model.src, src)] = weight
+    return found
+
+
+def counts_by_words(folder: Path, max_length: int) -> dict[tuple, list[int]]:
+    """The count of each class for each phrase pair and source phrase of the bitext."""
+    counts: dict[tuple, list[int]] = {}
+    lines = [(folder / name).read_text().splitlines() for name in ("src", "tgt", "align")]
+    for src_line, tgt_line, link_line in zip(*lines, strict=True):
+        src, tgt = src_line.split(), tgt_line.split()
+        links = [tuple(map(int, link.split("-"))) for link in link_line.split()]
+        found = naive.phrases(len(src), len(tgt), links, max_length)
+        for (a, b, c, d), label in zip(found, naive.orientations(found, links, False), strict=True):
+            for key in ((tuple(src[a:b]), tuple(tgt[c:d])), (tuple(src[a:b]),)):
+                counts.setdefault(key, [0, 0, 0])[label] += 1
+    return counts
+
+
+def judge_of(model: Classifier | Lexicalised, folder: Path, rule: naive.Rule, sentence: list[str]):  # type: ignore[no-untyped-def]
+    settings = model.settings
+    if isinstance(model, Lexicalised):
+        counts = counts_by_words(folder, settings.max_length)
+        args = counts, model.prior.tolist(), model.smoothing, settings.max_length
+        return lambda block, span: naive.block_shares(rule, block, span, sentence, *args)
+    weights = weights_by_name(model)
+
+    def judge(block: naive.Block, span: tuple[int, int]) -> list[float]:
+        features = naive.block_features(rule, block, span, sentence, settings.window, settings.edges)
+        scores = sum((weights[f].astype(float) for f in features if f in weights), np.zeros(3))
+        raised = np.exp(scores - scores.max())
+        return list(raised / raised.sum())
+
+    return judge
+
+
+@given(applications(), st.booleans())
+def test_features_of_edges_equal_their_twin(
+    models: tuple[Classifier, Lexicalised, Path],
+    world: tuple[list[naive.Rule], list[str], list[tuple]],
+    lexicalised: bool,
+) -> None:
+    model, symbols = models[lexicalised], Symbols()
+    feature = Reordering(model, symbols)
+    table = as_rules(world[0], symbols)
+    rows = feature.rows(batch_of(world, symbols), table)
+    ids = [symbols.names.find(name.encode()) for name in feature.names()]
+    for p, (number, start, gaps) in enumerate(world[2]):
+        rule = world[0][number]
+        expected = naive.edge_features(rule, start, gaps, judge_of(model, models[2], rule, world[1]))
+        place = slice(rows.first[p], rows.first[p + 1])
+        got = dict(zip(rows.id[place].tolist(), rows.value[place].tolist(), strict=True))
+        assert len(got) == rows.first[p + 1] - rows.first[p]
+        assert [got.get(one, 0.0) for one in ids] == pytest.approx(expected, abs=1e-5)
+
+
+def test_predictions_for_training_examples(models: tuple[Classifier, Lexicalised, Path]) -> None:
+    """Both predict the inversion of verbs; a lexicalised model gives the probabilities of eq. 4."""
+    dual, lex, folder = models
+    examples = open_examples(folder / "ex")
+    size = examples.rows.size
+    counts = counts_by_words(folder, 3)
+    logs = lex.log_probs(examples, 0, size)
+    assert np.exp(logs).sum(axis=1) == pytest.approx(1)
+    error = {
+        m.path.name: np.mean(m.log_probs(examples, 0, size).argmax(axis=1) != examples.rows.label)
+        for m in (dual, lex)
+    }
+    majority = 1 - examples.classes.max() / examples.classes.sum()
+    assert error["dual"] < 0.5 * majority
+    assert error["lex"] < majority
+    assert len(lex.pair.key) == sum(len(key) == 2 for key in counts)
+    assert len(lex.source.key) == sum(len(key) == 1 for key in counts)
+    assert lex.pair.count.sum() == lex.source.count.sum() == size
+
+
+def test_scores_are_sums_of_features(models: tuple[Classifier, Lexicalised, Path]) -> None:
+    import hiero
+
+    folder = models[2]
+    lines = [
+        "[X] ||| dass [X,1] ||| that [1] ||| a=1 ||| 0-0",
+        "[X] ||| [X,1] [X,2] sieht ||| [1] sees [2] ||| a=1 ||| 2-1",
+        "[X] ||| [X,1] [X,2] sieht ||| [1] [2] sees ||| a=1 ||| 2-2",
+        "[X] ||| hund ||| dog ||| a=1 ||| 0-0",
+        "[X] ||| katze ||| cat ||| a=1 ||| 0-0",
+    ]
+    names = [
+        f"{stem}{c}" for stem in ("Reordering", "LexicalReordering") for c in ("Monotone", "Swap", "Other")
+    ]
+    weights = {"a": 0.1, "PassThrough": -5.0, "Glue": -0.3} | dict.fromkeys(names, 0.7)
+    config = {"features": {"reordering": [str(folder / "dual"), str(folder / "lex")]}}
+    model = hiero.load(config, rules=lines, weights=weights)
+    forest = model.parse("dass hund katze sieht .")
+    found = forest.kbest(20)
+    assert {name for one in found for name in one.features} >= set(names)
+    for one in found:
+        total = math.fsum(weights.get(name, 0.0) * value for name, value in one.features.items())
+        assert total == pytest.approx(one.score, rel=1e-6)
+    # The verb comes between its noun phrases, as in the examples.
+    assert found[0].text == "that dog sees cat ."
+    # What comes after "dass", and the full stop by glue, is monotone; the verb is far from the first noun
+    # phrase, and changes places with the second.
+    blocks = {c: found[0].features[f"Reordering{c}Blocks"] for c in ("Monotone", "Swap", "Other")}
+    assert blocks == {"Monotone": 2, "Swap": 1, "Other": 1}
+    none = hiero.load(rules=lines, weights={"a": 0.1, "PassThrough": -5.0, "Glue": -0.3})
+    texts = {one.text: one.score for one in none.parse("dass hund katze sieht .").kbest(20)}
+    assert texts["that dog sees cat ."] == pytest.approx(texts["that dog cat sees ."])
+
+
+def test_each_application_is_scored_once(
+    models: tuple[Classifier, Lexicalised, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them at once, before the search, independently of its pops."""
+    import hiero
+
+    asked: list[EdgeBatch] = []
+    rows = Reordering.rows
+
+    def counted(feature: Reordering, batch: EdgeBatch, rules: Rules) -> object:
+        asked.append(batch)
+        return rows(feature, batch, rules)
+
+    monkeypatch.setattr(Reordering, "rows", counted)
+    lines = [
+        "[X] ||| [X,1] [X,2] ||| [2] [1] ||| a=1",
+        "[X] ||| hund ||| dog ||| a=1 ||| 0-0",
+        "[X] ||| hund ||| hound ||| a=1 ||| 0-0",
+    ]
+    config = {"features": {"reordering": str(models[2] / "dual")}, "search": {"pop_limit": 0}}
+    model = hiero.load(config, rules=lines, weights={"a": 0.1, "ReorderingSwap": 0.5, "Glue": -0.2})
+    forest = model.parse(" ".join(["hund"] * 7))
+    (batch,) = asked
+    applied = [tuple(row) for row in np.column_stack([*batch[:3], batch.split]).tolist()]
+    assert len(applied) == len(set(applied)) > 20
+    assert forest.kbest(3)[0].features["ReorderingSwapBlocks"] > 0
+    # Applications are scored again when their features are requested.
+    assert sum(len(again.rule) for again in asked[1:]) < len(batch.rule)
