@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.alignment.config import MAX_TENSION, MIN_TENSION, AlignConfig
 from hiero.alignment.hmm_kernels import (
@@ -44,7 +43,7 @@ from hiero.alignment.pair_kernels import (
 from hiero.alignment.symmetrize import combine
 from hiero.bitext.alignments import write_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output
@@ -101,7 +100,7 @@ def num_windows(windows: Windows) -> int:
     return int(np.sum(windows.length + (windows.length > 0)))
 
 
-def blocks_of(first: npt.NDArray[np.int64], size: int) -> list[tuple[int, int]]:
+def blocks_of(first: Ints, size: int) -> list[tuple[int, int]]:
     """Divide items, where item k has size first[k + 1] - first[k], into runs of about ``size``.
 
     There is at least one run, so that sums over runs have a shape.
@@ -142,8 +141,8 @@ class DirectionalLinks(NamedTuple):
     rev  int32 [source words]  target position that a source word is linked to, or -1
     """
 
-    fwd: npt.NDArray[np.int32]
-    rev: npt.NDArray[np.int32]
+    fwd: Ids
+    rev: Ids
 
 
 class Iteration(NamedTuple):
@@ -260,15 +259,13 @@ class Trainer:
         self._map(decode_block, self.blocks, "decoding")
         return links
 
-    def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> npt.NDArray[np.float64]:
+    def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> Floats:
         sums = np.empty((2, 2))
         null = self.config.null
         ibm2_expect_kernel(self.index, self.sizes, self.lexicon, self.tension, null, begin, end, counts, sums)
         return sums
 
-    def _expect_hmm(
-        self, begin: int, end: int, counts: ExpectedCounts
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _expect_hmm(self, begin: int, end: int, counts: ExpectedCounts) -> tuple[Floats, Floats]:
         sums, jumps = np.empty((2, 2)), np.empty((2, NUM_JUMPS))
         null = self.config.null
         hmm_expect_kernel(
@@ -348,7 +345,7 @@ class Trainer:
         normalize_null_kernel(counts.null_tgt, smoothing, self.lexicon.null_tgt)
         normalize_null_kernel(counts.null_src, smoothing, self.lexicon.null_src)
 
-    def _record(self, likelihood: npt.NDArray[np.float64]) -> None:
+    def _record(self, likelihood: Floats) -> None:
         perplexity = [
             float(np.exp(-total / words)) for total, words in zip(likelihood, self.num_words, strict=True)
         ]
@@ -359,9 +356,7 @@ class Trainer:
         )
 
 
-def fit_tension(
-    sizes: Sizes, mass: npt.NDArray[np.int64], direction: int, distance: float, tension: float
-) -> float:
+def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:
     """The tension that maximises the likelihood of the expected links, by Newton's method.
 
     ``distance`` is the sum from the E-step. A step that would lower the concave objective is halved.

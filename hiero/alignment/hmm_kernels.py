@@ -13,10 +13,10 @@ product of both posteriors.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.alignment.ibm2_kernels import gather, largest
 from hiero.alignment.pair_kernels import SAME, in_units
+from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
 
 JUMP_LIMIT = 12
@@ -32,8 +32,8 @@ class Windows(NamedTuple):
                           first[n, direction] + p; -1 if no sentence has this length
     """
 
-    length: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
+    length: Ints
+    first: Ints
 
 
 class Buffers(NamedTuple):
@@ -50,19 +50,19 @@ class Buffers(NamedTuple):
     mass [N + 1]               expected number of jumps from a position
     """
 
-    emit: npt.NDArray[np.float64]
-    null: npt.NDArray[np.float64]
-    before: npt.NDArray[np.float64]
-    arrive: npt.NDArray[np.float64]
-    scale: npt.NDArray[np.float64]
-    jump: npt.NDArray[np.float64]
-    mirrored: npt.NDArray[np.float64]
-    inverse: npt.NDArray[np.float64]
-    after: npt.NDArray[np.float64]
-    sent: npt.NDArray[np.float64]
-    landed: npt.NDArray[np.float64]
-    crossed: npt.NDArray[np.float64]
-    mass: npt.NDArray[np.float64]
+    emit: Floats
+    null: Floats
+    before: Floats
+    arrive: Floats
+    scale: Floats
+    jump: Floats
+    mirrored: Floats
+    inverse: Floats
+    after: Floats
+    sent: Floats
+    landed: Floats
+    crossed: Floats
+    mass: Floats
 
 
 @kernel

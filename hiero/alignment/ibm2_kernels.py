@@ -9,9 +9,9 @@ likewise. Positions count from 1 in this formula.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.alignment.pair_kernels import SAME, in_units
+from hiero.core.arrays import Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 FWD, REV = 0, 1  # target given source, source given target
@@ -26,9 +26,9 @@ class Sizes(NamedTuple):
                              target positions of all sizes (FWD), then the source positions (REV)
     """
 
-    of: npt.NDArray[np.int32]
-    length: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
+    of: Ids
+    length: Ints
+    first: Ints
 
 
 @leaf

@@ -11,8 +11,8 @@ Expected counts are integers, units of 2 ** -32: their sum does not depend on th
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats32, Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 UNIT = 4294967296.0  # counts are multiples of its inverse
@@ -37,15 +37,15 @@ class PairIndex(NamedTuple):
     num_tgt     int64 [W]      pairs of each target word
     """
 
-    src_first: npt.NDArray[np.int64]
-    src_word: npt.NDArray[np.int32]
-    tgt_first: npt.NDArray[np.int64]
-    tgt_word: npt.NDArray[np.int32]
-    first_cell: npt.NDArray[np.int64]
-    pair: npt.NDArray[np.int32]
-    first_pair: npt.NDArray[np.int64]
-    pair_tgt: npt.NDArray[np.int32]
-    num_tgt: npt.NDArray[np.int64]
+    src_first: Ints
+    src_word: Ids
+    tgt_first: Ints
+    tgt_word: Ids
+    first_cell: Ints
+    pair: Ids
+    first_pair: Ints
+    pair_tgt: Ids
+    num_tgt: Ints
 
 
 class LexicalProbs(NamedTuple):
@@ -56,9 +56,9 @@ class LexicalProbs(NamedTuple):
     null_src  float32 [V]     p(source word | NULL)
     """
 
-    prob: npt.NDArray[np.float32]
-    null_tgt: npt.NDArray[np.float32]
-    null_src: npt.NDArray[np.float32]
+    prob: Floats32
+    null_tgt: Floats32
+    null_src: Floats32
 
 
 class ExpectedCounts(NamedTuple):
@@ -70,10 +70,10 @@ class ExpectedCounts(NamedTuple):
     place     int64 [.]     by sentence length and position, see the E-steps
     """
 
-    pair: npt.NDArray[np.int64]
-    null_tgt: npt.NDArray[np.int64]
-    null_src: npt.NDArray[np.int64]
-    place: npt.NDArray[np.int64]
+    pair: Ints
+    null_tgt: Ints
+    null_src: Ints
+    place: Ints
 
 
 @kernel

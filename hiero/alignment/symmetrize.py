@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.alignment.config import METHODS
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
 from hiero.bitext.alignments import Alignment, alignment_of
+from hiero.core.arrays import Ids, Ints
 
 if TYPE_CHECKING:
     from hiero.alignment.align import DirectionalLinks
@@ -26,10 +26,10 @@ def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
 
 
 def symmetrize(
-    src_first: npt.NDArray[np.int64],
-    tgt_first: npt.NDArray[np.int64],
-    fwd: npt.NDArray[np.int32],
-    rev: npt.NDArray[np.int32],
+    src_first: Ints,
+    tgt_first: Ints,
+    fwd: Ids,
+    rev: Ids,
     method: str,
 ) -> Alignment:
     """Combine directional links by one of METHODS; ``none`` is ``fwd`` alone.
@@ -42,7 +42,7 @@ def symmetrize(
     return alignment_of(first, link[:used].copy())
 
 
-def _reverse(src_first: npt.NDArray[np.int64], rev: npt.NDArray[np.int32]) -> Alignment:
+def _reverse(src_first: Ints, rev: Ids) -> Alignment:
     linked = rev >= 0
     position = np.arange(len(rev)) - np.repeat(src_first[:-1], np.diff(src_first))
     first = np.append(0, np.cumsum(linked))[src_first]

@@ -22,14 +22,11 @@ import numpy.typing as npt
 
 from hiero.bins.config import WORDS, Of
 from hiero.bins.kernels import bins_kernel
-from hiero.core.arrays import read_only, row_of_entry
+from hiero.core.arrays import Floats32, Ids, Ints, read_only, row_of_entry
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbols import Symbols
 from hiero.features.user import Rule, RuleBatch
 from hiero.grammar.rules import GrammarSource, Rules, RuleTable
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 class BinTable(NamedTuple):
@@ -42,9 +39,9 @@ class BinTable(NamedTuple):
     """
 
     first: Ints
-    begin: Floats
+    begin: Floats32
     overlap: Ints
-    name: npt.NDArray[np.int32]
+    name: Ids
 
 
 def _none() -> Ints:
@@ -68,11 +65,11 @@ class FeatureBins:
 
     feature: str
     of: Of = "given"
-    begin: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    begin: Floats32 = field(default_factory=lambda: np.zeros(0, np.float32))
     overlap: int = 0
     keep: bool = False
-    low: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    high: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    low: Floats32 = field(default_factory=lambda: np.zeros(0, np.float32))
+    high: Floats32 = field(default_factory=lambda: np.zeros(0, np.float32))
     values: Ints = field(default_factory=_none)
     rules: Ints = field(default_factory=_none)
 
@@ -116,7 +113,7 @@ def short(value: float | np.floating[npt.NBitBase]) -> str:
     return str(np.float32(value)).removesuffix(".0")
 
 
-def raw_values(of: Of, column: npt.NDArray[np.float32]) -> Floats:
+def raw_values(of: Of, column: Floats32) -> Floats32:
     """Convert a column of a grammar into the numbers that are put into bins.
 
     In float32, because the last bits of a power in float64 differ between machines.
@@ -129,7 +126,7 @@ def raw_values(of: Of, column: npt.NDArray[np.float32]) -> Floats:
         return (np.rint(np.power(10.0, column.astype(np.float64))) - 1).astype(np.float32)
 
 
-def bin_table(bins: Sequence[FeatureBins], names: Sequence[npt.NDArray[np.int32]]) -> BinTable:
+def bin_table(bins: Sequence[FeatureBins], names: Sequence[Ids]) -> BinTable:
     """Pack the bins of features that have at least one; ``names`` has the ids of their indicators."""
     first = np.cumsum([0, *map(len, bins)], dtype=np.int64)
     return BinTable(
@@ -139,8 +136,6 @@ def bin_table(bins: Sequence[FeatureBins], names: Sequence[npt.NDArray[np.int32]
         read_only(np.concatenate([np.zeros(0, np.int32), *names])),
     )
 
-
-Column = npt.NDArray[np.float32]
 
 _INDICATOR = re.compile(r"(.+)_bin\d+(?:x\d+)?_(?:-inf|-?\d[-+.e\d]*)")  # FeatureBins.names
 
@@ -168,7 +163,7 @@ class Binned:
         used = [k for k, known in enumerate(self._known) if known and len(bins[k])]
         self._table = bin_table([bins[k] for k in used], [self._indicators[k] for k in used])
 
-    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return self.applied(self.source.rules_for(src, segment))
 
     def applied(self, table: RuleTable) -> RuleTable:
@@ -192,7 +187,7 @@ class Binned:
         )
 
     def _with_bins(
-        self, rules: Rules, raw: Mapping[int, Column], chosen: Sequence[int], table: RuleTable
+        self, rules: Rules, raw: Mapping[int, Floats32], chosen: Sequence[int], table: RuleTable
     ) -> Rules:
         if not chosen:
             return rules
@@ -238,7 +233,7 @@ def features_of(source: GrammarSource) -> frozenset[int] | None:
     return None if known is None else known()
 
 
-def column_of(table: RuleTable, feature: str, name: int) -> Column:
+def column_of(table: RuleTable, feature: str, name: int) -> Floats32:
     """The values of a feature, dense or not, for all rules."""
     rules = table.rules
     if feature == WORDS:

@@ -15,14 +15,13 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins, short
+from hiero.core.arrays import Floats
 from hiero.core.errors import FormatError, did_you_mean
 from hiero.core.text import open_output
 from hiero.features.weights import Weights
 
-Floats = npt.NDArray[np.float64]
 Place = Callable[[float], float]
 
 WIDTH, HEIGHT = 640, 460

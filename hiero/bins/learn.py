@@ -16,18 +16,15 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins, column_of, features_of, not_a_number, raw_values
 from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
+from hiero.core.arrays import Floats32, Ints
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment
 from hiero.grammar.rules import GrammarSource, RuleTable
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 MAX_PENDING = 1 << 20  # values added before they are merged
 
@@ -37,10 +34,10 @@ class Histogram:
 
     def __init__(self) -> None:
         self.value, self.count = np.zeros(0, np.float32), np.zeros(0, np.int64)
-        self._pending: list[tuple[Floats, Ints]] = []
+        self._pending: list[tuple[Floats32, Ints]] = []
         self._num_pending = 0
 
-    def add(self, value: Floats, count: Ints) -> None:
+    def add(self, value: Floats32, count: Ints) -> None:
         """Add distinct values and their counts."""
         self._pending.append((value, count))
         self._num_pending += len(value)
@@ -174,7 +171,7 @@ class _Counter:
         self.sources = [(source, features_of(source)) for source in sources]
         self.seen: set[int] = set()  # all features of the rules
 
-    def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats, Ints]]]:
+    def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats32, Ints]]]:
         """Return the number of rules of a sentence; for each feature its distinct values and their counts."""
         words = (word.encode(errors="replace") for word in segment.words)
         src = self.symbols.words.intern_all(words)
@@ -191,7 +188,7 @@ class _Counter:
         counted = {f: np.unique(np.concatenate(v), return_counts=True) for f, v in parts.items()}
         return num_rules, {f: (value, count.astype(np.int64)) for f, (value, count) in counted.items()}
 
-    def _values(self, feature: str, table: RuleTable) -> Floats:
+    def _values(self, feature: str, table: RuleTable) -> Floats32:
         of, column = self.config.features[feature].of, column_of(table, feature, self.id[feature])
         values = raw_values(of, column)
         wrong = np.flatnonzero(~np.isfinite(values))

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.bitext.alignments_kernels import format_links_kernel, scan_alignments_kernel
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Flags, Ids, Ints, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.text import read_chunks
 
@@ -31,16 +30,16 @@ class Alignment(NamedTuple):
     possible  bool [L]       False for sure links
     """
 
-    first: npt.NDArray[np.int64]
-    link: npt.NDArray[np.int32]
-    possible: npt.NDArray[np.bool_]
+    first: Ints
+    link: Ids
+    possible: Flags
 
     @property
     def num_pairs(self) -> int:
         return len(self.first) - 1
 
 
-def alignment_of(first: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) -> Alignment:
+def alignment_of(first: Ints, link: Ids) -> Alignment:
     """An alignment of sure links only."""
     return Alignment(read_only(first), read_only(link), read_only(np.zeros(len(link), np.bool_)))
 
@@ -48,9 +47,9 @@ def alignment_of(first: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) -> A
 def read_alignment(path: str | Path, *, possible: bool = False) -> Alignment:
     """Read a file of links, plain or gz; ``possible``: whether links may be marked as sure or possible."""
     expected = "i-j, i-j:s, i-j:p or i?j" if possible else "i-j"
-    first: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
-    link: list[npt.NDArray[np.int32]] = [np.zeros((0, 2), np.int32)]
-    marked: list[npt.NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+    first: list[Ints] = [np.zeros(1, np.int64)]
+    link: list[Ids] = [np.zeros((0, 2), np.int32)]
+    marked: list[Flags] = [np.zeros(0, np.bool_)]
     num_links = 0
     for chunk in read_chunks(path, what="an alignment"):
         text = np.frombuffer(chunk.data, np.uint8)
@@ -74,8 +73,8 @@ def read_alignment(path: str | Path, *, possible: bool = False) -> Alignment:
 
 def check_alignment(
     alignment: Alignment,
-    src_length: npt.NDArray[np.int64],
-    tgt_length: npt.NDArray[np.int64],
+    src_length: Ints,
+    tgt_length: Ints,
     path: str | Path,
 ) -> None:
     """Refuse an alignment that does not fit a bitext with sentences of these lengths."""
@@ -101,9 +100,7 @@ def check_alignment(
         )
 
 
-def write_alignment(
-    stream: IO[bytes], first: npt.NDArray[np.int64], link: npt.NDArray[np.int32], begin: int = 0
-) -> None:
+def write_alignment(stream: IO[bytes], first: Ints, link: Ids, begin: int = 0) -> None:
     """Write links, a line per sentence pair, from pair ``begin`` on."""
     num_pairs = len(first) - 1
     while begin < num_pairs:

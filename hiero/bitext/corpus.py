@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.scan_kernels import split_lines_kernel
 from hiero.core.scanner import intern_tokens, local_vocabulary
@@ -25,8 +24,8 @@ class Text(NamedTuple):
     words  WordTable
     """
 
-    first: npt.NDArray[np.int64]
-    word: npt.NDArray[np.int32]
+    first: Ints
+    word: Ids
     words: WordTable
 
     @property
@@ -39,7 +38,7 @@ class Text(NamedTuple):
         return len(self.words.first) - 1
 
     @property
-    def length(self) -> npt.NDArray[np.int64]:
+    def length(self) -> Ints:
         """Words of each line."""
         return np.diff(self.first)
 
@@ -77,8 +76,8 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
 def read_text(path: str | Path, what: str = "text") -> Text:
     """Read a UTF-8 text. Lines end at ``\\n`` only, words are separated by spaces and tabs."""
     vocabulary = local_vocabulary()
-    first: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
-    word: list[npt.NDArray[np.int32]] = []
+    first: list[Ints] = [np.zeros(1, np.int64)]
+    word: list[Ids] = []
     num_words = 0
     for chunk in read_utf8_chunks(path, what=what):
         text = np.frombuffer(chunk.data, np.uint8)

@@ -10,6 +10,14 @@ import numpy.typing as npt
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]  # counts, offsets, places
+Ids = npt.NDArray[np.int32]  # words, rules, features, nodes
+Hashes = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """A read-only, contiguous, plain view.
@@ -23,9 +31,7 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return view
 
 
-def take_rows(
-    first: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def take_rows(first: Ints, order: Ints) -> tuple[Ints, Ints]:
     """CSR rows in another order: their new offsets, and the old place of every item."""
     # Not np.diff: the offsets may be mapped, and long.
     length = first[order + 1] - first[order]
@@ -35,12 +41,12 @@ def take_rows(
     return new_first, place
 
 
-def row_of_entry(first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def row_of_entry(first: Ints) -> Ints:
     """The row of each entry of a CSR array."""
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
 
 
-def joined_offsets(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def joined_offsets(parts: Sequence[Ints]) -> Ints:
     """CSR offsets of tables put end to end."""
     pieces, base = [np.zeros(1, np.int64)], 0
     for part in parts:

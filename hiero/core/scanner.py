@@ -11,9 +11,8 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Floats, Ids, Ints, read_only
 from hiero.core.scan_kernels import intern_tokens_kernel
 from hiero.core.symbol_kernels import fill_slots_kernel
 
@@ -28,11 +27,11 @@ class LocalVocabulary(NamedTuple):
     used   int64 [1]       entries in use
     """
 
-    pool: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int32]
-    after: npt.NDArray[np.int32]
-    used: npt.NDArray[np.int64]
+    pool: Bytes
+    first: Ints
+    slot: Ids
+    after: Ids
+    used: Ints
 
 
 def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalVocabulary:
@@ -63,9 +62,7 @@ def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
     return new
 
 
-def intern_tokens(
-    local: LocalVocabulary, data: npt.NDArray[np.uint8], token: npt.NDArray[np.int32]
-) -> tuple[LocalVocabulary, npt.NDArray[np.int32]]:
+def intern_tokens(local: LocalVocabulary, data: Bytes, token: Ids) -> tuple[LocalVocabulary, Ids]:
     """Ids of tokens (first and last byte in ``data``), and the vocabulary extended by them."""
     ids = np.empty(len(token), np.int32)
     done = 0
@@ -83,6 +80,6 @@ def local_entries(local: LocalVocabulary, start: int = 0) -> list[bytes]:
     return [pool[a - first[0] : b - first[0]] for a, b in itertools.pairwise(first)]
 
 
-def powers_of_ten() -> npt.NDArray[np.float64]:
+def powers_of_ten() -> Floats:
     """10 ** 0 ... 10 ** 308, each correctly rounded."""
     return read_only(np.array([float(f"1e{k}") for k in range(309)]))

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Bytes, Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 
@@ -41,9 +41,9 @@ class WordTable(NamedTuple):
     slot   int32 [2 ** k]   open addressing with linear probing, -1 empty; at most half full
     """
 
-    pool: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int32]
+    pool: Bytes
+    first: Ints
+    slot: Ids
 
 
 @leaf

@@ -10,9 +10,8 @@ import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Ids, Ints, read_only
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel, find_all_kernel
 
 
@@ -46,7 +45,7 @@ class Vocabulary:
                 self._ids[entry] = known
             return known
 
-    def intern_all(self, entries: Iterable[bytes]) -> npt.NDArray[np.int32]:
+    def intern_all(self, entries: Iterable[bytes]) -> Ids:
         entries = list(entries)
         ids = list(map(self._ids.get, entries))  # nearly all are known, and this is fast
         if None in ids:
@@ -75,7 +74,7 @@ class Symbols:
         self.names = Vocabulary()  # of features that have a name in a file: grammar columns, Glue, ...
 
 
-def pack(entries: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def pack(entries: Sequence[bytes]) -> tuple[Bytes, Ints]:
     """Byte strings end to end, and where each begins."""
     first = np.zeros(len(entries) + 1, np.int64)
     np.cumsum(np.fromiter((len(entry) for entry in entries), np.int64, len(entries)), out=first[1:])
@@ -87,7 +86,7 @@ def word_table(entries: Sequence[bytes]) -> WordTable:
     return word_table_of(*pack(entries))
 
 
-def word_table_of(pool: npt.NDArray[np.uint8], first: npt.NDArray[np.int64]) -> WordTable:
+def word_table_of(pool: Bytes, first: Ints) -> WordTable:
     size = 16
     while size < 2 * len(first):
         size *= 2
@@ -96,7 +95,7 @@ def word_table_of(pool: npt.NDArray[np.uint8], first: npt.NDArray[np.int64]) -> 
     return WordTable(pool, first, read_only(slot))
 
 
-def find_all(table: WordTable, entries: Sequence[bytes]) -> npt.NDArray[np.int32]:
+def find_all(table: WordTable, entries: Sequence[bytes]) -> Ids:
     """The ids of many byte strings in a table, -1 where unknown."""
     pool, first = pack(entries)
     ids = np.empty(len(entries), np.int32)

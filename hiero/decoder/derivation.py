@@ -9,17 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.forest_kernels import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
 from hiero.decoder.hypergraph import Derivations
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
-
-
-Ints = npt.NDArray[np.int32]
 
 
 class Span(NamedTuple):
@@ -68,11 +65,11 @@ class Tree:
 class DerivationBatch:
     """Derivations whose words and steps are computed together, on first access to one of them."""
 
-    def __init__(self, forest: Forest, table: Derivations, roots: Ints) -> None:
+    def __init__(self, forest: Forest, table: Derivations, roots: Ids) -> None:
         self.forest, self.table, self.roots = forest, table, roots
 
     @cached_property
-    def expanded(self) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
+    def expanded(self) -> tuple[Ints, Ids, Ints, Ids]:
         return self.forest.expand(self.table, self.roots)
 
 
@@ -90,7 +87,7 @@ class Derivation:
         return self._batch.forest
 
     @property
-    def words(self) -> Ints:
+    def words(self) -> Ids:
         """The target words, as ids."""
         first, word, _, _ = self._batch.expanded
         return word[first[self._index] : first[self._index + 1]]
@@ -102,27 +99,27 @@ class Derivation:
         return " ".join([text(word) for word in self.words.tolist()])
 
     @property
-    def steps(self) -> Ints:
+    def steps(self) -> Ids:
         """One row an edge; columns as in ``hiero.kernels.derivations.expand_kernel``."""
         _, _, first, step = self._batch.expanded
         return step[first[self._index] : first[self._index + 1]]
 
     @property
-    def edges(self) -> Ints:
+    def edges(self) -> Ids:
         return self.steps[:, EDGE]
 
     @property
-    def nodes(self) -> Ints:
+    def nodes(self) -> Ids:
         """The heads of the edges."""
         return self.steps[:, NODE]
 
     @property
-    def rules(self) -> Ints:
+    def rules(self) -> Ids:
         """The rules of the edges, as rows of ``forest.rules``; -1 for the edge into the goal."""
         return self.forest.edge_rule[self.edges]
 
     @property
-    def lm_scores(self) -> npt.NDArray[np.float64]:
+    def lm_scores(self) -> Floats:
         """The log10 probability of the translation under each language model."""
         return np.asarray(self.forest.edge_lm[self.edges].sum(axis=0, dtype=np.float64))
 

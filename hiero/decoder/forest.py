@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.derivation import Derivation, DerivationBatch
 from hiero.decoder.forest_files import read_forest, to_json, write_forest
@@ -38,8 +37,6 @@ from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
 from hiero.decoder.kbest_kernels import Search, kbest, new_search
 from hiero.grammar.rules import Rules
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
 FeaturesOf = Callable[[Derivation], Mapping[str, float]]
 
 # Derivations that are expanded together, on first access to one of them.
@@ -64,8 +61,8 @@ class TextList(tuple[str, ...]):
 class Origin(NamedTuple):
     """Where the nodes and edges of a pruned forest were in the forest it was pruned from."""
 
-    node: Ints
-    edge: Ints
+    node: Ids
+    edge: Ids
 
 
 class Forest:
@@ -89,16 +86,16 @@ class Forest:
         self,
         graph: Hypergraph,
         edge_score: Floats,
-        edge_rule: Ints,
-        node_label: Ints,
-        node_start: Ints,
-        node_end: Ints,
+        edge_rule: Ids,
+        node_label: Ids,
+        node_start: Ids,
+        node_end: Ids,
         rules: Rules,
         *,
         words: Texts,
         labels: Texts,
         source: Sequence[str] = (),
-        edge_lm: npt.NDArray[np.float32] | None = None,
+        edge_lm: Floats32 | None = None,
         lm_names: Sequence[str] = (),
         edge_features: EdgeFeatures | None = None,
         features_of: FeaturesOf | None = None,
@@ -106,19 +103,19 @@ class Forest:
     ) -> None:
         self.graph = Hypergraph(read_only(graph.first_edge), read_only(graph.tail))
         self.edge_score: Floats = read_only(edge_score)
-        self.edge_rule: Ints = read_only(edge_rule)
+        self.edge_rule: Ids = read_only(edge_rule)
         if edge_lm is None:
             edge_lm = np.zeros((len(edge_score), 0), np.float32)
-        self.edge_lm: npt.NDArray[np.float32] = read_only(edge_lm)
-        self.node_label: Ints = read_only(node_label)
-        self.node_start: Ints = read_only(node_start)
-        self.node_end: Ints = read_only(node_end)
+        self.edge_lm: Floats32 = read_only(edge_lm)
+        self.node_label: Ids = read_only(node_label)
+        self.node_start: Ids = read_only(node_start)
+        self.node_end: Ids = read_only(node_end)
         self.rules = Rules._make(read_only(array) for array in rules)
         self.words, self.labels = words, labels
         self.source, self.lm_names = tuple(source), tuple(lm_names)
         self.edge_features, self.origin = edge_features, origin
         self._features_of = features_of
-        self._best: tuple[Floats, Ints] | None = None
+        self._best: tuple[Floats, Ids] | None = None
         self._inside: Floats | None = None
         self._outside: Floats | None = None
         self._search: dict[bool, Search] = {}
@@ -147,7 +144,7 @@ class Forest:
 
     # ---- best derivations
 
-    def best(self) -> tuple[Floats, Ints]:
+    def best(self) -> tuple[Floats, Ids]:
         """The best score of every node (-inf: no derivation) and its topmost edge (-1)."""
         if self._best is None:
             best, edge = np.empty(self.num_nodes), np.empty(self.num_nodes, np.int32)
@@ -169,7 +166,7 @@ class Forest:
         """
         return self._derivations(*self.list_kbest(k, unique))
 
-    def list_kbest(self, k: int, unique: bool = True) -> tuple[Derivations, Ints]:
+    def list_kbest(self, k: int, unique: bool = True) -> tuple[Derivations, Ids]:
         """Return the k best derivations as a table and their rows in it."""
         if k < 0:
             raise ValueError(f"k is {k}, must not be negative")
@@ -181,11 +178,9 @@ class Forest:
         self._search[unique] = search
         return search.found, found
 
-    def expand(
-        self, table: Derivations, roots: Ints
-    ) -> tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints]:
+    def expand(self, table: Derivations, roots: Ids) -> tuple[Ints, Ids, Ints, Ids]:
         """The words and steps of derivations, concatenated; see ``expand_kernel``."""
-        found: tuple[npt.NDArray[np.int64], Ints, npt.NDArray[np.int64], Ints] = expand_kernel(
+        found: tuple[Ints, Ids, Ints, Ids] = expand_kernel(
             self.graph, self.edge_rule, self.rules, table, roots
         )
         return found
@@ -211,7 +206,7 @@ class Forest:
             )
         )
 
-    def _derivations(self, table: Derivations, roots: Ints) -> list[Derivation]:
+    def _derivations(self, table: Derivations, roots: Ids) -> list[Derivation]:
         scores = table.score[roots].tolist()
         found: list[Derivation] = []
         for start in range(0, len(scores), BATCH):

@@ -49,14 +49,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import Ids, Ints
 from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_bytes, open_output, read_chunks
 from hiero.decoder.forest_record import (
     EdgeFeatures,
-    Ints,
-    Offsets,
     StoredForest,
     check,
     featureless_rules,
@@ -129,7 +128,7 @@ def to_json(forest: StoredForest) -> bytes:
 def _json_rules(forest: StoredForest) -> Iterable[_Rule]:
     rules, labels = forest.rules, forest.labels
 
-    def side(first: Offsets, symbols: Ints, rule: int) -> list[int]:
+    def side(first: Ints, symbols: Ids, rule: int) -> list[int]:
         part: list[int] = symbols[first[rule] : first[rule + 1]].tolist()
         return part
 

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Floats32, Ids, Ints
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from hiero.grammar.rules import Rules
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
-Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class EdgeFeatures:
     """
 
     names: tuple[str, ...]
-    first: Offsets
-    feature: Ints
+    first: Ints
+    feature: Ids
     value: Floats
 
     @classmethod
@@ -56,7 +53,7 @@ class EdgeFeatures:
             for i, v in zip(self.feature[part].tolist(), self.value[part].tolist(), strict=True)
         }
 
-    def total(self, edges: Ints) -> dict[str, float]:
+    def total(self, edges: Ids) -> dict[str, float]:
         """The summed features of some edges."""
         total: dict[str, float] = {}
         for edge in edges.tolist():
@@ -64,7 +61,7 @@ class EdgeFeatures:
                 total[name] = total.get(name, 0.0) + value
         return total
 
-    def of(self, edges: Ints) -> EdgeFeatures:
+    def of(self, edges: Ids) -> EdgeFeatures:
         """The features of some edges, which are renumbered from 0."""
         return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())
 
@@ -75,11 +72,11 @@ class StoredForest:
 
     graph: Hypergraph
     edge_score: Floats
-    edge_rule: Ints
-    edge_lm: npt.NDArray[np.float32]
-    node_label: Ints
-    node_start: Ints
-    node_end: Ints
+    edge_rule: Ids
+    edge_lm: Floats32
+    node_label: Ids
+    node_start: Ids
+    node_end: Ids
     rules: Rules
     words: Sequence[str]
     labels: Sequence[str]
@@ -104,11 +101,11 @@ class Numbering:
 def stored_forest(
     graph: Hypergraph,
     edge_score: Floats,
-    edge_rule: Ints,
-    edge_lm: npt.NDArray[np.float32],
-    node_label: Ints,
-    node_start: Ints,
-    node_end: Ints,
+    edge_rule: Ids,
+    edge_lm: Floats32,
+    node_label: Ids,
+    node_start: Ids,
+    node_end: Ids,
     rules: Rules,
     word_of: Callable[[int], str],
     label_of: Callable[[int], str],
@@ -122,7 +119,7 @@ def stored_forest(
     num_bare = int(np.count_nonzero(used < 0))
     used = used[num_bare:]
 
-    def renumbered(first: Offsets, symbols: Ints) -> list[list[int]]:
+    def renumbered(first: Ints, symbols: Ids) -> list[list[int]]:
         return [
             [
                 gap(label(gap_label(symbol)), gap_index(symbol)) if is_gap(symbol) else word(symbol)
@@ -153,7 +150,7 @@ def rules_of(
 ) -> Rules:
     """Rules without features, from lists."""
 
-    def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Offsets, npt.NDArray[Any]]:
+    def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Ints, npt.NDArray[Any]]:
         first = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(row) for row in lists], out=first[1:])
         return first, np.array([item for row in lists for item in row], dtype)
@@ -173,12 +170,12 @@ def rules_of(
 
 
 def featureless_rules(
-    lhs: Ints,
-    first_src: Offsets,
-    src: Ints,
-    first_tgt: Offsets,
-    tgt: Ints,
-    first_link: Offsets,
+    lhs: Ids,
+    first_src: Ints,
+    src: Ids,
+    first_tgt: Ints,
+    tgt: Ids,
+    first_link: Ints,
     link: npt.NDArray[np.int16],
 ) -> Rules:
     count = len(lhs)
@@ -252,7 +249,7 @@ def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
             raise ValueError(f"offsets of {name} that do not ascend from 0 to {len(values)}")
 
 
-def _check_ids(what: str, ids: npt.NDArray[np.int32], count: int, lowest: int = 0) -> None:
+def _check_ids(what: str, ids: Ids, count: int, lowest: int = 0) -> None:
     wrong = (ids < lowest) | (ids >= count)
     if wrong.any():
         raise ValueError(f"{what} {ids[wrong][0]} of {count}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from hiero.core.arrays import Floats, Ids, Ints
 
 
 class Hypergraph(NamedTuple):
@@ -16,8 +17,8 @@ class Hypergraph(NamedTuple):
                                 Column k fills gap k + 1 of the rule. One node may fill both.
     """
 
-    first_edge: npt.NDArray[np.int64]
-    tail: npt.NDArray[np.int32]
+    first_edge: Ints
+    tail: Ids
 
 
 class Derivations(NamedTuple):
@@ -31,12 +32,12 @@ class Derivations(NamedTuple):
     score   float64 [D]
     """
 
-    node: npt.NDArray[np.int32]
-    edge: npt.NDArray[np.int32]
-    part: npt.NDArray[np.int32]
-    size: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
-    score: npt.NDArray[np.float64]
+    node: Ids
+    edge: Ids
+    part: Ids
+    size: Ints
+    length: Ints
+    score: Floats
 
 
 def validate(graph: Hypergraph) -> None:
@@ -59,6 +60,6 @@ def validate(graph: Hypergraph) -> None:
             raise ValueError(f"edge {edge} of node {head[edge]} {message}: {tail[edge].tolist()}")
 
 
-def heads(graph: Hypergraph) -> npt.NDArray[np.int32]:
+def heads(graph: Hypergraph) -> Ids:
     """The head of every edge, int32 [E]."""
     return np.repeat(np.arange(len(graph.first_edge) - 1, dtype=np.int32), np.diff(graph.first_edge))

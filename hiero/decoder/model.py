@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
@@ -38,11 +37,9 @@ from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tabl
 from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable
 from hiero.lm.model import LanguageModels
 
-Ints = npt.NDArray[np.int32]
-
 
 def pass_through_rules(
-    symbols: Symbols, src: Ints, tables: Sequence[RuleTable], search: SearchConfig, category: int
+    symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, category: int
 ) -> RuleTable:
     """Make rules that translate words by themselves, or unknown words according to ``search.oov``.
 
@@ -102,12 +99,9 @@ def _table(
     return RuleTable(Rules._make(read_only(array) for array in rules), (name,))
 
 
-def _sides(sides: list[list[int]]) -> tuple[npt.NDArray[np.int64], Ints]:
+def _sides(sides: list[list[int]]) -> tuple[Ints, Ids]:
     first = np.cumsum([0, *map(len, sides)], dtype=np.int64)
     return first, np.array([symbol for side in sides for symbol in side], np.int32)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 class Model:
@@ -228,14 +222,14 @@ class Model:
         with statistics.timed("cube"):
             return self._forest(segment, grammar, lm_word, parse, chart)
 
-    def _grammar_of(self, src: Ints, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
+    def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
         passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
         glue = self._glue if self.search.glue else None
         grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
         return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
 
-    def _find_spans(self, src: Ints, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
+    def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
         """Parse without language models: the spans of every category, and the rules that apply there."""
         lhs, goal, category = grammar.rules.lhs, self._goal, self._category
         if not ranks.as_ids:
@@ -265,8 +259,8 @@ class Model:
         return np.asarray(self.scorer.name_weights()[np.array(names, np.int64)], np.float64)
 
     def _pairs(
-        self, src: Ints, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats
-    ) -> tuple[npt.NDArray[np.int64], Ints, Floats, Floats]:
+        self, src: Ids, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats
+    ) -> tuple[Ints, Ids, Floats, Floats]:
         """First pair of each bundle; rule, score and estimate of each pair.
 
         Without edge features, the score of a rule is the same everywhere and bundles share their pairs.
@@ -283,9 +277,7 @@ class Model:
         found = np.flatnonzero(whole)
         return int(found[0]) if len(found) else -1
 
-    def _forest(
-        self, segment: Segment, grammar: Grammar, lm_word: Ints, parse: Parse, chart: Chart
-    ) -> Forest:
+    def _forest(self, segment: Segment, grammar: Grammar, lm_word: Ids, parse: Parse, chart: Chart) -> Forest:
         cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
         cell = cells[chart.cell]  # -1 for the goal: the row appended above
         return Forest(
@@ -309,7 +301,7 @@ class DerivationFeatures:
     """Features of derivations as mappings from names to nonzero values, recomputed from the rules."""
 
     def __init__(
-        self, model: Model, grammar: RuleTable | Grammar, lm_word: Ints, *, cdec_names: bool = False
+        self, model: Model, grammar: RuleTable | Grammar, lm_word: Ids, *, cdec_names: bool = False
     ) -> None:
         self.model, self.replay = model, Replay(model.scorer, grammar, lm_word, cdec_names=cdec_names)
 
@@ -323,12 +315,12 @@ class DerivationFeatures:
         replay = own.replay
         return cls(own.model, replay.table, replay.lm_word, cdec_names=True)
 
-    def rule_rows(self, rules: npt.NDArray[np.int64], index: FeatureIndex) -> FeatureRows:
+    def rule_rows(self, rules: Ints, index: FeatureIndex) -> FeatureRows:
         """All features of some rules, numbered by ``index``."""
         replay = self.replay
         return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
 
-    def batch(self, forest: Forest, edges: Ints) -> EdgeBatch:
+    def batch(self, forest: Forest, edges: Ids) -> EdgeBatch:
         """Edges of a forest as rule applications."""
         return _batch_of_edges(forest, edges, self.model.symbols)
 
@@ -360,7 +352,7 @@ _EMPTY_CHART = Chart(
 )
 
 
-def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int64]]:
+def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:
     """Every application of a rule in a parse, and the first of each bundle."""
     num_rules = parse.rules[:, 1]
     first = np.concatenate([[0], np.cumsum(num_rules)])
@@ -375,7 +367,7 @@ def _edge_batch(parse: Parse, src: Ints) -> tuple[EdgeBatch, npt.NDArray[np.int6
     return batch, first[:-1]
 
 
-def _batch_of_edges(forest: Forest, edges: Ints, symbols: Symbols) -> EdgeBatch:
+def _batch_of_edges(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:
     """Edges of a forest as a batch."""
     head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
     tail = forest.graph.tail[edges]

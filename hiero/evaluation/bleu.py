@@ -26,16 +26,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Flags, Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Vocabulary
 from hiero.evaluation.bleu_kernels import ReferenceWords, bleu_statistics_kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Statistics = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Statistics = Ints | Floats
 
 MAX_ORDER = 4
 NO_MATCH = 0.01  # cdec-ibm's count of matches where there is none
@@ -44,8 +41,8 @@ NO_MATCH = 0.01  # cdec-ibm's count of matches where there is none
 class References:
     """The references of a set of sentences, one or several each, as word ids."""
 
-    def __init__(self, sentences: Iterable[Sequence[Sequence[int] | npt.NDArray[np.int32]]]) -> None:
-        rows: list[npt.NDArray[np.int32]] = []
+    def __init__(self, sentences: Iterable[Sequence[Sequence[int] | Ids]]) -> None:
+        rows: list[Ids] = []
         per_sentence: list[int] = []
         for number, refs in enumerate(sentences):
             if not len(refs):
@@ -70,7 +67,7 @@ class References:
     def statistics(
         self,
         sentence: int,
-        translations: Sequence[Sequence[int] | npt.NDArray[np.int32]],
+        translations: Sequence[Sequence[int] | Ids],
         order: int = MAX_ORDER,
         *,
         shortest: bool = False,
@@ -92,7 +89,7 @@ class References:
         sentence: Ints,
         first_hyp: Ints,
         first_word: Ints,
-        word: npt.NDArray[np.int32],
+        word: Ids,
         order: int = MAX_ORDER,
         *,
         shortest: bool = False,
@@ -117,7 +114,7 @@ def _offsets(lengths: Iterable[int]) -> Ints:
     return read_only(np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64))
 
 
-def _joined(rows: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+def _joined(rows: Sequence[Ids]) -> Ids:
     return read_only(np.concatenate([np.empty(0, np.int32), *rows]))
 
 
@@ -174,14 +171,14 @@ def _ratio(match: Floats, total: Floats) -> Floats:
     return np.divide(match, total, out=np.zeros_like(match), where=total > 0)
 
 
-def _geometric_mean(precision: Floats, used: npt.NDArray[np.bool_]) -> Floats:
+def _geometric_mean(precision: Floats, used: Flags) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.where(used, np.log(np.where(used, precision, 1.0)), 0.0)
     result: Floats = np.exp(logs.sum(axis=1) / np.maximum(used.sum(axis=1), 1))
     return result
 
 
-def _added(stats: Statistics, used: npt.NDArray[np.bool_], first: int, longer: int) -> Floats:
+def _added(stats: Statistics, used: Flags, first: int, longer: int) -> Floats:
     """One more match and n-gram from order ``first`` on, and ``longer`` more words of the reference."""
     length, ref_length, match, total = _parts(stats)
     match[:, first - 1 :] += 1
@@ -190,12 +187,12 @@ def _added(stats: Statistics, used: npt.NDArray[np.bool_], first: int, longer: i
     return np.where(length > 0, score, 0.0)
 
 
-def _plain(stats: Statistics, used: npt.NDArray[np.bool_]) -> Floats:
+def _plain(stats: Statistics, used: Flags) -> Floats:
     length, ref_length, match, total = _parts(stats)
     return _brevity(length, ref_length) * _geometric_mean(_ratio(match, total), used)
 
 
-def _liang(stats: Statistics, used: npt.NDArray[np.bool_]) -> Floats:
+def _liang(stats: Statistics, used: Flags) -> Floats:
     # Orders above one without a match, or above the reference's length, have no match either and score 0:
     # there is no need to leave them out.
     order = used.shape[1]
@@ -206,13 +203,13 @@ def _liang(stats: Statistics, used: npt.NDArray[np.bool_]) -> Floats:
     return score
 
 
-def _cdec_ibm(stats: Statistics, _used: npt.NDArray[np.bool_]) -> Floats:
+def _cdec_ibm(stats: Statistics, _used: Flags) -> Floats:
     length, ref_length, match, total = _parts(stats)
     precision = _ratio(np.where(match > 0, match, NO_MATCH), total)
     return np.where(length > 0, _brevity(length, ref_length) * _geometric_mean(precision, total > 0), 0.0)
 
 
-def _cdec_qcri(stats: Statistics, _used: npt.NDArray[np.bool_]) -> Floats:
+def _cdec_qcri(stats: Statistics, _used: Flags) -> Floats:
     length, ref_length, match, total = _parts(stats)
     reached = total > 0
     score = _geometric_mean(_ratio(np.where(match > 0, match, 1.0), total), reached)
@@ -222,7 +219,7 @@ def _cdec_qcri(stats: Statistics, _used: npt.NDArray[np.bool_]) -> Floats:
     return np.where(length > 0, short * score, 0.0)
 
 
-_Variant = Callable[[Statistics, npt.NDArray[np.bool_]], Floats]
+_Variant = Callable[[Statistics, Flags], Floats]
 _VARIANTS: dict[str, _Variant] = {
     "plain": _plain,
     "lin": lambda stats, used: np.where(_parts(stats)[2][:, 0] > 0, _added(stats, used, 2, 0), 0.0),

@@ -4,8 +4,8 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 
@@ -17,9 +17,9 @@ class ReferenceWords(NamedTuple):
     word        int32 [.]       ids; a negative one equals no other word, not even itself
     """
 
-    first_ref: npt.NDArray[np.int64]
-    first_word: npt.NDArray[np.int64]
-    word: npt.NDArray[np.int32]
+    first_ref: Ints
+    first_word: Ints
+    word: Ids
 
 
 @leaf

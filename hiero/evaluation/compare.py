@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 import hiero
+from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.core.text import open_output
-from hiero.evaluation.corpus_metrics import CorpusMetric, Floats, corpus_metric, look_tokenized
+from hiero.evaluation.corpus_metrics import CorpusMetric, corpus_metric, look_tokenized
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
 from hiero.evaluation.significance import (
     COVERAGE,

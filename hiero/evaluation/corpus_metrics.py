@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError, did_you_mean
-
-Floats = npt.NDArray[np.float64]
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 TOKENIZED_LINES = 100  # lines that end in " ." for sacrebleu to consider its input tokenised

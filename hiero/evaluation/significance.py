@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from hiero.core.arrays import Floats
+
 Metric = Callable[[Floats], Floats]
 
 CHUNK_ENTRIES = 1 << 21  # of the matrix of swaps or samples, 16 MB

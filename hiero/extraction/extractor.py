@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Ids, read_only
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.symbol_kernels import WordTable, gap
 from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
@@ -66,7 +66,7 @@ class Workspace:
         self.generation = 0
         self._forget()
 
-    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1, first_sentence: int = -1) -> Rules:
+    def rules(self, src: Ids, left_out: int = -1, first_sentence: int = -1) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
         Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
@@ -96,9 +96,7 @@ class Workspace:
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(
-        self, lexicon: LexicalLosses, src: npt.NDArray[np.int32], left_out: int, first_sentence: int
-    ) -> None:
+    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: int, first_sentence: int) -> None:
         tables = self.index.text, self.index.links, lexicon, self.collocations
         self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
@@ -210,7 +208,7 @@ def _counted(rules: Rules, min_count: int) -> Rules:
     return take_rules(rules, kept)
 
 
-def _emit(patterns: Patterns, store: Store, found: npt.NDArray[np.int32]) -> Rules:
+def _emit(patterns: Patterns, store: Store, found: Ids) -> Rules:
     room = np.zeros(4, np.int64)
     rule_room_kernel(patterns, store, found, room)
     num_rules, num_src, num_tgt, num_links = room.tolist()
@@ -340,7 +338,7 @@ class Extractor:
         self._free: list[Workspace] = []
         self._lock = threading.Lock()
 
-    def word_ids(self, words: Sequence[bytes]) -> npt.NDArray[np.int32]:
+    def word_ids(self, words: Sequence[bytes]) -> Ids:
         """The ids of source words in the index, 0 for unknown ones."""
         return find_all(self.index.src_words, words) + np.int32(1)
 
@@ -352,7 +350,7 @@ class Extractor:
         known = text.src[text.first_src[number] : text.first_src[number + 1] - 1]
         return bool(np.array_equal(known, self.word_ids([word.encode() for word in words])))
 
-    def rules(self, src: npt.NDArray[np.int32], left_out: int = -1) -> Rules:
+    def rules(self, src: Ids, left_out: int = -1) -> Rules:
         """The rules of a sentence, in which words are numbered as in the index and gap g is -g.
 
         Sentence pair ``left_out`` of the index, counted from 0, is ignored.
@@ -371,7 +369,7 @@ class Extractor:
             self._store.put(key, rules)
         return rules
 
-    def _key(self, src: npt.NDArray[np.int32], left_out: int) -> str:
+    def _key(self, src: Ids, left_out: int) -> str:
         config = self.config
         numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out]
         if config.min_count > 1:
@@ -407,7 +405,7 @@ class _SharedWords:
         for index, code in enumerate(gaps, 1):
             self._shared[-index], self._known[-index] = code, True
 
-    def __call__(self, symbols: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def __call__(self, symbols: Ids) -> Ids:
         new = np.unique(symbols[~self._known[symbols]])
         if len(new):
             # Values before flags: a thread that sees the flag sees the value.
@@ -435,7 +433,7 @@ class IndexSource:
     def open(cls, path: str | Path, symbols: Symbols, config: ExtractConfig | None = None) -> IndexSource:
         return cls(Extractor(open_index(path), config), symbols)
 
-    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """The rules of a sentence; with ``<seg leave_out="N">``, without sentence pair N of the bitext."""
         left_out = segment.get(LEAVE_OUT)
         if left_out is None:
@@ -450,7 +448,7 @@ class IndexSource:
         """Ids in Symbols.names of the features that rules have."""
         return frozenset(self._columns)
 
-    def extract(self, src: npt.NDArray[np.int32], left_out: int = -1) -> RuleTable:
+    def extract(self, src: Ids, left_out: int = -1) -> RuleTable:
         """The rules of a sentence; sentence pair ``left_out`` of the bitext is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])
         return self.shared(self.extractor.rules(own, left_out))

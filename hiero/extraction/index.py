@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import Text, read_bitext
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Ids, Ints, read_only
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.symbol_kernels import WordTable
@@ -153,7 +153,7 @@ def _spots(array: npt.NDArray[Any]) -> str:
     return _digest(array, [data[start : start + SPOT_BYTES] for start in starts.tolist()])
 
 
-def _digest(array: npt.NDArray[Any], pieces: Sequence[npt.NDArray[np.uint8]]) -> str:
+def _digest(array: npt.NDArray[Any], pieces: Sequence[Bytes]) -> str:
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     for piece in pieces:
         digest.update(np.ascontiguousarray(piece).data)
@@ -264,10 +264,10 @@ def _side(text: Text) -> Side:
     return Side(read_only(numbers), read_only(text.first + np.arange(text.num_lines + 1)), text.num_words)
 
 
-Link = tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]
+Link = tuple[Ints, npt.NDArray[np.int16]]
 
 
-def _links(src: Side, pair: npt.NDArray[np.int64], link: npt.NDArray[np.int32]) -> Link:
+def _links(src: Side, pair: Ints, link: Ids) -> Link:
     """Distinct links by source position: (offsets of the links of each position, target positions)."""
     key = (src.first[pair] + link[:, 0]) << 16 | link[:, 1]
     if not (np.diff(key) > 0).all():
@@ -304,9 +304,7 @@ def _suffixes(src: Side) -> Arrays:
     }
 
 
-def _frequent(
-    text: npt.NDArray[np.int32], suffix: npt.NDArray[np.int32], settings: FrequentSettings
-) -> npt.NDArray[np.int64]:
+def _frequent(text: Ids, suffix: Ids, settings: FrequentSettings) -> Ints:
     """The most frequent sequences of words, most frequent first; see ``Collocations.frequent``."""
     found = np.zeros((1 << 12, 3), np.int64)
     while True:
@@ -322,9 +320,9 @@ def _frequent(
 
 
 def _collocations(
-    text: npt.NDArray[np.int32],
-    suffix: npt.NDArray[np.int32],
-    frequent: npt.NDArray[np.int64],
+    text: Ids,
+    suffix: Ids,
+    frequent: Ints,
     limits: RuleLimits,
     settings: FrequentSettings,
 ) -> Collocations:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.extraction.lexicon_kernels import (
     count_pairs_kernel,
     grow_pairs_kernel,
@@ -29,13 +29,13 @@ class Side(NamedTuple):
     num_words  number of distinct words
     """
 
-    text: npt.NDArray[np.int32]
-    first: npt.NDArray[np.int64]
+    text: Ids
+    first: Ints
     num_words: int
 
 
 def make_lexicon(
-    src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
+    src: Side, tgt: Side, alignments: Sequence[tuple[Ints, npt.NDArray[np.int16]]]
 ) -> LexicalLosses:
     """Count the links of all alignments, given as (first link of each source place, target words).
 
@@ -50,8 +50,8 @@ def make_lexicon(
 
 
 def _count_pairs(
-    src: Side, tgt: Side, alignments: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    src: Side, tgt: Side, alignments: Sequence[tuple[Ints, npt.NDArray[np.int16]]]
+) -> tuple[Ints, Ints]:
     """A hash table of linked pairs of words, and their counts; equal for equal links."""
     key = np.full(FIRST_SIZE, -1, np.int64)
     count = np.zeros(len(key), np.int64)
@@ -114,9 +114,7 @@ class LeftOutLexicon:
         )
 
 
-def _by_word(
-    slot: npt.NDArray[np.int64], word: npt.NDArray[np.int64], count: npt.NDArray[np.int64], num_words: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _by_word(slot: Ints, word: Ints, count: Ints, num_words: int) -> tuple[Ints, Ints, Ints]:
     """Slots sorted by one of their words, the offsets of those of each word, and the links of each word."""
     first = np.zeros(num_words + 2, np.int64)
     np.cumsum(np.bincount(word, minlength=num_words + 1), out=first[1:])

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import WordTable
@@ -33,8 +32,8 @@ OPEN_BRACKET, BAR = 91, 124
 class Pieces(NamedTuple):
     """Byte strings end to end: piece p is pool[first[p]:first[p + 1]]."""
 
-    pool: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
+    pool: Bytes
+    first: Ints
 
 
 def spellings(table: WordTable) -> tuple[Pieces, int]:

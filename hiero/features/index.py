@@ -26,9 +26,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only, row_of_entry, take_rows
+from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry, take_rows
 from hiero.features.index_kernels import (
     RULE_ID,
     FeatureTable,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 Key = tuple[int, ...]
 
 
-def pack_keys(keys: Sequence[Key]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def pack_keys(keys: Sequence[Key]) -> tuple[Ids, Ids]:
     """Keys as rows (kind, a, b) and the sequences of the rule ids among them."""
     rows: list[tuple[int, ...]] = []
     sequence: list[int] = []
@@ -97,7 +96,7 @@ class FeatureIndex:
         """The number of a feature, or -1."""
         return int(self.find_all([key])[0])
 
-    def find_all(self, keys: Sequence[Key]) -> npt.NDArray[np.int32]:
+    def find_all(self, keys: Sequence[Key]) -> Ids:
         rows, sequence = pack_keys(keys)
         ids = np.empty(len(rows), np.int32)
         with self._lock:
@@ -107,7 +106,7 @@ class FeatureIndex:
     def intern(self, key: Key) -> int:
         return int(self.intern_all([key])[0])
 
-    def intern_all(self, keys: Sequence[Key]) -> npt.NDArray[np.int32]:
+    def intern_all(self, keys: Sequence[Key]) -> Ids:
         rows, sequence = pack_keys(keys)
         ids = np.empty(len(rows), np.int32)
         with self._lock:
@@ -137,7 +136,7 @@ class FeatureIndex:
         return self._table
 
 
-def _grown(array: npt.NDArray[np.int32], needed: int, used: int) -> npt.NDArray[np.int32]:
+def _grown(array: Ids, needed: int, used: int) -> Ids:
     length = max(needed, len(array) + len(array) // 2)
     grown = np.empty((length, *array.shape[1:]), np.int32)
     grown[:used] = array[:used]
@@ -152,9 +151,9 @@ class FeatureRows(NamedTuple):
     value  float64
     """
 
-    first: npt.NDArray[np.int64]
-    id: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
+    first: Ints
+    id: Ids
+    value: Floats
 
 
 class EdgeBatch(NamedTuple):
@@ -167,11 +166,11 @@ class EdgeBatch(NamedTuple):
     src    int32 [n]     the source sentence
     """
 
-    rule: npt.NDArray[np.int32]
-    start: npt.NDArray[np.int32]
-    end: npt.NDArray[np.int32]
-    split: npt.NDArray[np.int32]
-    src: npt.NDArray[np.int32]
+    rule: Ids
+    start: Ids
+    end: Ids
+    split: Ids
+    src: Ids
 
 
 class RuleFeature(Protocol):
@@ -211,7 +210,7 @@ class EdgeFeature(Protocol):
         ...
 
 
-def pick_rows(rows: FeatureRows, chosen: npt.NDArray[np.int32]) -> FeatureRows:
+def pick_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
     first, place = take_rows(rows.first, chosen.astype(np.int64))
     return FeatureRows(first, rows.id[place], rows.value[place])
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Hashes, Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 NAME, RULE_ID, SOURCE_BIGRAM, TARGET_BIGRAM, SHAPE = 0, 1, 2, 3, 4
@@ -32,10 +32,10 @@ class FeatureTable(NamedTuple):
     size   int64 [2]        features and pool entries in use
     """
 
-    slot: npt.NDArray[np.uint64]
-    key: npt.NDArray[np.int32]
-    pool: npt.NDArray[np.int32]
-    size: npt.NDArray[np.int64]
+    slot: Hashes
+    key: Ids
+    pool: Ids
+    size: Ints
 
 
 @leaf

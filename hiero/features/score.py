@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only, row_of_entry
+from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
@@ -43,9 +42,7 @@ RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
 WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
 ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Keys = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Keys = tuple[Ints, Ids, Ids]
 
 
 def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
@@ -112,9 +109,7 @@ class RuleScorer:
                 self._name_weight = read_only(np.concatenate([self._name_weight, more]))
         return self._name_weight
 
-    def scores(
-        self, table: RuleTable | Grammar, lm_word: npt.NDArray[np.int32], chosen: Ints | None = None
-    ) -> Floats:
+    def scores(self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints | None = None) -> Floats:
         """The scores of all rules, or of the chosen ones.
 
         ``lm_word`` is the result of ``LanguageModels.word_ids``.
@@ -146,7 +141,7 @@ class RuleScorer:
                 shared_scores_kernel(*keys, self._table, spelling, out[part])
 
     def rows(
-        self, table: RuleTable | Grammar, lm_word: npt.NDArray[np.int32], chosen: Ints, index: FeatureIndex
+        self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints, index: FeatureIndex
     ) -> FeatureRows:
         """All features of the chosen rules, numbered by ``index``; ids ascend in each row.
 
@@ -175,7 +170,7 @@ class RuleScorer:
         value = rules.sparse_value[fired].astype(np.float64)
         return _rows_of(row, rules.sparse_name[fired], value, len(rules.lhs))
 
-    def _basic(self, rules: Rules, everything: Ints, lm_word: npt.NDArray[np.int32]) -> FeatureRows:
+    def _basic(self, rules: Rules, everything: Ints, lm_word: Ids) -> FeatureRows:
         words = np.empty((len(everything), 3), np.int64)
         count_words_kernel(rules, everything, words)
         oovs = np.empty((len(everything), len(self._oov_names)), np.int64)
@@ -191,7 +186,7 @@ class RuleScorer:
         return _rows_of(row, ids, every[row, column], len(everything))
 
 
-def _rows_of(row: Ints, ids: npt.NDArray[np.int32], value: Floats, num_rows: int) -> FeatureRows:
+def _rows_of(row: Ints, ids: Ids, value: Floats, num_rows: int) -> FeatureRows:
     first = np.zeros(num_rows + 1, np.int64)
     np.cumsum(np.bincount(row, minlength=num_rows), out=first[1:])
     return FeatureRows(first, ids, value)
@@ -251,7 +246,7 @@ class Replay:
         self,
         scorer: RuleScorer,
         table: RuleTable | Grammar,
-        lm_word: npt.NDArray[np.int32],
+        lm_word: Ids,
         *,
         cdec_names: bool = False,
     ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Flags, Ints, read_only
 from hiero.core.symbols import Symbols, Vocabulary, pack
 from hiero.features.index_kernels import INSERTION_PAIR
 from hiero.features.names import CATEGORIES, END, PREFIXES, RESERVED, START
@@ -80,5 +79,5 @@ class SharedNames:
     @staticmethod
     def _arrays(
         entries: _Entries,
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    ) -> tuple[Bytes, Ints, Flags]:
         return read_only(entries.pool), read_only(entries.first), read_only(entries.special)

@@ -4,8 +4,8 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Bytes, Flags, Floats, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import WordTable, find_bytes, gap_index, gap_label
 from hiero.features.index_kernels import (
@@ -38,16 +38,16 @@ class Spelling(NamedTuple):
     weight         float64   their weights
     """
 
-    word_pool: npt.NDArray[np.uint8]
-    word_first: npt.NDArray[np.int64]
-    word_special: npt.NDArray[np.bool_]
-    label_pool: npt.NDArray[np.uint8]
-    label_first: npt.NDArray[np.int64]
-    label_special: npt.NDArray[np.bool_]
-    mark_pool: npt.NDArray[np.uint8]
-    mark_first: npt.NDArray[np.int64]
+    word_pool: Bytes
+    word_first: Ints
+    word_special: Flags
+    label_pool: Bytes
+    label_first: Ints
+    label_special: Flags
+    mark_pool: Bytes
+    mark_first: Ints
     table: WordTable
-    weight: npt.NDArray[np.float64]
+    weight: Floats
 
 
 @kernel

@@ -12,9 +12,8 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Ids, read_only
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols
 from hiero.features.index import EdgeBatch, FeatureRows
@@ -56,7 +55,7 @@ class SpanSize:
         np.cumsum(present.sum(axis=1), out=first[1:])
         return FeatureRows(first, ids[present], np.ones(int(first[-1])))
 
-    def _name_ids(self) -> npt.NDArray[np.int32]:
+    def _name_ids(self) -> Ids:
         """The ids of all names, by label, extended when there are new labels."""
         with self._lock:
             fresh = self.symbols.labels.entries(len(self._ids))

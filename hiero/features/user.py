@@ -33,9 +33,8 @@ from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats32, Ids, Ints, read_only
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
@@ -139,12 +138,12 @@ class RuleBatch(Sequence[Rule]):
         return [pairs[start:end] for start, end in pairwise(first)]
 
     @cached_property
-    def num_src_words(self) -> npt.NDArray[np.int64]:
+    def num_src_words(self) -> Ints:
         """Words on each source side, gaps not counted."""
         return _words_per_side(self.rules.src, self.rules.first_src)
 
     @cached_property
-    def num_tgt_words(self) -> npt.NDArray[np.int64]:
+    def num_tgt_words(self) -> Ints:
         """Words on each target side, gaps not counted."""
         return _words_per_side(self.rules.tgt, self.rules.first_tgt)
 
@@ -153,14 +152,14 @@ class RuleBatch(Sequence[Rule]):
         """The names of the dense features of the grammar."""
         return [self.symbols.names.text(column) for column in self.columns]
 
-    def dense(self, name: str) -> npt.NDArray[np.float32]:
+    def dense(self, name: str) -> Floats32:
         """The values of a dense feature for all rules."""
         names = self.dense_names
         if name not in names:
             raise ConfigError(f"the grammar has no dense feature {name!r}; {did_you_mean(name, names)}")
         return self.rules.dense[:, names.index(name)]
 
-    def _sides(self, symbols: npt.NDArray[np.int32], first: npt.NDArray[np.int64]) -> list[tuple[str, ...]]:
+    def _sides(self, symbols: Ids, first: Ints) -> list[tuple[str, ...]]:
         texts = {symbol: self._text(symbol) for symbol in set(symbols.tolist())}
         line = [texts[symbol] for symbol in symbols.tolist()]
         ends = first.tolist()
@@ -172,7 +171,7 @@ class RuleBatch(Sequence[Rule]):
         return f"[{self.symbols.labels.text(gap_label(symbol))},{gap_index(symbol)}]"
 
 
-def _words_per_side(symbols: npt.NDArray[np.int32], first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _words_per_side(symbols: Ids, first: Ints) -> Ints:
     before = np.zeros(len(symbols) + 1, np.int64)
     np.cumsum(symbols >= 0, out=before[1:])
     return np.diff(before[first])
@@ -292,7 +291,7 @@ class RuleCache:
         self._index = FeatureIndex()
         self._rows = FeatureRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float64))
 
-    def rows(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> FeatureRows:
+    def rows(self, table: RuleTable | Grammar, chosen: Ints) -> FeatureRows:
         """The features of the chosen rules; ids in Symbols.names."""
         with self._lock:
             if len(self._index) > MAX_RULES:
@@ -308,7 +307,7 @@ class RuleCache:
                 self._rows = concat_rows(self._rows, merge_rows(answers))
             return pick_rows(self._rows, contents)
 
-    def _contents(self, table: RuleTable | Grammar, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def _contents(self, table: RuleTable | Grammar, chosen: Ints) -> Ids:
         """Number the rules by content: equal rules have equal numbers."""
         rules = Rules._make(read_only(array) for array in table.rules)
         columns = read_only(np.array(table.columns, np.int32))

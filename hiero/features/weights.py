@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, word_table
@@ -47,15 +46,15 @@ class LinearWeights(Protocol):
         """Whether ``shared_weights`` is not empty."""
         ...
 
-    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+    def template_weights(self) -> tuple[FeatureTable, Floats]:
         """The features of templates that have a weight, and the weights; read-only."""
         ...
 
-    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+    def name_weights(self, start: int = 0) -> Floats:
         """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
         ...
 
-    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+    def shared_weights(self) -> tuple[WordTable, Floats]:
         """The shared names of features of templates and their weights; read-only."""
         ...
 
@@ -160,7 +159,7 @@ class Weights(MutableMapping[str, float]):
         self._value[ids] = weights
         self._given[ids] = True
 
-    def vector(self) -> npt.NDArray[np.float64]:
+    def vector(self) -> Floats:
         """A new vector of the effective weights of the features of ``index``."""
         self._resize()
         vector = np.where(self._given, self._value, 0.0)
@@ -169,7 +168,7 @@ class Weights(MutableMapping[str, float]):
                 vector[feature] = self.of(self.index.key(feature))
         return vector
 
-    def assign(self, vector: npt.NDArray[np.float64]) -> None:
+    def assign(self, vector: Floats) -> None:
         """Set the weights of the first features of ``index`` from a vector; zeros count as missing.
 
         A zero is kept where a shared name would give the feature another weight.
@@ -186,7 +185,7 @@ class Weights(MutableMapping[str, float]):
                 given[feature] = self.of_spelling(self.index.key(feature)) is not None
         self._given[: len(vector)] = given
 
-    def template_weights(self) -> tuple[FeatureTable, npt.NDArray[np.float64]]:
+    def template_weights(self) -> tuple[FeatureTable, Floats]:
         """The features of templates that have a weight, in a table of their own, and the weights; read-only.
 
         Zeros are left out, except where a shared name would apply instead.
@@ -220,7 +219,7 @@ class Weights(MutableMapping[str, float]):
                     found[key] = value
         return found
 
-    def shared_weights(self) -> tuple[WordTable, npt.NDArray[np.float64]]:
+    def shared_weights(self) -> tuple[WordTable, Floats]:
         """The shared names of features of templates and their weights; read-only."""
         shared = dict(self.shared)
         if not self.exact:
@@ -229,7 +228,7 @@ class Weights(MutableMapping[str, float]):
                     shared.setdefault(name, value)
         return word_table(list(shared)), read_only(np.array(list(shared.values()), np.float64))
 
-    def name_weights(self, start: int = 0) -> npt.NDArray[np.float64]:
+    def name_weights(self, start: int = 0) -> Floats:
         """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
         keys = [(NAME, i, 0) for i in range(start, len(self.symbols.names))]
         ids = self.index.find_all(keys)

@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import joined_columns, read_only
+from hiero.core.arrays import Ids, Ints, joined_columns, read_only
 from hiero.core.symbol_kernels import gap_label
 from hiero.core.symbols import Vocabulary
 from hiero.grammar.reader import split_features
 from hiero.grammar.rules import Grammar, Rules, RuleTable, Trie, take_rules
 from hiero.grammar.trie_kernels import grow_trie_kernel, rank_gaps_kernel
-
-Ints = npt.NDArray[np.int32]
 
 
 class Ranks(NamedTuple):
@@ -31,8 +28,8 @@ class Ranks(NamedTuple):
     as_ids    bool       whether ranks and ids are the same
     """
 
-    of_label: Ints
-    label: Ints
+    of_label: Ids
+    label: Ids
     as_ids: bool
 
 
@@ -45,7 +42,7 @@ def label_ranks(labels: Vocabulary) -> Ranks:
     return Ranks(of_label, label, bool((np.diff(label) > 0).all()))
 
 
-def unary_order(trie: Trie, lhs: Ints, num_labels: int, first: int, more: list[tuple[int, int]]) -> Ints:
+def unary_order(trie: Trie, lhs: Ids, num_labels: int, first: int, more: list[tuple[int, int]]) -> Ids:
     """Sort categories so that unary rules lead from earlier to later ones, except those that close a cycle.
 
     ``more`` are unary rules outside of the trie, as pairs (child, parent). The sort is a depth-first search
@@ -104,7 +101,7 @@ def build_grammar(
     return Grammar(take_rules(table.rules, order), trie, table.columns)
 
 
-def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Trie, npt.NDArray[np.int64]]:
+def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Trie, Ints]:
     """The trie of the first ``num_indexed`` source sides, and the order of all rules, the others last."""
     first_src = read_only(rules.first_src[: num_indexed + 1])
     src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_indexed]
@@ -133,9 +130,7 @@ def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Tr
     return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
 
 
-def _breadth_first(
-    parent: npt.NDArray[np.int32], symbol: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
+def _breadth_first(parent: Ids, symbol: Ids, depth: Ids) -> Ints:
     """Number nodes level by level, by parent and then by symbol."""
     number = np.zeros(len(parent), np.int64)
     by_depth = np.argsort(depth, kind="stable")

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Ints
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.core.text import Chunk, read_chunks
@@ -125,8 +125,8 @@ class _RuleSlice:
     def __init__(self, rules: Rules, start: int, end: int) -> None:
         self.rules, self.start, self.end = rules, start, end
 
-    def _offsets(self, first: str) -> npt.NDArray[np.int64]:
-        offsets: npt.NDArray[np.int64] = getattr(self.rules, first)[self.start : self.end + 1]
+    def _offsets(self, first: str) -> Ints:
+        offsets: Ints = getattr(self.rules, first)[self.start : self.end + 1]
         return offsets
 
     def heads(self) -> Iterable[tuple[int, list[float]]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import joined_columns, read_only
+from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols, Vocabulary
@@ -25,9 +25,7 @@ from hiero.grammar.rules import Rules, RuleTable
 MAX_COLUMNS = 64
 
 
-def choose_columns(
-    num_rules: int, name: npt.NDArray[np.int32], limit: int = MAX_COLUMNS
-) -> npt.NDArray[np.int32]:
+def choose_columns(num_rules: int, name: Ids, limit: int = MAX_COLUMNS) -> Ids:
     """The names that more than half of the rules have: at most the ``limit`` most frequent, by first use."""
     if not len(name):
         return np.zeros(0, np.int32)
@@ -38,16 +36,16 @@ def choose_columns(
 
 
 def split_features(
-    first_feature: npt.NDArray[np.int64],
-    name: npt.NDArray[np.int32],
-    value: npt.NDArray[np.float32],
-    columns: npt.NDArray[np.int32] | None,
+    first_feature: Ints,
+    name: Ids,
+    value: Floats32,
+    columns: Ids | None,
 ) -> tuple[
     tuple[int, ...],
-    npt.NDArray[np.float32],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.int32],
-    npt.NDArray[np.float32],
+    Floats32,
+    Ints,
+    Ids,
+    Floats32,
 ]:
     """Features of rules as (columns, dense, first_sparse, sparse_name, sparse_value), as in ``Rules``.
 
@@ -118,9 +116,7 @@ class _SharedIds:
         self.local = local_vocabulary()
         self.known = np.zeros(0, np.int32)
 
-    def __call__(
-        self, chunk: Chunk, data: npt.NDArray[np.uint8], token: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.int32]:
+    def __call__(self, chunk: Chunk, data: Bytes, token: Ids) -> Ids:
         """Shared ids of tokens. Invalid UTF-8 is an error at the first line that has it."""
         self.local, ids = intern_tokens(self.local, data, token)
         new = local_entries(self.local, len(self.known))
@@ -128,7 +124,7 @@ class _SharedIds:
         if not _is_utf8(b"\n".join(new)):
             raise self._error(chunk, [entry for entry in new if not _is_utf8(entry)])
         self.known = np.concatenate([self.known, self.shared.intern_all(new)])
-        shared: npt.NDArray[np.int32] = self.known[ids]
+        shared: Ids = self.known[ids]
         return shared
 
     def _error(self, chunk: Chunk, bad: list[bytes]) -> FormatError:
@@ -157,15 +153,15 @@ class Part(NamedTuple):
     an id in Symbols.names, or -1 - k for the k-th unlabelled value.
     """
 
-    lhs: npt.NDArray[np.int32]
-    first_src: npt.NDArray[np.int64]
-    src: npt.NDArray[np.int32]
-    first_tgt: npt.NDArray[np.int64]
-    tgt: npt.NDArray[np.int32]
-    first_feature: npt.NDArray[np.int64]
-    name: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
-    first_link: npt.NDArray[np.int64]
+    lhs: Ids
+    first_src: Ints
+    src: Ids
+    first_tgt: Ints
+    tgt: Ids
+    first_feature: Ints
+    name: Ids
+    value: Floats
+    first_link: Ints
     link: npt.NDArray[np.int16]
 
 

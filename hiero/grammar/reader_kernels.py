@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.core.records import MAX_GAPS
 from hiero.core.scan_kernels import (
@@ -71,36 +72,36 @@ class ScannedRules(NamedTuple):
     word_token, label_token, name_token   int32 [., 2]
     """
 
-    line: npt.NDArray[np.int32]
-    at: npt.NDArray[np.int32]
-    end: npt.NDArray[np.int32]
-    lhs: npt.NDArray[np.int32]
-    first_src: npt.NDArray[np.int64]
-    src: npt.NDArray[np.int32]
-    first_tgt: npt.NDArray[np.int64]
-    tgt: npt.NDArray[np.int32]
-    first_feature: npt.NDArray[np.int64]
-    name: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
-    unsure: npt.NDArray[np.int32]
-    first_link: npt.NDArray[np.int64]
+    line: Ids
+    at: Ids
+    end: Ids
+    lhs: Ids
+    first_src: Ints
+    src: Ids
+    first_tgt: Ints
+    tgt: Ids
+    first_feature: Ints
+    name: Ids
+    value: Floats
+    unsure: Ids
+    first_link: Ints
     link: npt.NDArray[np.int16]
-    word_token: npt.NDArray[np.int32]
-    label_token: npt.NDArray[np.int32]
-    name_token: npt.NDArray[np.int32]
+    word_token: Ids
+    label_token: Ids
+    name_token: Ids
 
 
 def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
     """Arrays large enough for any such lines; memory that is not written costs nothing."""
     most = num_bytes // 2 + 2
 
-    def rows() -> npt.NDArray[np.int32]:
+    def rows() -> Ids:
         return np.empty(num_lines, np.int32)
 
-    def offsets() -> npt.NDArray[np.int64]:
+    def offsets() -> Ints:
         return np.zeros(num_lines + 1, np.int64)
 
-    def tokens() -> npt.NDArray[np.int32]:
+    def tokens() -> Ids:
         return np.empty((most, 2), np.int32)
 
     return ScannedRules(

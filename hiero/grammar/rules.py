@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only, take_rows
+from hiero.core.arrays import Floats32, Ids, Ints, read_only, take_rows
 
 
 class Rules(NamedTuple):
@@ -33,20 +33,20 @@ class Rules(NamedTuple):
     link          int16 [., 2]   source and target position, counting gaps as positions
     """
 
-    lhs: npt.NDArray[np.int32]
-    first_src: npt.NDArray[np.int64]
-    src: npt.NDArray[np.int32]
-    first_tgt: npt.NDArray[np.int64]
-    tgt: npt.NDArray[np.int32]
-    dense: npt.NDArray[np.float32]
-    first_sparse: npt.NDArray[np.int64]
-    sparse_name: npt.NDArray[np.int32]
-    sparse_value: npt.NDArray[np.float32]
-    first_link: npt.NDArray[np.int64]
+    lhs: Ids
+    first_src: Ints
+    src: Ids
+    first_tgt: Ints
+    tgt: Ids
+    dense: Floats32
+    first_sparse: Ints
+    sparse_name: Ids
+    sparse_value: Floats32
+    first_link: Ints
     link: npt.NDArray[np.int16]
 
 
-def take_rules(rules: Rules, order: npt.NDArray[np.int64]) -> Rules:
+def take_rules(rules: Rules, order: Ints) -> Rules:
     """Select rules, in the given order."""
     first_src, src_place = take_rows(rules.first_src, order)
     first_tgt, tgt_place = take_rows(rules.first_tgt, order)
@@ -77,9 +77,9 @@ class Trie(NamedTuple):
     first_rule   int64 [T + 1]  rules whose source side ends at v; ordered by (lhs, order of reading)
     """
 
-    symbol: npt.NDArray[np.int32]
-    first_child: npt.NDArray[np.int64]
-    first_rule: npt.NDArray[np.int64]
+    symbol: Ids
+    first_child: Ints
+    first_rule: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Grammar:
 class GrammarSource(Protocol):
     """An origin of rules."""
 
-    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """All rules that can match somewhere in a sentence.
 
         ``segment`` holds the attributes of the sentence's ``<seg>`` tag, empty for plain lines.

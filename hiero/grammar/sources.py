@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only, take_rows
+from hiero.core.arrays import Ids, Ints, read_only, take_rows
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
@@ -91,11 +90,11 @@ class _IdMap:
         self._shared = np.zeros(size, np.int32)
         self._known = np.zeros(size, np.bool_)
 
-    def to_own(self, shared: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def to_own(self, shared: Ids) -> Ids:
         """The ids in the grammar of shared ids; -1 for entries that it does not have."""
         return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
 
-    def to_shared(self, own: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def to_shared(self, own: Ids) -> Ids:
         """An array of shared ids, indexed by the ids in the grammar; valid for those in ``own``."""
         new = np.unique(own[~self._known[own]])
         # Values are set before flags, for threads that read the flags at the same time.
@@ -132,7 +131,7 @@ class StaticGrammar:
         source._columns = tuple(names.to_shared(columns)[columns].tolist())
         return source
 
-    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         if self._id_maps is not None:
             src = self._id_maps[0].to_own(src)
         trie = self.grammar.trie
@@ -161,7 +160,7 @@ class StaticGrammar:
             sparse = self._id_maps[2].to_shared(sparse)[sparse]
         return frozenset((*self._columns, *sparse.tolist()))
 
-    def _table(self, order: npt.NDArray[np.int64]) -> RuleTable:
+    def _table(self, order: Ints) -> RuleTable:
         rules = take_rules(self.grammar.rules, order)
         if self._id_maps is not None:
             rules = self._with_shared_ids(rules, *self._id_maps)
@@ -203,10 +202,10 @@ class PerSentence:
     ) -> None:
         self.symbols, self.base, self.span_limit, self.how = symbols, Path(base), span_limit, how
 
-    def rules_for(self, src: npt.NDArray[np.int32], segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return merge_tables([self._table(self.base / path, src) for path in grammar_paths(segment)])
 
-    def _table(self, path: Path, src: npt.NDArray[np.int32]) -> RuleTable:
+    def _table(self, path: Path, src: Ids) -> RuleTable:
         if is_compiled(path):
             return open_grammar(path, self.symbols, self.span_limit).rules_for(src, {})
         return read_text_grammar(path, self.symbols, self.how)

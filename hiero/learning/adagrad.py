@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids
 from hiero.core.errors import ConfigError
 from hiero.learning.adagrad_kernels import (
     Coordinates,
@@ -36,9 +36,6 @@ from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import Loss, Pairing, RankedPairs, SampledPairs, ranked_pairs
 from hiero.learning.rank_kernels import ROUNDING, gradient_kernel
 from hiero.learning.regularize import Regulariser, terms_gradient
-
-Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int32]
 
 
 class Gradient(NamedTuple):

@@ -5,8 +5,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids
 from hiero.core.jit import kernel, leaf
 
 
@@ -17,8 +17,8 @@ class Coordinates(NamedTuple):
     last    int32 [F]     step up to which it is settled
     """
 
-    square: npt.NDArray[np.float64]
-    last: npt.NDArray[np.int32]
+    square: Floats
+    last: Ids
 
 
 class Settings(NamedTuple):

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
@@ -20,9 +19,6 @@ from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_rows, me
 from hiero.features.index_kernels import NAME
 from hiero.features.score import edge_rows
 from hiero.learning.list_kernels import replay_kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Candidates(NamedTuple):
@@ -37,11 +33,11 @@ class Candidates(NamedTuple):
     """
 
     first: Ints
-    id: npt.NDArray[np.int32]
+    id: Ids
     value: Floats
     score: Floats
     first_word: Ints
-    word: npt.NDArray[np.int32]
+    word: Ids
 
     @property
     def size(self) -> int:
@@ -83,7 +79,7 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     )
 
 
-def _distinct(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
+def _distinct(items: Ids) -> tuple[Ids, Ints]:
     """Return the distinct items in the order of first occurrence, and the position of each item in them."""
     distinct, first, place = np.unique(items, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -92,9 +88,7 @@ def _distinct(items: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints
     return distinct[order], rank[place]
 
 
-def _edge_rows(
-    forest: Forest, source: DerivationFeatures, edges: npt.NDArray[np.int32], index: FeatureIndex
-) -> FeatureRows:
+def _edge_rows(forest: Forest, source: DerivationFeatures, edges: Ids, index: FeatureIndex) -> FeatureRows:
     """Features of edges beyond those of their rules: language models and features of rule applications."""
     names = source.model.symbols.names
     models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
@@ -115,7 +109,7 @@ def _edge_rows(
     return merge_rows([rows, FeatureRows(first, found.id, found.value)])
 
 
-def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
+def edge_values(forest: Forest, keys: Sequence[Key]) -> Floats32:
     """Return the values of D features on every edge of a decoded forest, float32 [E, D].
 
     The value of a derivation is the sum over its edges.
@@ -132,7 +126,7 @@ def edge_values(forest: Forest, keys: Sequence[Key]) -> npt.NDArray[np.float32]:
     return values
 
 
-def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+def _columns(rows: FeatureRows, columns: Ids) -> Floats32:
     """Return rows as a dense matrix of some features."""
     table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
     place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
@@ -140,9 +134,6 @@ def _columns(rows: FeatureRows, columns: npt.NDArray[np.int32]) -> npt.NDArray[n
     row, column = np.repeat(np.arange(len(table)), np.diff(rows.first)), place[rows.id]
     np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
     return table
-
-
-Ids = npt.NDArray[np.int32]
 
 
 class NotFinite(HieroError):

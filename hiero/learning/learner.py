@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ints
 from hiero.learning.candidates import Candidates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Example(NamedTuple):

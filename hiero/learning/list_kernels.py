@@ -7,8 +7,8 @@ The features of whole derivations, added up from those of their rules and rule a
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Hashes, Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 STEP = np.uint64(0xD6E8FEB86659FD93)
@@ -29,14 +29,14 @@ class ListStore(NamedTuple):
     statistics  int64 [>= N, 2 + 2 * order]
     """
 
-    sentence: npt.NDArray[np.int64]
-    code: npt.NDArray[np.uint64]
-    first: npt.NDArray[np.int64]
-    id: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
-    first_word: npt.NDArray[np.int64]
-    word: npt.NDArray[np.int32]
-    statistics: npt.NDArray[np.int64]
+    sentence: Ints
+    code: Hashes
+    first: Ints
+    id: Ids
+    value: Floats
+    first_word: Ints
+    word: Ids
+    statistics: Ints
 
 
 class Lists(NamedTuple):
@@ -51,13 +51,13 @@ class Lists(NamedTuple):
     statistics   int64 [N, 2 + 2 * order]
     """
 
-    number: npt.NDArray[np.int64]
-    first_place: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    id: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
-    statistics: npt.NDArray[np.int64]
+    number: Ints
+    first_place: Ints
+    order: Ints
+    first: Ints
+    id: Ids
+    value: Floats
+    statistics: Ints
 
 
 @leaf

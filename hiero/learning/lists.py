@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ints, read_only
 from hiero.core.directories import Kind
 from hiero.evaluation.bleu import MAX_ORDER, corpus_bleu
 from hiero.learning.candidates import check_finite, not_finite
@@ -26,8 +26,6 @@ from hiero.learning.list_kernels import (
     scores_kernel,
 )
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 GROWTH = 1.5  # unused room is never touched, and takes no memory

@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Floats32, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
@@ -42,8 +41,6 @@ from hiero.learning.mert_kernels import (
     union_kernel,
 )
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Each = Callable[[Callable[[Floats], tuple[float, Floats]], Iterable[Floats]], Iterable[tuple[float, Floats]]]
 
 # Longest step, relative to the largest weight. Lines that intersect farther away are parallel up to rounding.
@@ -269,7 +266,7 @@ class EdgeLines(NamedTuple):
     """
 
     forest: Forest
-    value: npt.NDArray[np.float32]
+    value: Floats32
     fixed: Floats
 
 
@@ -291,7 +288,7 @@ class ForestSurface:
         self,
         number: int,
         forest: Forest,
-        value: npt.NDArray[np.float32],
+        value: Floats32,
         point: Floats | None = None,
     ) -> bool:
         """Add a forest of sentence ``number``; return whether it has a derivation.

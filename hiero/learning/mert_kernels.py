@@ -14,8 +14,8 @@ the lines of all, and the product of parts adds their lines, interval by interva
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.decoder.forest_kernels import empty_derivations, write_sizes
 from hiero.learning.list_kernels import floor_bleu
@@ -244,13 +244,13 @@ class Lines(NamedTuple):
     right      int64 [L]      likewise
     """
 
-    first: npt.NDArray[np.int64]
-    slope: npt.NDArray[np.float64]
-    intercept: npt.NDArray[np.float64]
-    start: npt.NDArray[np.float64]
-    edge: npt.NDArray[np.int64]
-    left: npt.NDArray[np.int64]
-    right: npt.NDArray[np.int64]
+    first: Ints
+    slope: Floats
+    intercept: Floats
+    start: Floats
+    edge: Ints
+    left: Ints
+    right: Ints
 
 
 @kernel

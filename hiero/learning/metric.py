@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.evaluation.bleu import BACKGROUNDS, SENTENCE_BLEU, background, sentence_bleu
 from hiero.learning.learner import Example
-
-Floats = npt.NDArray[np.float64]
 
 PREVIOUS = "previous"
 

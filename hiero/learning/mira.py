@@ -35,9 +35,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, read_only
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.features.index import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
@@ -46,8 +45,6 @@ from hiero.learning.list_kernels import scores_kernel
 from hiero.learning.lists import CandidateLists
 from hiero.learning.metric import Gold, PreviousPass
 from hiero.learning.mira_kernels import MiraState, kbmira_epoch_kernel, mira_kernel
-
-Floats = npt.NDArray[np.float64]
 
 OracleName = Literal["lu", "hope"]
 PredictionName = Literal["model", "cost", "fear"]

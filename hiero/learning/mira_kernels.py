@@ -7,8 +7,8 @@ Batch MIRA over k-best lists (Cherry and Foster 2012).
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.learning.list_kernels import floor_bleu, row_score
 from hiero.learning.rank_kernels import shift_kernel
@@ -85,10 +85,10 @@ class MiraState(NamedTuple):
     seen    int64 [1]    sentences so far
     """
 
-    weight: npt.NDArray[np.float64]
-    late: npt.NDArray[np.float64]
-    memory: npt.NDArray[np.float64]
-    seen: npt.NDArray[np.int64]
+    weight: Floats
+    late: Floats
+    memory: Floats
+    seen: Ints
 
 
 @leaf

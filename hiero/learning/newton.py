@@ -17,11 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from hiero.core.arrays import Floats, Ints
 
 SMALLEST_GAIN = 1e-11  # relative to the value; converged if the model predicts less
 FORCING = 0.1  # largest relative residual of the linear system of a step

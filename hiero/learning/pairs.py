@@ -17,18 +17,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.features.index import FeatureRows
 from hiero.learning.learner import Example, UpdateReport
 from hiero.learning.metric import Gold
 from hiero.learning.rank_kernels import LOGISTIC, MARGIN, PERCEPTRON, drawn_pairs_kernel, level_pairs_kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Pairs = npt.NDArray[np.int32]  # [P, 2]
+Ids = Ids  # [P, 2]
 
 MOST_PAIRS = 20_000_000  # of one sentence; they take 160 MB
 SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
@@ -37,7 +34,7 @@ SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
 class Pairing(Protocol):
     """Selects the pairs of a sentence."""
 
-    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
+    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         """Pairs of N translations.
 
         gold    float64 [N]  scores by the metric, in the model's order
@@ -60,7 +57,7 @@ class Multipartite:
         if not 0 < self.share <= 0.5:
             raise ConfigError(f"share: found {self.share}, expected more than 0 and at most 0.5")
 
-    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
+    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         size = min(max(1, int(self.share * len(gold) + 0.5)), len(gold) // 2)
         return _by_level(gold, [0, size, len(gold) - size, len(gold)])
 
@@ -69,7 +66,7 @@ class Multipartite:
 class AllPairs:
     """All pairs, in the order of the metric."""
 
-    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
+    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         return _by_level(gold, range(len(gold) + 1))
 
 
@@ -109,7 +106,7 @@ class SampledPairs:
             if not 0 <= getattr(self, name) < 2**63:
                 raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 0")
 
-    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Pairs:
+    def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         apart = np.inf
         if self.length_deviations:
             apart = self.length_deviations * max(float(np.std(length)), SMALLEST_DEVIATION)
@@ -135,7 +132,7 @@ class SampledPairs:
         return read_only(pair[kept])
 
 
-def _by_level(gold: Floats, first_of_level: range | list[int]) -> Pairs:
+def _by_level(gold: Floats, first_of_level: range | list[int]) -> Ids:
     gold = read_only(np.ascontiguousarray(gold, np.float64))
     order = read_only(np.argsort(-gold, kind="stable"))
     levels = read_only(np.array(first_of_level, np.int64))
@@ -184,7 +181,7 @@ class Loss:
         """The number of the loss in the kernels."""
         return np.int64(KINDS[self.name])
 
-    def margins_and_weights(self, gold: Floats, pair: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
+    def margins_and_weights(self, gold: Floats, pair: Ids) -> tuple[Floats, Floats]:
         """For each pair, its margin, and the factor of its loss."""
         margins, pair_weights = np.full(len(pair), self.margin), np.ones(len(pair))
         if self.by_gold != "nothing":
@@ -200,7 +197,7 @@ class RankedPairs(NamedTuple):
     """The pairs of a sentence, as arguments of the kernels; see ``rank_kernel``."""
 
     rows: FeatureRows
-    pair: npt.NDArray[np.int32]
+    pair: Ids
     margins: Floats
     pair_weights: Floats
 

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.learning import newton
@@ -37,9 +36,6 @@ from hiero.learning.newton import Curvature
 from hiero.learning.pairs import SampledPairs
 from hiero.learning.pro_kernels import curvature_kernel, curved_kernel, differences_kernel, logistic_kernel
 from hiero.learning.regularize import Regulariser, Ridge
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SMALLEST_GAIN = 1e-10  # of a step of L-BFGS, relative to the value
 
@@ -53,7 +49,7 @@ class Differences(NamedTuple):
     """
 
     first: Ints
-    id: npt.NDArray[np.int32]
+    id: Ids
     value: Floats
 
 

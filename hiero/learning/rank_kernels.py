@@ -12,8 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.jit import kernel, leaf
 
 PERCEPTRON, MARGIN, LOGISTIC = 0, 1, 2
@@ -37,11 +37,11 @@ class FeatureColumns(NamedTuple):
     value    float64
     """
 
-    place: npt.NDArray[np.int32]
-    feature: npt.NDArray[np.int32]
-    first: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
+    place: Ids
+    feature: Ids
+    first: Ints
+    row: Ids
+    value: Floats
 
 
 @leaf

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins
+from hiero.core.arrays import Flags, Floats, Ids, Ints
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
@@ -17,8 +17,6 @@ from hiero.features.index_kernels import NAME
 from hiero.learning.config import LARGEST_BETA
 from hiero.learning.newton import Curvature
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Variant = Literal["paper", "released"]
 
 SATURATED = 20.0  # from here on tanh is 1, and its slope 0, in double precision
@@ -130,7 +128,7 @@ class Neighbours:
             np.add.at(gradient, right, 0.5 * (by_off - by_radius))
         return self.strength * float(value.sum()), self.strength * gradient
 
-    def _damping(self, off: Floats, radius: Floats) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
+    def _damping(self, off: Floats, radius: Floats) -> tuple[Flags, Floats, Floats, Floats]:
         """Where D is not saturated; there q = off / radius, D = tanh(q)^(2 gamma), and its derivative by q.
 
         Elsewhere D is 1, and q and the derivative are 0.
@@ -202,9 +200,7 @@ def _nearest_semidefinite(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floa
     return large * cos**2 + small * sin**2, (large - small) * cos * sin, large * sin**2 + small * cos**2
 
 
-def terms_gradient(
-    terms: Sequence[Regulariser], weight: Floats, share: float
-) -> tuple[npt.NDArray[np.int32], Floats]:
+def terms_gradient(terms: Sequence[Regulariser], weight: Floats, share: float) -> tuple[Ids, Floats]:
     """Return a share of the gradient of the sum of terms: features, and values other than 0."""
     gradient = np.zeros(len(weight))
     for term in terms:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.learning.candidates import not_finite
 from hiero.learning.learner import Example, UpdateReport
@@ -17,8 +17,6 @@ from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import Loss, Multipartite, Pairing, RankedPairs, ranked_pairs
 from hiero.learning.rank_kernels import gradient_kernel, rank_kernel, shift_kernel
 from hiero.learning.regularize import Regulariser, terms_gradient
-
-Floats = npt.NDArray[np.float64]
 
 MOST_COMPARED = 8000  # translations of a sentence; their inner products take 512 MB
 

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Floats, Floats32, Ints, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.scanner import powers_of_ten
 from hiero.core.symbol_kernels import WordTable, find_all_kernel
@@ -60,10 +59,10 @@ class _Unigrams:
 
     def read(
         self,
-        data: npt.NDArray[np.uint8],
+        data: Bytes,
         is_longest: bool,
-        powers: npt.NDArray[np.float64],
-        state: npt.NDArray[np.int64],
+        powers: Floats,
+        state: Ints,
         line: int,
     ) -> int:
         """Read 1-grams; returns why the kernel stopped. ``line`` is the number of the line at state[AT]."""
@@ -84,10 +83,10 @@ class _Unigrams:
     def table(self) -> WordTable:
         return word_table_of(read_only(np.concatenate(self._pool)), read_only(np.concatenate(self._end)))
 
-    def lines(self) -> npt.NDArray[np.int64]:
+    def lines(self) -> Ints:
         return np.concatenate(self._line)
 
-    def weights(self) -> npt.NDArray[np.float32]:
+    def weights(self) -> Floats32:
         weights = np.concatenate(self._weight)
         weights[0] = self.unknown
         return weights
@@ -109,7 +108,7 @@ class _ArpaReader:
 
         # Known once the 1-grams are read.
         self._word_table: WordTable
-        self._unigram: npt.NDArray[np.float32]
+        self._unigram: Floats32
         self._table: OpenTable
         self._markers: list[int]
 
@@ -210,7 +209,7 @@ class _ArpaReader:
             num_bytes = stream.seek(0, 2)
         return num_bytes * (MAX_COMPRESSION if packed else 1) // MIN_LINE_BYTES
 
-    def _read_entries(self, data: npt.NDArray[np.uint8]) -> None:
+    def _read_entries(self, data: Bytes) -> None:
         state = self._state
         state[scan.LINES] = 0
         is_longest = self._section == len(self._counts)

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Flags, Floats, Floats32, Hashes, Ints, read_only
 from hiero.core.errors import ConfigError, FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel
@@ -32,7 +31,7 @@ from hiero.lm.arpa import write_arpa
 from hiero.lm.compiled import check_target, write_ngrams
 from hiero.lm.config import Discounts, OrderStatistics, estimate_discounts
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
-from hiero.lm.external_sort import Cursor, Rows, Sorter, Spool
+from hiero.lm.external_sort import Cursor, Sorter, Spool
 from hiero.lm.model import ngrams_of
 from hiero.lm.table_kernels import MAX_ORDER, NgramBlock, table_of_blocks
 
@@ -187,7 +186,7 @@ class EstimateConfig:
         if self.threads < 1:
             raise ConfigError(f"threads: found {self.threads}, expected 1 or more")
 
-    def thresholds(self) -> npt.NDArray[np.int64]:
+    def thresholds(self) -> Ints:
         """Thresholds of orders from 1; entry 0 is not used."""
         given = [0, *self.prune]
         return np.array(given + given[-1:] * (self.order + 1 - len(given)), np.int64)
@@ -352,7 +351,7 @@ class _Estimation:
             self._keys[n].append(out.key[n, :num_keys, : self._width[n]])
             self._contexts[n].add(out.context[n, :num_contexts, : self._width[n - 1] + 2])
 
-    def _finish_unigrams(self) -> npt.NDArray[np.bool_]:
+    def _finish_unigrams(self) -> Flags:
         """Which words are kept. Words that do not occur (<unk>, <s>, words of a vocabulary) count as well."""
         kept = np.ones(self._num_words, np.bool_)
         if self._threshold[1]:
@@ -377,20 +376,18 @@ class _Estimation:
             discounts = fallback
         return OrderStatistics(tally[kneserney.LISTED], tally[kneserney.KEPT], discounts, problem)
 
-    def _discount(self, length: int, discount: npt.NDArray[np.float64]) -> None:
+    def _discount(self, length: int, discount: Floats) -> None:
         num_keys = self._width[length - 1]
-        held: Rows = np.empty((0, num_keys + 2), np.uint64)
+        held: Hashes = np.empty((0, num_keys + 2), np.uint64)
         for fresh in self._contexts[length].blocks():
             held = self._discount_some(length, discount, np.concatenate([held, fresh]), False)
         self._discount_some(length, discount, held, True)
 
-    def _discount_some(
-        self, length: int, discount: npt.NDArray[np.float64], rows: Rows, is_last: bool
-    ) -> Rows:
+    def _discount_some(self, length: int, discount: Floats, rows: Hashes, is_last: bool) -> Hashes:
         """Discount complete contexts; returns the rows of the last one, which may continue."""
         num_keys = rows.shape[1] - 2
-        weight: Rows = np.empty((len(rows), 2), np.uint64)
-        backoff: Rows = np.empty((len(rows), num_keys + 1), np.uint64)
+        weight: Hashes = np.empty((len(rows), 2), np.uint64)
+        backoff: Hashes = np.empty((len(rows), num_keys + 1), np.uint64)
         done, num_weights, num_contexts = kneserney.discount_kernel(
             rows,
             num_keys,
@@ -405,9 +402,7 @@ class _Estimation:
         self._backoffs[length - 1].append(backoff[:num_contexts])
         return rows[done:]
 
-    def _interpolate(
-        self, discount: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_]
-    ) -> Iterator[NgramBlock]:
+    def _interpolate(self, discount: Floats, kept: Flags) -> Iterator[NgramBlock]:
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         parents = Spool(2, np.uint64, self._memory // 8, self._config.temp)
         yield self._unigrams(discount, kept, parents)
@@ -418,7 +413,7 @@ class _Estimation:
             is_longest = length == self._order
             for key, prob, backoff in self._longer(length, parents):
                 if not is_longest:
-                    row: Rows = np.empty((len(key), width + 1), np.uint64)
+                    row: Hashes = np.empty((len(key), width + 1), np.uint64)
                     row[:, :width] = key
                     row[:, width] = prob.view(np.uint64)
                     probs.append(row)
@@ -429,9 +424,7 @@ class _Estimation:
                 self._report("writing n-grams", done, total)
             parents = probs
 
-    def _unigrams(
-        self, discount: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_], out: Spool
-    ) -> NgramBlock:
+    def _unigrams(self, discount: Floats, kept: Flags, out: Spool) -> NgramBlock:
         """Words, smoothed with the uniform distribution over all words except <s>."""
         count = self._unigram[:, 0]
         total = count.sum()
@@ -450,9 +443,7 @@ class _Estimation:
         words = np.arange(len(ids), dtype=np.int32)[:, np.newaxis]
         return NgramBlock(words, _log(prob[ids]), _log(backoff[ids]))
 
-    def _longer(
-        self, length: int, parents: Spool
-    ) -> Iterator[tuple[Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    def _longer(self, length: int, parents: Spool) -> Iterator[tuple[Hashes, Floats, Floats]]:
         """n-grams, probabilities, back-offs; from the probabilities of shorter n-grams."""
         parent = Cursor(parents.blocks(), self._width[length - 1] + 1)
         context = Cursor(self._backoffs[length].blocks(), self._width[length] + 1)
@@ -488,7 +479,7 @@ class _Estimation:
             yield key, prob, backoff
 
 
-def _log(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def _log(values: Floats) -> Floats32:
     """Logarithms to base 10 of probabilities, at least -99 and at most 0.
 
     Rounding may give a probability just above one, which readers of models refuse. Where the discounts that
@@ -497,7 +488,7 @@ def _log(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     return np.log10(np.clip(values, LEAST, 1.0)).astype(np.float32)
 
 
-def _subset(words: WordTable, kept: npt.NDArray[np.bool_]) -> WordTable:
+def _subset(words: WordTable, kept: Flags) -> WordTable:
     if kept.all():
         return words
     return word_table_of(*pack([table_entry(words, int(word)) for word in np.flatnonzero(kept)]))

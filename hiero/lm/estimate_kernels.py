@@ -13,8 +13,8 @@ the order of that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Hashes, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import find_bytes, hash_bytes
 from hiero.lm.sort_kernels import compare
@@ -35,10 +35,10 @@ class Packing(NamedTuple):
     ending  uint64 [N]    the bits of words 0 ... s in column[s]
     """
 
-    column: npt.NDArray[np.int64]
-    shift: npt.NDArray[np.uint64]
-    mask: npt.NDArray[np.uint64]
-    ending: npt.NDArray[np.uint64]
+    column: Ints
+    shift: Hashes
+    mask: Hashes
+    ending: Hashes
 
 
 def packing_of(order: int, num_words: int) -> Packing:
@@ -198,10 +198,10 @@ class Adjusting(NamedTuple):
     depth     int64 [1]      words of the longest of these endings
     """
 
-    previous: npt.NDArray[np.int64]
-    adjusted: npt.NDArray[np.int64]
-    actual: npt.NDArray[np.int64]
-    depth: npt.NDArray[np.int64]
+    previous: Ints
+    adjusted: Ints
+    actual: Ints
+    depth: Ints
 
 
 class Adjusted(NamedTuple):
@@ -215,11 +215,11 @@ class Adjusted(NamedTuple):
     tally    int64 [N + 1, 7]          numbers with adjusted count 0 ... 4; of all; of those that are kept
     """
 
-    key: npt.NDArray[np.uint64]
-    context: npt.NDArray[np.uint64]
-    num: npt.NDArray[np.int64]
-    unigram: npt.NDArray[np.int64]
-    tally: npt.NDArray[np.int64]
+    key: Hashes
+    context: Hashes
+    num: Ints
+    unigram: Ints
+    tally: Ints
 
 
 @leaf

@@ -17,10 +17,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import Hashes
 from hiero.core.errors import HieroError, os_message
 from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
-
-Rows = npt.NDArray[np.uint64]
 
 BLOCK_BYTES = 1 << 21  # of a block that is read
 FIRST_ROWS = 1 << 12  # of a buffer; it doubles
@@ -144,12 +143,12 @@ class Sorter:
         self._columns, self._num_keys, self._folder, self._combine = columns, num_keys, folder, combine
         self._row_bytes = 8 * columns
         self._max_rows = max(16, memory // (2 * self._row_bytes))
-        self._buffer: Rows = np.empty((min(FIRST_ROWS, self._max_rows), columns), np.uint64)
+        self._buffer: Hashes = np.empty((min(FIRST_ROWS, self._max_rows), columns), np.uint64)
         self._used = 0
         self._store: TemporaryStore | None = None
         self._runs: list[tuple[int, int]] = []  # offset in the store and number of rows
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Hashes) -> None:
         while len(rows):
             if self._used == self._max_rows:
                 self._spill()
@@ -159,7 +158,7 @@ class Sorter:
             self._used += count
             rows = rows[count:]
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[Hashes]:
         """All rows, in order, in pieces; afterwards the sorter is empty."""
         if not self._runs:
             rows = self._sorted()
@@ -178,18 +177,18 @@ class Sorter:
 
     def _make_room(self, rows: int) -> None:
         if rows > len(self._buffer):
-            larger: Rows = np.empty(
+            larger: Hashes = np.empty(
                 (min(max(rows, 2 * len(self._buffer)), self._max_rows), self._columns), np.uint64
             )
             larger[: self._used] = self._buffer[: self._used]
             self._buffer = larger
 
-    def _sorted(self) -> Rows:
+    def _sorted(self) -> Hashes:
         """Empty the buffer; returns its rows, sorted."""
         rows, self._used = self._order(self._buffer[: self._used]), 0
         return rows
 
-    def _order(self, rows: Rows) -> Rows:
+    def _order(self, rows: Hashes) -> Hashes:
         spare = np.empty_like(rows)
         if sort_kernel(rows, spare, self._num_keys):
             rows = spare
@@ -211,7 +210,7 @@ class Sorter:
             count += len(rows)
         self._runs.append((start, count))
 
-    def _merged(self, runs: list[tuple[int, int]]) -> Iterator[Rows]:
+    def _merged(self, runs: list[tuple[int, int]]) -> Iterator[Hashes]:
         """Merge runs: repeatedly sort the rows of all windows that no unread row can precede."""
         assert self._store is not None
         windows = [_Window(self._store, *run, self._columns) for run in runs]
@@ -236,19 +235,19 @@ class _Window:
 
     def __init__(self, store: TemporaryStore, start: int, unread: int, columns: int) -> None:
         self._store, self._start, self.unread = store, start, unread
-        self.rows: Rows = np.empty((0, columns), np.uint64)
+        self.rows: Hashes = np.empty((0, columns), np.uint64)
 
     def fill(self, size: int) -> None:
         fresh = min(self.unread, size - len(self.rows))
         if fresh > 0:
-            rows: Rows = np.empty((len(self.rows) + fresh, self.rows.shape[1]), np.uint64)
+            rows: Hashes = np.empty((len(self.rows) + fresh, self.rows.shape[1]), np.uint64)
             rows[: len(self.rows)] = self.rows
             self._store.read(self._start, rows[len(self.rows) :])
             self._start += rows[len(self.rows) :].nbytes
             self.unread -= fresh
             self.rows = rows
 
-    def take(self, count: int) -> Rows:
+    def take(self, count: int) -> Hashes:
         taken, self.rows = self.rows[:count], self.rows[count:]
         return taken
 
@@ -256,9 +255,9 @@ class _Window:
 class Cursor:
     """The current block of an iterator, for a kernel that asks for more rows."""
 
-    def __init__(self, blocks: Iterator[Rows], columns: int) -> None:
+    def __init__(self, blocks: Iterator[Hashes], columns: int) -> None:
         self._blocks = blocks
-        self.rows: Rows = np.empty((0, columns), np.uint64)
+        self.rows: Hashes = np.empty((0, columns), np.uint64)
         self.more = True
 
     def advance(self) -> None:

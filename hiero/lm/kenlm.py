@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, read_only
 from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import find_all, word_table_of
@@ -76,7 +76,7 @@ def _truncated(path: Path, num_bytes: int) -> FormatError:
     )
 
 
-def _layout(path: Path, data: npt.NDArray[np.uint8]) -> _Layout:
+def _layout(path: Path, data: Bytes) -> _Layout:
     magic, *numbers = CHECK.unpack(data[: CHECK.size].tobytes())
     if (magic.rstrip(b"\0"), *numbers) != CHECKED:
         first = magic.split(b"\n")[0].decode("ascii", "replace")
@@ -134,7 +134,7 @@ def _words(path: Path, text: bytes, num_words: int) -> WordTable:
     return word_table_of(read_only(data[data != 0]), read_only(first))
 
 
-def _pieces(data: npt.NDArray[np.uint8], layout: _Layout) -> Iterator[npt.NDArray[np.uint32]]:
+def _pieces(data: Bytes, layout: _Layout) -> Iterator[npt.NDArray[np.uint32]]:
     """The buckets of all tables, copied because they may be unaligned in the file."""
     for order, (start, buckets) in enumerate(layout.tables, 2):
         size = MIDDLE_BUCKET if order < len(layout.counts) else LONGEST_BUCKET
@@ -144,7 +144,7 @@ def _pieces(data: npt.NDArray[np.uint8], layout: _Layout) -> Iterator[npt.NDArra
             yield np.frombuffer(raw, np.uint32).reshape(-1, size // 4)
 
 
-def _fill(path: Path, data: npt.NDArray[np.uint8], layout: _Layout) -> OpenTable:
+def _fill(path: Path, data: Bytes, layout: _Layout) -> OpenTable:
     # The tables contain n-grams that KenLM added and its counts leave out, so buckets are counted.
     used = sum(int(np.count_nonzero(bucket[:, 0] | bucket[:, 1])) for bucket in _pieces(data, layout))
     table = open_table(used)

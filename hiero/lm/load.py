@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats32, Ids, Ints
 from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import open_bytes
@@ -57,11 +57,11 @@ class ScoredText(NamedTuple):
     length    int32 [N]       length of the longest n-gram found
     """
 
-    first: npt.NDArray[np.int64]
-    word: npt.NDArray[np.int32]
-    span: npt.NDArray[np.int64]
-    prob: npt.NDArray[np.float32]
-    length: npt.NDArray[np.int32]
+    first: Ints
+    word: Ids
+    span: Ints
+    prob: Floats32
+    length: Ids
 
 
 def score_text(models: LanguageModels, m: int, text: bytes, markers: bool = True) -> ScoredText:

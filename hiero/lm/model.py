@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats32, Hashes, Ids, Ints, read_only
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Vocabulary, find_all
 from hiero.lm.table_kernels import Ngrams
 
 
-def ngrams_of(
-    slots: npt.NDArray[np.uint64], unigram: npt.NDArray[np.float32], order: int, bos: int, eos: int
-) -> Ngrams:
+def ngrams_of(slots: Hashes, unigram: Floats32, order: int, bos: int, eos: int) -> Ngrams:
     """Wrap the arrays of one model without copies; ``slots`` is its table as uint64 [2 S]."""
     slots = read_only(slots)
     return Ngrams(
@@ -51,7 +48,7 @@ def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
     )
 
 
-def _column(*values: int) -> npt.NDArray[np.int64]:
+def _column(*values: int) -> Ints:
     return read_only(np.array(values, np.int64))
 
 
@@ -67,12 +64,12 @@ class LanguageModels:
     arrays: Ngrams
     names: tuple[str, ...]
     tables: tuple[WordTable, ...]
-    _known: WeakKeyDictionary[Vocabulary, tuple[int, npt.NDArray[np.int32]]] = field(
+    _known: WeakKeyDictionary[Vocabulary, tuple[int, Ids]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
-    def word_ids(self, words: Vocabulary) -> npt.NDArray[np.int32]:
+    def word_ids(self, words: Vocabulary) -> Ids:
         """The ids in each model (row) of the words of a vocabulary (column); 0 if unknown.
 
         Read-only. Each word is looked up once; spare columns are room for words that are interned later, so

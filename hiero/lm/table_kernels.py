@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats32, Hashes, Ids, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import find_bytes
 
@@ -45,14 +45,14 @@ class Ngrams(NamedTuple):
     means that no longer n-gram begins with this one. Longest n-grams are negative, with back-off -0.0.
     """
 
-    key: npt.NDArray[np.uint64]
-    value: npt.NDArray[np.float32]
-    first_slot: npt.NDArray[np.int64]
-    unigram: npt.NDArray[np.float32]
-    first_word: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
-    bos: npt.NDArray[np.int64]
-    eos: npt.NDArray[np.int64]
+    key: Hashes
+    value: Floats32
+    first_slot: Ints
+    unigram: Floats32
+    first_word: Ints
+    order: Ints
+    bos: Ints
+    eos: Ints
 
 
 @leaf
@@ -114,9 +114,9 @@ class NgramBlock(NamedTuple):
     backoff  float32 [R]    log10 back-off; 0 if there is none
     """
 
-    words: npt.NDArray[np.int32]
-    prob: npt.NDArray[np.float32]
-    backoff: npt.NDArray[np.float32]
+    words: Ids
+    prob: Floats32
+    backoff: Floats32
 
 
 class OpenTable(NamedTuple):
@@ -127,9 +127,9 @@ class OpenTable(NamedTuple):
     used   int64 [1]      slots in use
     """
 
-    key: npt.NDArray[np.uint64]
-    value: npt.NDArray[np.float32]
-    used: npt.NDArray[np.int64]
+    key: Hashes
+    value: Floats32
+    used: Ints
 
 
 def open_table(num_ngrams: int) -> OpenTable:
@@ -289,9 +289,7 @@ def add_ngrams_kernel(block, out_table, out_unigram):
         add_ngram(out_table, out_unigram, words, length, block.prob[r], block.backoff[r])
 
 
-def table_of_blocks(
-    counts: Sequence[int], blocks: Iterable[NgramBlock]
-) -> tuple[OpenTable, npt.NDArray[np.float32]]:
+def table_of_blocks(counts: Sequence[int], blocks: Iterable[NgramBlock]) -> tuple[OpenTable, Floats32]:
     """The table and the 1-grams of a model. Blocks come in the order of their length.
 
     ``counts`` has the number of n-grams of each length. Words are numbered in the order of the 1-grams.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ints
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import table_entry
@@ -19,8 +19,6 @@ from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
 
 BINS = 10  # of probabilities, for calibration
 KINDS = ("bias", "words", "first", "last")
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

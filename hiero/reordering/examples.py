@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Hashes, Ids, Ints, read_only
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
@@ -45,7 +45,6 @@ from hiero.reordering.table_kernels import WORD_MASK, key_slots_kernel, word_cod
 
 PAIRS_AT_ONCE = 1000
 NUM_FREQUENT = 40  # words stored in a model to recognise its language
-Ints = npt.NDArray[np.int64]
 
 
 class Rows(NamedTuple):
@@ -57,7 +56,7 @@ class Rows(NamedTuple):
     """
 
     first: Ints
-    feature: npt.NDArray[np.int32]
+    feature: Ids
     label: npt.NDArray[np.int8]
 
     @property
@@ -72,8 +71,8 @@ class Examples:
 
     path: Path
     rows: Rows
-    pair: npt.NDArray[np.uint64]
-    source: npt.NDArray[np.uint64]
+    pair: Hashes
+    source: Hashes
     features: FeatureKeys
     settings: ExampleConfig
     classes: Ints  # examples of each class
@@ -219,7 +218,7 @@ class _Block(NamedTuple):
 
     begin: int
     first: Ints
-    phrase: npt.NDArray[np.int32]
+    phrase: Ids
 
 
 class _ExampleMaker:
@@ -312,7 +311,7 @@ def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[Fe
     return keys, int(counted.used[0]) - len(order)
 
 
-def slots_of(key: Ints) -> npt.NDArray[np.int32]:
+def slots_of(key: Ints) -> Ids:
     """A hash table of features, see ``find_key``."""
     size = 16
     while size < 2 * len(key):
@@ -322,7 +321,7 @@ def slots_of(key: Ints) -> npt.NDArray[np.int32]:
     return read_only(slot)
 
 
-def _codes(words: WordTable) -> npt.NDArray[np.uint64]:
+def _codes(words: WordTable) -> Hashes:
     code = np.empty(len(words.first) - 1, np.uint64)
     word_codes_kernel(words.pool, words.first, code)
     return read_only(code)

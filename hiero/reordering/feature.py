@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Hashes, Ids, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, find_all, pack, table_entry
@@ -29,9 +28,6 @@ from hiero.reordering.feature_kernels import (
 )
 from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
 from hiero.reordering.table_kernels import word_codes_kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
 
 
 class Reordering:
@@ -100,7 +96,7 @@ class Reordering:
                 int(settings.edges),
             )
 
-    def _codes(self) -> npt.NDArray[np.uint64]:
+    def _codes(self) -> Hashes:
         with self._lock:
             fresh = self.symbols.words.entries(len(self._code))
             if fresh:
@@ -148,7 +144,7 @@ def _open_reordering(path: str | Path, symbols: Symbols, sources: Sequence[Gramm
     return feature
 
 
-def _own_words(table: WordTable, entries: list[bytes]) -> Ints:
+def _own_words(table: WordTable, entries: list[bytes]) -> Ids:
     """Word ids in a model, which count from 1; UNKNOWN for words that it does not have."""
     found = find_all(table, entries)
     return np.where(found >= 0, found + 1, UNKNOWN).astype(np.int32)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hiero.core.arrays import Hashes, Ids, Ints
 from hiero.core.directories import META, GrowingArray, Kind
 from hiero.core.errors import show
 from hiero.core.symbol_kernels import WordTable
@@ -76,8 +77,8 @@ class FeatureKeys(NamedTuple):
     tgt    WordTable
     """
 
-    key: npt.NDArray[np.int64]
-    times: npt.NDArray[np.int64]
+    key: Ints
+    times: Ints
     src: WordTable
     tgt: WordTable
 
@@ -113,11 +114,11 @@ class ExampleWriter:
 
     def append(
         self,
-        length: npt.NDArray[np.int64],
-        feature: npt.NDArray[np.int32],
+        length: Ints,
+        feature: Ids,
         label: npt.NDArray[np.int8],
-        pair: npt.NDArray[np.uint64],
-        source: npt.NDArray[np.uint64],
+        pair: Hashes,
+        source: Hashes,
     ) -> None:
         """Append examples: the number of features of each, and the rest as in the files."""
         first = np.cumsum(length) + self._num_features

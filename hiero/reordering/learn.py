@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ids
 from hiero.core.progress import Progress, SilentProgress
 from hiero.reordering.config import LearnConfig
 from hiero.reordering.examples import Examples, Rows
@@ -36,7 +36,6 @@ from hiero.reordering.learn_kernels import (
 # but come from so many sentences that consecutive updates do not undo each other.
 BLOCK, POOL = 1 << 8, 1 << 16
 AT_ONCE = 1 << 18
-Weights = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Pass:
 class Learned:
     """Weights of a classifier, and the history of learning them."""
 
-    weight: Weights
+    weight: Floats
     history: list[Pass]
     primal: float  # P of the weights
     dual: float | None = None  # D of the dual variables
@@ -88,7 +87,7 @@ class Clock:
         self.seconds += time.process_time() - self._start
 
 
-def shuffled(active: npt.NDArray[np.int32], seed: int, number: int) -> npt.NDArray[np.int32]:
+def shuffled(active: Ids, seed: int, number: int) -> Ids:
     """The examples of a pass in an order that depends on the seed and on the number of the pass."""
     order = np.empty(len(active), np.int32)
     code = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]
@@ -96,7 +95,7 @@ def shuffled(active: npt.NDArray[np.int32], seed: int, number: int) -> npt.NDArr
     return order
 
 
-def log_probs(rows: Rows, weight: Weights) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+def log_probs(rows: Rows, weight: Floats) -> Iterator[tuple[int, Floats]]:
     """Natural logarithms of the class probabilities, as (first example, block)."""
     for begin in range(0, rows.size, AT_ONCE):
         end = min(begin + AT_ONCE, rows.size)
@@ -105,7 +104,7 @@ def log_probs(rows: Rows, weight: Weights) -> Iterator[tuple[int, npt.NDArray[np
         yield begin, out
 
 
-def primal_objective(rows: Rows, weight: Weights, variance: float) -> float:
+def primal_objective(rows: Rows, weight: Floats, variance: float) -> float:
     """P of the weights."""
     loss = 0.0
     for begin, logs in log_probs(rows, weight):
@@ -114,7 +113,7 @@ def primal_objective(rows: Rows, weight: Weights, variance: float) -> float:
     return loss + float(np.vdot(weight, weight)) / (2 * variance)
 
 
-def error_rate(rows: Rows, weight: Weights) -> float:
+def error_rate(rows: Rows, weight: Floats) -> float:
     """The error rate of the classifier."""
     wrong = 0
     for begin, logs in log_probs(rows, weight):
@@ -131,7 +130,7 @@ class LearningHistory:
         self.clock = Clock()
         self.passes: list[Pass] = []
 
-    def add(self, number: int, active: int, weight: Weights, objective: float | None = None) -> None:
+    def add(self, number: int, active: int, weight: Floats, objective: float | None = None) -> None:
         error = error_rate(self.held_out, weight) if self.held_out is not None else None
         self.passes.append(Pass(number, self.clock.seconds, active, error, objective))
         note = f"{active} examples" + ("" if error is None else f", {100 * error:.2f} % wrong")
@@ -189,7 +188,7 @@ def best_rate(rows: Rows, num_features: int, decay: float, seed: int) -> float:
     sample = _rows(rows, np.sort(order))
     losses = []
     for rate in RATES:
-        weight: Weights = np.zeros((num_features, 3))
+        weight: Floats = np.zeros((num_features, 3))
         memory = np.array([1.0, 0.0])
         sgd_kernel(*rows, order, rate, cooling(rate, decay, rows.size), decay, memory, weight)
         weight *= memory[0]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Floats32, Hashes, Ids, Ints, read_only
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.progress import Progress, SilentProgress
@@ -27,7 +27,6 @@ from hiero.reordering.learn import Learned, learn_dual, learn_primal
 from hiero.reordering.learn_kernels import gather_counts_kernel, log_probs_kernel
 from hiero.reordering.table_kernels import OrientationCounts
 
-Floats = npt.NDArray[np.float64]
 WHAT = "an orientation model of hiero reorder train"
 
 
@@ -43,7 +42,7 @@ class OrientationModel:
 
     path: Path
     settings: ExampleConfig
-    classes: npt.NDArray[np.int64]
+    classes: Ints
     digest: str
     frequent: Mapping[str, list[str]]
     learning: Mapping[str, Any]
@@ -74,9 +73,9 @@ class Classifier(OrientationModel):
     weight  float32 [F, 3]
     """
 
-    key: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int32]
-    weight: npt.NDArray[np.float32]
+    key: Ints
+    slot: Ids
+    weight: Floats32
     src: WordTable
     tgt: WordTable
 
@@ -104,7 +103,7 @@ class Lexicalised(OrientationModel):
     source: OrientationCounts
     smoothing: float
 
-    def arrays(self, code: npt.NDArray[np.uint64]) -> LexicalArrays:
+    def arrays(self, code: Hashes) -> LexicalArrays:
         """The arrays for kernels; ``code`` has the hashes of words."""
         return LexicalArrays(
             *self.pair, *self.source, code, self.prior, self.smoothing, self.settings.max_length
@@ -121,7 +120,7 @@ class Lexicalised(OrientationModel):
 # ---- from examples
 
 
-def counts_of(code: npt.NDArray[np.uint64], label: npt.NDArray[np.int8]) -> OrientationCounts:
+def counts_of(code: Hashes, label: npt.NDArray[np.int8]) -> OrientationCounts:
     """The counts in each class of phrases given by their hashes."""
     order = np.argsort(code, kind="stable")
     key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Floats32, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
@@ -69,11 +69,11 @@ class _Flat:
         rows = [getattr(example.candidates, name) for example in self.examples]
         return np.concatenate([np.zeros(0, np.int32 if name in ("id", "word") else np.float64), *rows])
 
-    def lengths(self, name: str) -> npt.NDArray[np.int64]:
+    def lengths(self, name: str) -> Ints:
         rows = [np.diff(getattr(example.candidates, name)) for example in self.examples]
         return np.concatenate([np.zeros(0, np.int64), *rows])
 
-    def of_sentence(self, values: Iterator[int]) -> npt.NDArray[np.int64]:
+    def of_sentence(self, values: Iterator[int]) -> Ints:
         return np.fromiter(values, np.int64)
 
 
@@ -128,12 +128,11 @@ def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[
         )
 
 
-def _ends(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _ends(lengths: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 RESTARTS = 20  # of MERT over lists
-Floats = npt.NDArray[np.float64]
 
 SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less
 
@@ -207,7 +206,7 @@ class BatchLoop(Loop):
         surface = ForestSurface(self.set.references, len(keys))
         numbers = [number for number in self.numbers if self.set.has_reference[number]]
 
-        def decode(number: int) -> tuple[Forest, npt.NDArray[np.float32]] | None:
+        def decode(number: int) -> tuple[Forest, Floats32] | None:
             forest = decoder.parse(self.set.segments[number])
             if not forest:
                 return None

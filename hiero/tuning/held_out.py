@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Floats, Ints
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
@@ -43,7 +43,7 @@ class Score(NamedTuple):
     brevity: float
 
 
-def score(statistics: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Score:
+def score(statistics: Floats | Ints) -> Score:
     """Score of summed BLEU statistics."""
     total = np.asarray(statistics, np.float64)
     brevity = float(total[0] / total[1]) if total[1] else 0.0
@@ -121,7 +121,7 @@ def part_tasks(
     ]
 
 
-def statistics_in(tasks: Sequence[PartTask]) -> npt.NDArray[np.int64]:
+def statistics_in(tasks: Sequence[PartTask]) -> Ints:
     """The statistics written by the tasks, a row for each line."""
     rows = [np.zeros((0, 10), np.int64)]
     for task in tasks:
@@ -130,6 +130,6 @@ def statistics_in(tasks: Sequence[PartTask]) -> npt.NDArray[np.int64]:
     return np.concatenate(rows)
 
 
-def halves(rows: npt.NDArray[np.int64]) -> tuple[Score, Score]:
+def halves(rows: Ints) -> tuple[Score, Score]:
     """The scores of odd and of even lines, counted from 1."""
     return score(rows[0::2].sum(axis=0)), score(rows[1::2].sum(axis=0))

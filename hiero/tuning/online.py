@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
@@ -48,8 +48,6 @@ from hiero.learning.sgd import RankLearner
 from hiero.tuning.shard import Decoding, ShardTask, is_done
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
-Floats = npt.NDArray[np.float64]
-
 
 class Average:
     """Running average of weights.
@@ -62,7 +60,7 @@ class Average:
         self.seen = 0
         self._correction = np.zeros(0)  # sum of (t - 1) times the change of each feature
 
-    def changed(self, ids: npt.NDArray[np.int32], change: Floats, sentences: int = 1) -> None:
+    def changed(self, ids: Ids, change: Floats, sentences: int = 1) -> None:
         """Add the update after some sentences: distinct features and the change of their weights."""
         missing = int(ids.max(initial=-1)) + 1 - len(self._correction)
         if missing > 0:
@@ -136,7 +134,7 @@ class _ThreadView(Decoding):
         self._of_shard = np.zeros(0, np.int32)  # the shard's number of each feature
         self._num_shared = 0  # features of the shard that have a number here
 
-    def take_weights(self, vector: WeightVector, weight: npt.NDArray[np.float64]) -> None:
+    def take_weights(self, vector: WeightVector, weight: Floats) -> None:
         """Copy the weights of the shard, adding the features that other threads found."""
         self.numbers_in(vector)
         if self._num_shared < len(vector):
@@ -147,7 +145,7 @@ class _ThreadView(Decoding):
         self.vector.value[: len(self._of_shard)] = weight[self._of_shard]
         self.model.weights_changed()
 
-    def numbers_in(self, vector: WeightVector) -> npt.NDArray[np.int32]:
+    def numbers_in(self, vector: WeightVector) -> Ids:
         """The shard's numbers of all features of this thread; new ones are added to the shard."""
         known = len(self._of_shard)
         if known < len(self.vector):
@@ -157,7 +155,7 @@ class _ThreadView(Decoding):
         return self._of_shard
 
 
-def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> npt.NDArray[np.int32]:
+def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> Ids:
     """Add the features of another table from ``first`` on, over the same symbols; return their numbers."""
     rows = read_only(table.key[first : table.size[0]])
     symbols = int(rows[rows[:, 0] == RULE_ID, 2].sum())
@@ -276,7 +274,7 @@ class _Shard(Decoding):
         self.write_report({"learn_s": self.learning, "wall_s": seconds})
 
 
-def _nested(ids: npt.NDArray[np.int32], values: Mapping[str, Any], size: int) -> dict[str, Any]:
+def _nested(ids: Ids, values: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Restore the nested state of a learner from the arrays of a file."""
     state: dict[str, Any] = {}
     for name, array in values.items():
@@ -307,9 +305,6 @@ def _put(state: dict[str, Any], name: str, value: Any) -> None:
         state = state.setdefault(part, {})
     if last:
         state[last] = value
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class ColumnSums:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hiero.core import progress as watching
+from hiero.core.arrays import Floats
 from hiero.core.errors import HieroError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
@@ -64,7 +64,7 @@ class Health:
             found = f"{len(chosen)} sentences, none with words and a reference"
             raise HieroError(f"{texts.files.source}: found {found}, expected some to learn from")
 
-    def look(self, record: Record, weight: npt.NDArray[np.float64], largest: str) -> list[str]:
+    def look(self, record: Record, weight: Floats, largest: str) -> list[str]:
         """Check an epoch that is done; return warnings. ``largest`` names the feature of largest weight."""
         self.largest = largest
         self.log.append(record)

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError, HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
@@ -100,7 +100,7 @@ class TuningSet:
         return len(self.segments)
 
 
-def _words(path: str, symbols: Symbols) -> list[npt.NDArray[np.int32]]:
+def _words(path: str, symbols: Symbols) -> list[Ids]:
     lines = enumerate(read_lines(path, "references"), 1)
     texts = (decode_line(line, number)[0] for number, line in lines)
     return [symbols.words.intern_all(word.encode() for word in split_words(text)) for text in texts]
@@ -285,7 +285,7 @@ class Decoding:
         )
         return Example(number, words, found, statistics, int(self.set.shortest[number]))
 
-    def _note_fired(self, features: npt.NDArray[np.int32]) -> None:
+    def _note_fired(self, features: Ids) -> None:
         missing = len(self.vector) - len(self.fired)
         if missing > 0:
             self.fired = np.concatenate([self.fired, np.zeros(missing + len(self.fired), np.bool_)])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Bytes, Floats, Ids, Ints, read_only
 from hiero.core.errors import FormatError, os_message
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
@@ -30,16 +30,15 @@ from hiero.features.weights import Weights
 RESERVED = 3  # a gap index that no gap has, of codes without a label
 NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
 BLOCK = 1 << 20
-Ints = npt.NDArray[np.int32]
 
 
 def write_vectors(
     path: str | Path,
     symbols: Symbols,
     index: FeatureIndex,
-    chosen: npt.NDArray[np.int64],
+    chosen: Ints,
     *,
-    text: Ints | None = None,
+    text: Ids | None = None,
     **values: Any,
 ) -> None:
     """Write the chosen features and arrays of ``values``, with a number for each feature, in their order.
@@ -69,7 +68,7 @@ def write_vectors(
 
 def read_vectors(
     path: str | Path, symbols: Symbols, index: FeatureIndex
-) -> tuple[Ints, Mapping[str, npt.NDArray[Any]]]:
+) -> tuple[Ids, Mapping[str, npt.NDArray[Any]]]:
     """Read a file into an index: the id of each feature in it, and the arrays by name, with ``text``."""
     try:
         # Opened here: np.load leaves a broken file open.
@@ -99,12 +98,12 @@ def read_vectors(
     return ids, values
 
 
-def _interned(vocabulary: Vocabulary, data: npt.NDArray[np.uint8], first: npt.NDArray[np.int64]) -> Ints:
+def _interned(vocabulary: Vocabulary, data: Bytes, first: Ints) -> Ids:
     whole, ends = data.tobytes(), first.tolist()
     return vocabulary.intern_all(whole[a:b] for a, b in itertools.pairwise(ends))
 
 
-def _places(used: Ints) -> Ints:
+def _places(used: Ids) -> Ids:
     """A map from ids of entries to their positions in the file's list."""
     to = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.int32)
     to[used] = np.arange(len(used))
@@ -116,7 +115,7 @@ def _blocks(size: int) -> Iterator[slice]:
     return (slice(at, min(at + BLOCK, size)) for at in range(0, size, BLOCK))
 
 
-def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:
+def _chosen_keys(table: FeatureTable, chosen: Ints) -> tuple[Ids, Ids]:
     """The keys of some features, and the symbol sequences of the rule ids among them."""
     key = np.array(table.key[chosen])
     ids = np.flatnonzero(key[:, 0] == RULE_ID)
@@ -134,7 +133,7 @@ def _chosen_keys(table: FeatureTable, chosen: npt.NDArray[np.int64]) -> tuple[In
 class _VectorKeys:
     """Feature keys, with the words, labels and names in them."""
 
-    def __init__(self, key: Ints, pool: Ints, text: Ints) -> None:
+    def __init__(self, key: Ids, pool: Ids, text: Ids) -> None:
         self.key, self.pool, self.text = key, pool, text
         kind = key[:, 0]
         self._named = kind == NAME
@@ -143,7 +142,7 @@ class _VectorKeys:
         # Not of shapes, which are bits. The 0 of a missing second word counts as a word, which is harmless.
         self._symbols = ~(self._named | ids | (kind == SHAPE))
 
-    def _parts(self) -> Iterator[Ints]:
+    def _parts(self) -> Iterator[Ids]:
         """All symbols except the labels that sequences begin with."""
         for block in _blocks(len(self.pool)):
             part = self.pool[block].copy()
@@ -153,20 +152,20 @@ class _VectorKeys:
         yield from (self.key[self._symbols, 1], self.key[self._symbols, 2], self.text)
 
     @cached_property
-    def words(self) -> Ints:
+    def words(self) -> Ids:
         return _distinct(part[part >= 0] for part in self._parts())
 
     @cached_property
-    def labels(self) -> Ints:
+    def labels(self) -> Ids:
         codes = (-part[part < 0] - 1 for part in self._parts())
         inside = (code[code & 3 != RESERVED] >> 2 for code in codes)
         return _distinct(itertools.chain(inside, [self.pool[self._lhs]]))
 
     @cached_property
-    def names(self) -> Ints:
+    def names(self) -> Ids:
         return np.unique(self.key[self._named, 1])
 
-    def renumbered(self, word: Ints, label: Ints, name: Ints) -> tuple[Ints, Ints]:
+    def renumbered(self, word: Ids, label: Ids, name: Ids) -> tuple[Ids, Ids]:
         """The same keys with other ids: word i becomes ``word[i]``, and so on."""
         key, pool = self.key.copy(), np.empty(len(self.pool), self.pool.dtype)
         for block in _blocks(len(pool)):
@@ -178,7 +177,7 @@ class _VectorKeys:
         return key, pool
 
 
-def _distinct(parts: Iterable[Ints]) -> Ints:
+def _distinct(parts: Iterable[Ids]) -> Ids:
     """The distinct ids, ascending, which are small enough for a table."""
     there = np.zeros(0, np.bool_)
     for part in parts:
@@ -189,7 +188,7 @@ def _distinct(parts: Iterable[Ints]) -> Ints:
     return np.flatnonzero(there).astype(np.int32)
 
 
-def _symbols(symbols: Ints, word: Ints, label: Ints) -> Ints:
+def _symbols(symbols: Ids, word: Ids, label: Ids) -> Ids:
     out = symbols.copy()
     words = symbols >= 0
     # The label of a rule id, which the caller replaces, may be beyond the words.
@@ -199,9 +198,6 @@ def _symbols(symbols: Ints, word: Ints, label: Ints) -> Ints:
     code[plain] = (label[code[plain] >> 2] << 2) | (code[plain] & 3)
     out[~words] = -code - 1
     return out
-
-
-Floats = npt.NDArray[np.float64]
 
 
 class WeightVector:
