@@ -627,30 +627,21 @@ ORIENTATIONS = [
 
 
 def make_inputs(old: Path, out: Path, data: Path, reference: Path) -> None:
-    """The inputs of all parts, in OUT/input, unless this program has made them of the same files."""
-    folder, sets = out / "input", out / "input" / "sets"
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in [*sorted((old / "grammars").glob("demo.*")), old / "configs" / "demo.yaml"]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    marker = folder / "done"
-    if marker.exists() and marker.read_text() == digest.hexdigest():
-        return
-    marker.unlink(missing_ok=True)
-    for name in ("grammars", "configs", "sets"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / name).mkdir(parents=True)
+    """The inputs of all parts, in OUT/input. What is there stays: another comparison may be reading it."""
+    folder = out / "input"
+    sets = folder / "sets"
     for path in sorted((old / "grammars").glob("demo.*")):
-        shutil.copy(path, folder / "grammars")
-    shutil.copy(old / "configs" / "demo.yaml", folder / "configs")
-    (folder / "configs" / "tune.yaml").write_text(TUNE)
-    for link, target in (("data", data), ("reference", reference)):
-        (folder / link).unlink(missing_ok=True)
-        (folder / link).symlink_to(target.resolve())
+        keep(folder / "grammars" / path.name, path.read_bytes())
+    keep(folder / "configs" / "demo.yaml", (old / "configs" / "demo.yaml").read_bytes())
+    keep(folder / "configs" / "tune.yaml", TUNE.encode())
+    for link, target in (("data", data.resolve()), ("reference", reference.resolve())):
+        if not (folder / link).is_dir() or (folder / link).resolve() != target:
+            (folder / link).unlink(missing_ok=True)
+            (folder / link).symlink_to(target)
 
     def put(name: str, found: list[str]) -> None:
-        text = "".join(f"{line}\n" for line in found)
-        data = text.encode()
-        (sets / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+        text = "".join(f"{line}\n" for line in found).encode()
+        keep(sets / name, gzip.compress(text, mtime=0) if name.endswith(".gz") else text)
 
     grammars = old / "grammars"
     for side in ("de", "en"):
@@ -673,13 +664,13 @@ def make_inputs(old: Path, out: Path, data: Path, reference: Path) -> None:
     lengths = [min(len(one.split()), len(other.split())) for one, other in pairs]
     put("diagonal.align.gz", [" ".join(f"{i}-{i}" for i in range(length)) for length in lengths])
     for kind, text in (("cdec", CDEC_RULES), ("joshua", JOSHUA_RULES), ("moses", MOSES_RULES)):
-        (sets / f"rules.{kind}").write_text(text)
-    (sets / "second.arpa").write_bytes(gzip.decompress((grammars / "demo.lm.arpa.gz").read_bytes()))
-    dense = (grammars / "demo.weights").read_text()
-    orientations = [f"{name} {(k % 5 - 1) / 20}\n" for k, name in enumerate(ORIENTATIONS)]
-    (sets / "reordering.weights").write_text(dense + "".join(orientations))
-    (sets / "sparse.weights").write_text(dense + "Shape_S01110_T01110 0.1\nRBS:der_mann -0.2\n")
-    (sets / "bins.weights").write_text(dense)
+        keep(sets / f"rules.{kind}", text.encode())
+    put("second.arpa", lines(grammars / "demo.lm.arpa.gz"))
+    dense = lines(grammars / "demo.weights")
+    orientations = [f"{name} {(k % 5 - 1) / 20}" for k, name in enumerate(ORIENTATIONS)]
+    put("reordering.weights", dense + orientations)
+    put("sparse.weights", [*dense, "Shape_S01110_T01110 0.1", "RBS:der_mann -0.2"])
+    put("bins.weights", dense)
     for name, number in (("m30k", 30), ("m30k", 40), ("ep", 20)):
         found = lines(reference / name / "input.sgm")[:number]
         base = f"../reference/{name}"
@@ -689,7 +680,13 @@ def make_inputs(old: Path, out: Path, data: Path, reference: Path) -> None:
     put("m30k.train.de", train)
     segment = '<seg grammar="../reference/m30k/loo/grammar.{}.gz" id="{}">{}</seg>'
     put("loo.sgm", [segment.format(k, k, line) for k, line in enumerate(train)])
-    marker.write_text(digest.hexdigest())
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Write a file unless it is there with this content."""
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def lines(path: Path) -> list[str]:
