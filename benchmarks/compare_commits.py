@@ -8,7 +8,7 @@ Then every file is compared:
 
 * npy and npz by their arrays (name, type, shape, bytes); gz by what it decompresses to;
 * JSON and JSON lines without the keys in DROPPED and those that end in one of MEASURED: times, memory,
-  versions, the machine, and sizes, times and inodes of files. Keys in RENAMED are intended renames;
+  versions, the machine, messages, and sizes, times and inodes of files. Keys in RENAMED are intended renames;
 * all other files, and standard output (NAME.out), as they are, but for the path of the output directory.
 
 Exit codes are compared as well. Standard error (NAME.err) and ``--help`` are not: messages may change. The
@@ -50,6 +50,8 @@ SIDES = ("old", "new")
 # Keys of JSON and YAML, at any depth.
 DROPPED = {
     "time",  # log.jsonl: of an event
+    "note",  # log.jsonl: a message, as on standard error
+    "reason",  # log.jsonl: a message
     "cpu",  # reorder train --history
     "finished",  # manifest.json: time of day
     "versions",  # manifest.json, tune.json: of Python and packages
@@ -62,8 +64,6 @@ MEASURED = ("_seconds", "_s", "_cpu", "_mb")
 SETTINGS = {"cache_mb"}  # ends like one of these, and is compared
 # Keys of OLD that have another name in NEW on purpose. Those that are measured need no entry.
 RENAMED: dict[str, str] = {}
-# Seconds per sentence in a table of tuning, in notes of log.jsonl.
-SECONDS = re.compile(r"(?<= )\d+\.\d{3}(?= )")
 IGNORED_NAMES = {"done", "lock", "seconds.json"}
 IGNORED_SUFFIXES = {".err"}
 
@@ -901,7 +901,7 @@ def stripped(value: Any, side: Side) -> Any:
         return {key: stripped(item, side) for key, item in named.items()}
     if isinstance(value, list):
         return [stripped(item, side) for item in value]
-    return SECONDS.sub("SECONDS", value) if isinstance(value, str) else value
+    return value
 
 
 def is_dropped(key: str, value: Any) -> bool:
