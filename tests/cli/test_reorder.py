@@ -307,7 +307,7 @@ def test_existing_output_is_refused_before_learning(
     line: str,
 ) -> None:
     monkeypatch.chdir(made)
-    for name in ("train.learn_dual", "train.write_lexicalised", "examples.read_bitext"):
+    for name in ("model.learn_dual", "model.write_lexicalised", "examples.read_bitext"):
         monkeypatch.setattr(f"hiero.reordering.{name}", None)
     assert main(["reorder", *arguments, "-q"]) == 1
     assert capsys.readouterr().err.startswith(line)
@@ -329,7 +329,7 @@ def test_interrupts_leave_no_partial_output(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"hiero.reordering.{place}", interrupt)
-    if place.startswith("dual"):
+    if place.startswith("learn"):
         command = ["train", str(tmp_path / "ex"), "-o", str(tmp_path / "dual")]
     else:
         command = ["extract", "-s", str(made / "src"), "-t", str(made / "tgt"), "-a", str(made / "align")]

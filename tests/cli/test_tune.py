@@ -480,4 +480,4 @@ def test_a_full_configuration_round_trips(world: Tuning) -> None:
     config = hiero.config.config.read_config(world.path)
     for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").resolved()):
         whole = dataclasses.replace(config, tune=section)
-        assert hiero.config.config_of(resolved(whole)).tune == section
+        assert hiero.config.config.config_of(resolved(whole)).tune == section

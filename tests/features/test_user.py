@@ -157,7 +157,7 @@ def test_penalties_have_cdecs_values():
 
 
 MODULE = """
-from hiero.rulebatch import rule_feature
+from hiero.features.user import rule_feature
 
 @rule_feature
 def mine(rules):
