@@ -1,4 +1,4 @@
-"""Make the tables of ``papers.md`` from tuning runs: ``python -m benchmarks.papers.tables NAME=DIR ...``.
+"""Make the tables of the README here from tuning runs: ``python -m benchmarks.papers.tables NAME=DIR ...``.
 
 DIR is the directory of a run of ``hiero tune``. The epoch is chosen on odd lines of the held-out set, and
 BLEU is that of its even lines. A name such as ``sgd/dense`` has the algorithm before the slash and the

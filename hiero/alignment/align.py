@@ -1,11 +1,7 @@
-"""Word alignment: train a model of each direction on a bitext, and link its words.
+"""Word alignment, in memory and from file to file: train a model of each direction, and link words.
 
 The result does not depend on the number of threads: expected counts are integers, which can be added in any
 order, and the few sums of floating-point numbers are taken block by block in the order of the text.
-
-Make the arrays for word alignment from a bitext.
-
-Word alignment from file to file.
 """
 
 from __future__ import annotations

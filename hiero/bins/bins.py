@@ -5,9 +5,7 @@ column: the number may be turned back into the probability or the count whose lo
 one indicator, or with overlapping bins several; the number itself may be kept as a feature or not. The
 transform needs only the rule, so the search is unchanged (Clark, Dyer and Lavie 2014).
 
-Applying bins is here and in ``binned.py``; learning them is ``tune/discretize.py``.
-
-Apply bins to the dense features of the rules that a grammar returns.
+Applying bins to the rules that a grammar returns is here; learning them is in ``learn.py``.
 """
 
 from __future__ import annotations

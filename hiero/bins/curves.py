@@ -1,9 +1,7 @@
 """Curves of discretised features: the learnt weights of bins against feature values.
 
 With the logarithm that fits best, as a hand-made transformation to compare with, and the number of rules in
-each bin (Clark, Dyer and Lavie 2014, figure 7).
-
-Plots as SVG without a library: points, a line through them, and bars below.
+each bin (Clark, Dyer and Lavie 2014, figure 7). Plots are written as SVG without a library.
 """
 
 from __future__ import annotations

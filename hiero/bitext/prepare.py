@@ -3,10 +3,9 @@
 Text is normalised to NFC; control characters become spaces, invisible ones are removed; sacremoses splits
 words and punctuation without escaping; lower-casing comes last, because the tokeniser uses capitals.
 
-Rule-based recasing of lower-case text: capitals at sentence starts and in words of a list.
-
-The list has one word a line, in its form inside a sentence (Germany, EU, iPhone). It is learnt from cased
-text: of each word, the most frequent form that does not begin a sentence.
+Lower-case text is recased by rules: capitals at sentence starts and in words of a list. The list has one word
+a line, in its form inside a sentence (Germany, EU, iPhone). It is learnt from cased text: of each word, the
+most frequent form that does not begin a sentence.
 """
 
 from __future__ import annotations

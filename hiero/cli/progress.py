@@ -1,6 +1,6 @@
-"""Progress bars, only on a terminal, and notes on standard error.
+"""Progress of commands and of the stages of a run: bars on a terminal, otherwise plain lines; notes.
 
-The progress of the stages of a run: bars on a terminal, otherwise plain lines.
+All of it goes to standard error.
 """
 
 from __future__ import annotations

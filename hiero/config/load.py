@@ -1,6 +1,6 @@
-"""Paths of the files of the bundled model.
+"""Models from configurations, and the bundled model.
 
-They are in ``grammars/`` at the top of the project and in ``hiero/grammars/`` of a wheel.
+Its files are in ``grammars/`` at the top of the project and in ``hiero/grammars/`` of a wheel.
 ``grammars/make_demo`` describes how they were made.
 """
 

@@ -1,7 +1,4 @@
-"""Directories of memory-mapped arrays, described by a ``meta.json``.
-
-Arrays written to disk piece by piece.
-"""
+"""Directories of memory-mapped arrays, described by a ``meta.json``; arrays written piece by piece."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Typed records of settings, from a file or from arguments; an error is one line with its place.
+"""Typed records of settings, from YAML or from arguments; an error is one line with its place.
 
 A record is a dataclass whose fields are numbers, strings, flags, literals, records, lists of these, mappings
 from user-chosen names to these, or unions of one with a list of it. Unknown keys are errors that name the
 nearest one, and no type is converted into another: ``"15"`` is not a number.
-
-Read and write settings in YAML.
 """
 
 from __future__ import annotations

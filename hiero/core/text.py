@@ -2,9 +2,8 @@
 
 Lines end at ``\\n`` only. A compressed file is recognised by its first bytes, not by its name. An output file
 is compressed if its name ends in ``.gz``, without a time stamp, so equal content gives equal files. ``-`` is
-standard input or output.
-
-Input lines: plain sentences, or ``<seg id="7" grammar="g.7.gz">a b c</seg> ||| reference``.
+standard input or output. Input lines are plain sentences, or
+``<seg id="7" grammar="g.7.gz">a b c</seg> ||| reference``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 # mypy: ignore-errors
-"""The tables that a search fills, and how they grow.
+"""The tables that a search fills, how they grow, and its heaps of candidates.
 
 All memory of a search is allocated here: the search itself allocates nothing, so it needs no reference
-counts.
-
-A binary heap of (priority, id), highest priority first and, among equals, smallest id first.
+counts. A heap is binary, of (priority, id), highest priority first and, among equals, smallest id first.
 """
 
 from typing import NamedTuple

@@ -100,7 +100,7 @@ class Derivation:
 
     @property
     def steps(self) -> Ids:
-        """One row an edge; columns as in ``hiero.kernels.derivations.expand_kernel``."""
+        """One row an edge; columns as in ``forest_kernels.expand_kernel``."""
         _, _, first, step = self._batch.expanded
         return step[first[self._index] : first[self._index + 1]]
 

@@ -330,7 +330,7 @@ class Forest:
         )
 
     def to_json(self) -> str:
-        """The forest as JSON, documented in ``hiero.formats.forest``."""
+        """The forest as JSON, documented in ``hiero.decoder.forest_files``."""
         return to_json(self.stored()).decode()
 
     def save(self, path: str | Path) -> None:

@@ -25,13 +25,11 @@ edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` st
           ``features``, if present, all feature values of the edge. Numbers have nine significant digits.
 
 An ``.npz`` file has the same as exact arrays: first_edge, tail, edge_score, edge_rule (-1 for ``null``),
-edge_lm, node_label, node_start, node_end as in ``hiero.forest.Forest``; rule_lhs, rule_first_src, rule_src,
-rule_first_tgt, rule_tgt, rule_first_link, rule_link as in ``hiero.grammar.Rules`` (symbols as in
-``hiero.symbols``); edge_first_feature, edge_feature, edge_value if the edges have features; and lists of
-strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to end in NAME and their
+edge_lm, node_label, node_start, node_end as in ``hiero.decoder.forest.Forest``; rule_lhs, rule_first_src,
+rule_src, rule_first_tgt, rule_tgt, rule_first_link, rule_link as in ``hiero.grammar.rules.Rules`` (symbols as
+in ``hiero.core.symbols``); edge_first_feature, edge_feature, edge_value if the edges have features; and lists
+of strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to end in NAME and their
 offsets in first_NAME.
-
-Forests as JSON; ``hiero.formats.forest`` describes the format.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 # mypy: ignore-errors
-"""Dynamic programs over a hypergraph, bottom-up and top-down.
+"""Dynamic programs over a hypergraph, and derivations as tables of their words, steps and alignments.
 
 A score is the logarithm of a weight. An edge of score -inf is in no derivation; no score is +inf or NaN.
 Tails count by position, not by node: one node may fill both.
-
-Derivations as tables: the best one, random ones, and their words, steps and alignments.
 """
 
 import numpy as np

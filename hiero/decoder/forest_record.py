@@ -68,7 +68,7 @@ class EdgeFeatures:
 
 @dataclass(frozen=True)
 class StoredForest:
-    """The content of a file; arrays as in ``hiero.forest.Forest``, words and labels numbered within it."""
+    """The content of a file; arrays as in ``Forest``, words and labels numbered within it."""
 
     graph: Hypergraph
     edge_score: Floats

@@ -9,10 +9,6 @@ of their parts, and merged only after a comparison word by word.
 
 The order is total (score, then smaller edge, then smaller ranks of the parts), so no result depends on the
 history of a heap. Recursion is an explicit stack: a glue derivation is as deep as its sentence is long.
-
-The state of a lazy k-best search: its arrays, how they grow, and the heaps of candidates in them.
-
-Target strings of derivations in a k-best search: hashed from their parts, compared word by word.
 """
 
 from typing import NamedTuple

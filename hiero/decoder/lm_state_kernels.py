@@ -7,9 +7,8 @@ context; both are minimised as in Heafield (2011) and Li and Khudanpur (2008), s
 continuation can tell apart are equal. Words on the left are scored with the context known so far; when words
 are added before them, the difference is added.
 
-A kernel below works on one row of ``States`` in place: begin it empty, add words and tails, close it.
-
-Score the words of rules as far as they need no context, once per rule and not once per candidate.
+A kernel below works on one row of ``States`` in place: begin it empty, add words and tails, close it. The
+words of rules are scored as far as they need no context once per rule, not once per candidate.
 """
 
 from typing import NamedTuple
@@ -292,7 +291,7 @@ class RuleStates(NamedTuple):
     """Language model states and scores of R rules before their gaps are filled.
 
     first_tgt  int64 [R + 1]
-    tgt        int32 [M, T]    target sides in each model's word ids; gaps as in symbols.py
+    tgt        int32 [M, T]    target sides in each model's word ids; gaps as in core/symbols.py
     resume     int64 [R]       place of the first gap in tgt, or the end
     prefix     States, R rows  the words before the first gap; closed if there is no gap
     prob       float64 [R, M]  their log10 probability

@@ -1,9 +1,7 @@
 """The decoder: collect the rules for a sentence, score them, parse, and search with language models.
 
 A ``Model`` is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each of its steps
-is one kernel call over arrays.
-
-Pass-through and glue rules, which are in no grammar.
+is one kernel call over arrays. Pass-through and glue rules, which are in no grammar, are made here.
 """
 
 from __future__ import annotations

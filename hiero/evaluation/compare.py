@@ -1,6 +1,6 @@
 """Systems side by side: scores, intervals, spread over tuning runs, tests against the first system.
 
-Scoring of files of translations, with the results in files.
+They are read from files of translations, and the results are written as a table and as JSON.
 """
 
 from __future__ import annotations

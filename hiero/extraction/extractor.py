@@ -1,12 +1,11 @@
 """Extract the rules of sentences from a bitext index; the index as a grammar.
 
-The workspace of a thread that extracts rules: cached patterns and scratch arrays, which grow.
+Each thread has a workspace: cached patterns, and scratch arrays that grow.
 
-Rules of single sentences, kept between runs: a file each, of arrays end to end.
-
-A file is named after a digest of everything that its rules depend on, so it is never out of date. An
-incomplete file, or one of another version, counts as missing, so files are written in place, and a killed
-run leaves nothing behind that has to be removed.
+Rules of sentences may be kept between runs (``RuleStore``): a file each, of arrays end to end. It is named
+after a digest of everything that its rules depend on, so it is never out of date. An incomplete file, or one
+of another version, counts as missing, so files are written in place, and a killed run leaves nothing behind
+that has to be removed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Make and open an index of a bitext, which holds the tables for rule extraction.
-
-Files of a bitext index: a directory of arrays that are memory-mapped.
+"""Make and open an index of a bitext: a directory of memory-mapped arrays for rule extraction.
 
 ::
 
     INDEX/meta.json        format, version, limits, source files, digests
     INDEX/src.npy ...      the arrays of IndexedText, IndexedLinks, LexicalLosses and Collocations
-    INDEX/src_words_pool   and so on: two ``symbols.WordTable``; entry w is word w + 1
+    INDEX/src_words_pool   and so on: two ``WordTable``; entry w is word w + 1
 
 An index does not need its source files. But source files that still exist must be unchanged: rules of an
 outdated bitext would otherwise go unnoticed.

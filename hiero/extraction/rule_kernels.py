@@ -4,8 +4,6 @@
 As in cdec's extractor, a match yields the rule whose source side is the pattern itself, with a gap at an
 edge where the alignment requires one, and those with a further gap at the left, the right or both edges, each
 as short as can be. Phrases and gaps are tight: their outermost source words are linked.
-
-Copy the rules of cached patterns to a table.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Write extracted grammars as text: one for each sentence, or one for a whole bitext.
 
-Extracted rules as cdec's text, written by a kernel: the output of ``cdec.write_cdec``, much faster.
-
-For rules of one label, without named features, whose words are numbered by one table for each side.
+A kernel writes the same text as ``grammar.cdec.write_cdec``, much faster, for rules of one label, without
+named features, whose words are numbered by one table for each side.
 """
 
 from __future__ import annotations

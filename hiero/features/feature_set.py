@@ -49,7 +49,7 @@ BUILT_IN = (*TEMPLATES, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
 class FeatureSet:
     """The features of a model beyond those of its grammars and language models, and ``WordPenalty``.
 
-    templates  bits WITH_... of kernels/features.py
+    templates  bits WITH_... of template_kernels.py
     """
 
     templates: int = 0

@@ -13,10 +13,10 @@ A feature that a template reads off a rule is known by its *key*, three integers
     INSERTION         target word              0
     INSERTION_PAIR    source word              unlinked target word
 
-Symbols are words and gaps as in ``symbols.py``; on the source side gaps are bare (index 0). Index 3, which
-no gap has, makes the codes of the rule's boundaries. A rule id is the sequence ``lhs, source side with bare
-gaps, SEPARATOR, target side with gaps of label 0``: the order of the source gaps gives the labels. In Python
-a key is the tuple ``(kind, a, b)`` or ``(RULE_ID, *sequence)``. Features are equal if their keys are.
+Symbols are words and gaps as in ``core/symbols.py``; on the source side gaps are bare (index 0). Index 3,
+which no gap has, makes the codes of the rule's boundaries. A rule id is the sequence ``lhs, source side with
+bare gaps, SEPARATOR, target side with gaps of label 0``: the order of the source gaps gives the labels. In
+Python a key is the tuple ``(kind, a, b)`` or ``(RULE_ID, *sequence)``. Features are equal if their keys are.
 """
 
 from __future__ import annotations

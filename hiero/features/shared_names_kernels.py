@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""cdec's spelling of features, for weights under names that several features share (``hiero.weights``)."""
+"""cdec's spelling of features, for weights under names that several features share (``weights.py``)."""
 
 from typing import NamedTuple
 
@@ -129,7 +129,7 @@ def put_rule(spelling, sequence, start, length, num_kinds, out, n):
 def spell(spelling, kind, a, b, pool, out):
     """Write cdec's name of a feature (but a SHAPE or NAME); returns its length, even if ``out`` is shorter.
 
-    Twin: hiero.names.Names.cdec_name.
+    Twin: hiero.features.names.Names.cdec_name.
     """
     num_kinds = spelling.mark_first.shape[0] - 3
     n = put_bytes(spelling.mark_pool, spelling.mark_first[kind], spelling.mark_first[kind + 1], out, 0)

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
-"""Features of rules and of rule applications; keys and tables are described in ``hiero.features``.
+"""Features of rules and of rule applications; keys and tables are described in ``index.py``.
 
-Number rules by their whole content.
+Rules are numbered by their whole content, for features of a user's own.
 """
 
 import numpy as np

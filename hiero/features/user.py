@@ -1,6 +1,6 @@
 """User-defined rule features: Python functions over batches of rules.
 
-    from hiero.rulebatch import rule_feature
+    from hiero import rule_feature
 
     @rule_feature
     def length_ratio(rules):
@@ -17,9 +17,8 @@ They are selected with ``--features mymodule:length_ratio``. A function returns 
 * triples ``(rule, name, value)``, where ``rule`` is the position in the batch;
 * with ``per_rule=True``: pairs ``(name, value)``; the function is then called with one ``Rule`` at a time.
 
-The result must depend on nothing but the rule: it is cached, and each rule is passed only once.
-
-A cache of user-defined rule features, so that Python runs once a rule and not once a sentence.
+The result must depend on nothing but the rule: it is cached, and each rule is passed only once, not once per
+sentence.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ space or tab; without these, at the last ``=``. A name may not be given twice.
 
 A file written by hiero begins with the line ``EXACT``: each name in it is that of one feature (``names.py``)
 or marked ``%~``. Any other file may be written by cdec or by hand, and gives weights that are not ``exact``
-(``weights.py``): there a name also stands for all features that cdec spells so and that have no line of their
+(see above): there a name also stands for all features that cdec spells so and that have no line of their
 own.
 """
 

@@ -1,4 +1,4 @@
-"""The order of categories.
+"""The rules of several grammars under one trie, and the order of categories.
 
 Ids of labels depend on the order of reading and on threads. So that the result of a search does not, the
 parser identifies labels by their ranks in the order of their names.

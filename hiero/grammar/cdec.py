@@ -1,11 +1,12 @@
-"""cdec's grammar files: ``[X] ||| [X,1] hat [X,2] ||| [1] has [2] ||| EgivenF=1.2 CountEF=0.3 ||| 1-1``.
+"""Grammar files of cdec and Joshua: ``[X] ||| [X,1] hat [X,2] ||| [1] has [2] ||| EgivenF=1.2 ||| 1-1``.
 
-Read as cdec reads them: features, labelled or not, are separated by spaces, tabs or ``;``; the target side
-may be empty, and the fields after it may be missing; a sixth field is not read; blank lines are skipped;
-there are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at line
-ends. Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty, UTF-8.
+cdec's are read as cdec reads them: features, labelled or not, are separated by spaces, tabs or ``;``; the
+target side may be empty, and the fields after it may be missing; a sixth field is not read; blank lines are
+skipped; there are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at
+line ends. Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty,
+UTF-8.
 
-Joshua's (Thrax's) grammar files: cdec's syntax, with names ``tm_OWNER_0``, ``tm_OWNER_1`` ...
+Joshua's (Thrax's) have cdec's syntax, with names ``tm_OWNER_0``, ``tm_OWNER_1`` ...
 
 As in Joshua, unlabelled values are negated and labelled ones are not, so that weights tuned with Joshua mean
 the same here; with ``sign=1`` values stay as written. A file cannot be told from one of cdec's.

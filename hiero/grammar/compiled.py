@@ -3,8 +3,8 @@
 ::
 
     OUT/meta.json        format, version, rules, the dense columns, source files
-    OUT/lhs.npy ...      the arrays of ``grammar.Rules`` and ``grammar.Trie``
-    OUT/words_pool.npy   and so on: three ``symbols.WordTable``: words, labels, names
+    OUT/lhs.npy ...      the arrays of ``rules.Rules`` and ``rules.Trie``
+    OUT/words_pool.npy   and so on: three ``WordTable``: words, labels, names
 
 Ids in the arrays refer to these tables.
 """

@@ -1,4 +1,4 @@
-"""Options for reading grammar files; the readers are in ``formats/``."""
+"""Options for reading grammar files; the readers are in the other modules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user.
 
-Features of rules as dense columns and sparse rows.
+Features become dense columns and sparse rows.
 """
 
 from __future__ import annotations

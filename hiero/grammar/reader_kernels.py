@@ -5,11 +5,9 @@ Each kernel reads one field of all rules of a buffer; a cursor per rule is the p
 kernel per rule would be more obvious, but numba counts references to every array at every call, which took
 four times as long as the reading.) Each returns ``(status, rules, first byte, last byte, ...)``: the number
 of rules read, and, unless the status is OK, the error and the bytes of the next rule that have it. Later
-kernels then read only the rules before that one, so that the error reported is the first of the file.
-Strings are left as tokens, that is, pairs of byte positions, for ``scan.intern_tokens``. Messages are in
-``formats/table.py``; features and alignments are read in ``formats/tailscan.py``.
-
-The fields after the sides of a rule: features and alignment. Conventions as in ``rulescan``.
+kernels then read only the rules before that one, so that the error reported is the first of the file. Strings
+are left as tokens, that is, pairs of byte positions, for ``scan_kernels.intern_tokens``. Messages are in
+``reader.py``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Rules(NamedTuple):
 
     lhs           int32 [R]      label of the left-hand side
     first_src     int64 [R + 1]  source side of rule r: src[first_src[r]:first_src[r + 1]]
-    src           int32          words >= 0; gaps as in symbols.py, indices ascending 1, 2
+    src           int32          words >= 0; gaps as in core/symbols.py, indices ascending 1, 2
     first_tgt     int64 [R + 1]
     tgt           int32          words, and each gap of the source side exactly once, with its index
     dense         float32 [R, D] one column per feature that most rules have

@@ -1,10 +1,8 @@
-"""Run directories: a lock, and the configuration with all its defaults.
+"""Run directories: a lock, the configuration with all its defaults, and the manifest.
 
-The manifest of a run: what each stage was made from, so that unchanged stages are skipped.
-
-``manifest.json`` holds the digests of each stage's inputs and outputs, its settings and its resource usage,
-the versions of the programs, and the sizes, times and digests of files, so that a large unchanged file is
-not read again. It is replaced as a whole after each stage.
+Unchanged stages are skipped by the manifest: ``manifest.json`` holds the digests of each stage's inputs and
+outputs, its settings and its resource usage, the versions of the programs, and the sizes, times and digests
+of files, so that a large unchanged file is not read again. It is replaced as a whole after each stage.
 """
 
 from __future__ import annotations

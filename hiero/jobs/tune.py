@@ -2,9 +2,7 @@
 
 RUNDIR/config.yaml  the complete configuration
 RUNDIR/tune.json    everything the result depends on: settings, and digests of all input files
-RUNDIR/weights.gz   the result; see ``tune/loop.py`` for the other files
-
-The directory of a run of tuning, and the record of everything its result depends on.
+RUNDIR/weights.gz   the result; see ``tuning/loop.py`` for the other files
 """
 
 from __future__ import annotations

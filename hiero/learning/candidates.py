@@ -1,7 +1,4 @@
-"""k-best translations of a forest with numbered features, the input of learners.
-
-Errors for weights and feature values that are not finite.
-"""
+"""k-best translations of a forest with numbered features, the input of learners, checked to be finite."""
 
 from __future__ import annotations
 

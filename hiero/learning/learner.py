@@ -18,7 +18,7 @@ class Example(NamedTuple):
     number         its line in the tuning set, from 0
     source_length  in words
     candidates     N translations, best first
-    statistics     int64 [N, 2 + 2 * order], of BLEU (``hiero.metrics``)
+    statistics     int64 [N, 2 + 2 * order], of BLEU (``hiero.evaluation.bleu``)
     shortest       length of its shortest reference in words
     """
 

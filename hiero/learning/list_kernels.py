@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """k-best lists of many sentences, merged over iterations: new candidates, and scores of all.
 
-The features of whole derivations, added up from those of their rules and rule applications.
+The features of whole derivations are added up from those of their rules and rule applications.
 """
 
 from typing import NamedTuple

@@ -5,11 +5,9 @@ the best one. All these points are found, so that the line search is exact. Line
 along random directions. The maximum depends on the start, so the search is repeated from random points. MERT
 works for tens of features; the weights of others are not changed.
 
-The search runs on a ``Surface``: k-best lists here, forests in ``tune.forestmert``.
-
-MERT over all derivations of forests (Kumar, Macherey, Dyer and Och 2009).
-
-Unlike a k-best list, a forest also has the translations that score low with the weights it was decoded with.
+The search runs on a ``Surface``: k-best lists, or all derivations of forests (Kumar, Macherey, Dyer and Och
+2009). Unlike a k-best list, a forest also has the translations that score low with the weights it was decoded
+with.
 
 >>> surface = ForestSurface(references, num_features)      # doctest: +SKIP
 >>> surface.add(number, forest, edge_values(forest, keys)) # doctest: +SKIP

@@ -5,10 +5,9 @@ On the line ``point + x * direction`` a translation's score is ``intercept + x *
 x = -inf to inf, make the upper envelope of these lines: slopes ascend, and each is the best from its
 ``start`` to the start of the next.
 
-Line search over all derivations of a forest at once (Kumar, Macherey, Dyer and Och 2009).
-
-The semiring is that of envelopes (``kernels.learn_mert``): the sum of several derivations is the envelope of
-the lines of all, and the product of parts adds their lines, interval by interval.
+All derivations of a forest are searched at once by the semiring of envelopes (Kumar, Macherey, Dyer and Och
+2009): the sum of several derivations is the envelope of the lines of all, and the product of parts adds their
+lines, interval by interval.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Metrics that score each translation of a sentence for learning ("gold").
 
-SentenceGold    BLEU of the sentence by itself, in one of the variants of ``hiero.metrics``
+SentenceGold    BLEU of the sentence by itself, in one of the variants of ``hiero.evaluation.bleu``
 BackgroundGold  BLEU with a decaying sum of statistics of the sentences before it (Chiang et al. 2008)
 PreviousPass    BLEU with the previous pass's translations of all other sentences (Eidelman 2012)
 """

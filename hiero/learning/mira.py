@@ -1,4 +1,4 @@
-"""1-best MIRA for translation: Algorithm 1 of Eidelman (2012).
+"""1-best MIRA for translation, Algorithm 1 of Eidelman (2012), and batch MIRA.
 
 Oracle and prediction strategies of MIRA: Eidelman (2012), section 2.2.
 
@@ -15,12 +15,11 @@ Of equals, the first in the model's list is chosen.
 is the difference of the sums by which hope and fear were chosen. With 1, as in the paper, BLEU (from 0 to 1)
 counts like a score of the same value. The magnitude of the weights grows with ``scale``, as the margins do.
 
-Batch MIRA: hope and fear, for several epochs over fixed k-best lists.
-
-Cherry and Foster 2012, Algorithm 2, as in Moses (kbmira), whose settings are the defaults: BLEU of a
-translation is computed with a decaying sum of the statistics of those chosen for the sentences before, and
-multiplied by the length of their references. The result is the average of the weights after every sentence
-so far, of the epoch after which the average has the best BLEU on the lists.
+Batch MIRA takes hope and fear from fixed k-best lists, for several epochs: Cherry and Foster 2012, Algorithm
+2, as in Moses (kbmira), whose settings are the defaults. BLEU of a translation is computed with a decaying
+sum of the statistics of those chosen for the sentences before, and multiplied by the length of their
+references. The result is the average of the weights after every sentence so far, of the epoch after which the
+average has the best BLEU on the lists.
 
 Moses differs from the paper in two points, which are as in the paper here: its average is over updates and
 not over sentences, so that a sentence without an update does not count; and its sum only decays and grows
@@ -83,7 +82,7 @@ class MiraLearner:
     """1-best MIRA: the smallest change of the weights that satisfies the margin of oracle over prediction.
 
     gold                metric; in the paper, BLEU + 1 in the first pass, then BLEU with the previous pass
-    oracle, prediction  strategies, see ``hiero.tune.oracle``
+    oracle, prediction  strategies, see the module
     c                   largest step, C
     scale               factor of the metric beside the model's scores
     """

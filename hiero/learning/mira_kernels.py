@@ -1,8 +1,5 @@
 # mypy: ignore-errors
-"""One step of 1-best MIRA.
-
-Batch MIRA over k-best lists (Cherry and Foster 2012).
-"""
+"""One step of 1-best MIRA, and batch MIRA over k-best lists (Cherry and Foster 2012)."""
 
 from typing import NamedTuple
 

@@ -6,9 +6,8 @@
     pro           Hopkins and May 2011: random pairs, of which those with the largest differences are kept
 
 A pair is (better, worse), two positions in the list of translations. Translations with equal scores are never
-paired. Ties in sorting are broken by the model's order.
-
-Losses and pairs of a sentence as arrays for the kernels, shared by all pairwise learners.
+paired. Ties in sorting are broken by the model's order. All pairwise learners share the arrays of pairs and
+losses that kernels take.
 """
 
 from __future__ import annotations

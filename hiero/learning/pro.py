@@ -1,18 +1,18 @@
 """PRO: tuning as ranking (Hopkins and May 2011).
 
-Pairs of translations that differ in the metric are drawn from the list of every sentence (``tune.pairs``). A
+Pairs of translations that differ in the metric are drawn from the list of every sentence (``pairs.py``). A
 logistic regression learns weights that rank them as the metric does. It minimises
 
     sum over pairs of log(1 + exp(-w * (better - worse)))
     + l2 * |w|² + pull * |w - previous w|² + l1 * |w|₁ + further terms
 
 Each pair counts once. In cdec and Moses it counts twice, as (better, worse) and (worse, better), which
-doubles the sum over pairs; so their settings (``settings.PEERS``) have the other terms halved.
+doubles the sum over pairs; so their settings (``config.PEERS``) have the other terms halved.
 
 The optimiser is L-BFGS. With an l1 term, each weight is the difference of two that cannot be negative
 (L-BFGS-B), so that the objective is smooth. The minimum is exact and so are its zeros, as with OWL-QN.
 
-With terms between neighbours, on which L-BFGS does not converge, it is Newton's method (``tune.newton``) for
+With terms between neighbours, on which L-BFGS does not converge, it is Newton's method (``newton.py``) for
 all but the l1 term. It starts from the minimum of a convex relaxation, so that the result hardly depends on
 the previous weights.
 """

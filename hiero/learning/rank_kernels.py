@@ -1,11 +1,9 @@
 # mypy: ignore-errors
-"""Learn to rank one translation before another: losses, single steps, and sums of gradients.
+"""Learn to rank one translation before another: pairs, losses, single steps, and sums of gradients.
 
 Both kernels work on the columns of a sentence, the features in which its translations differ. Features with
 the same value in all of them are left out: their weight cannot change, and they would only add rounding
 errors.
-
-Pairs of translations of a sentence to compare: level by level, or sampled.
 """
 
 import math

@@ -1,9 +1,7 @@
-r"""Read ARPA language models: ``\data\``, counts, ``\1-grams:`` ..., ``\end\``.
+r"""Read and write ARPA language models: ``\data\``, counts, ``\1-grams:`` ..., ``\end\``.
 
 Interpreted as by KenLM, so that scores are equal: ``<unk>`` has id 0, and log10 probability -100 if it is not
 listed. Words are numbered in the order of the 1-grams.
-
-Write language models as ARPA files.
 """
 
 from __future__ import annotations

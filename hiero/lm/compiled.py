@@ -2,7 +2,7 @@
 
 ``meta.json`` holds ``format``, ``version``, ``order``, ``bos``, ``eos``, ``ngrams`` (the number of those of
 two or more words) and ``source`` with the name and SHA-256 of the source file (null: standard input). The
-arrays are those of ``hiero.lm.Ngrams`` and ``hiero.symbols.WordTable``.
+arrays are those of ``table_kernels.Ngrams`` and ``core.symbol_kernels.WordTable``.
 """
 
 from __future__ import annotations

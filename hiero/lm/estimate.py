@@ -3,9 +3,7 @@
 The method is that of Heafield et al. (2013), "Scalable modified Kneser-Ney language model estimation": sort
 the n-grams of the highest order by their endings, which gives adjusted counts of all orders in one pass; sort
 each order by context for discounting; and go through the orders by their endings to interpolate.
-Lists that do not fit into memory are sorted on disk.
-
-Word ids of a training text of any length; 0, 1, 2 are <unk>, <s>, </s>.
+Lists that do not fit into memory are sorted on disk. Word ids 0, 1, 2 are <unk>, <s>, </s>.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 # mypy: ignore-errors
-"""Modified Kneser-Ney smoothing of sorted n-grams (rows as in ``hiero.kernels.ngram``).
+"""Modified Kneser-Ney smoothing of sorted n-grams.
 
 Definition: Chen and Goodman (1998). Estimation by sorting: Heafield et al. (2013). Pruning as in KenLM.
 
-n-grams as rows of numbers: packing from text, and unpacking.
-
-A row is uint64 [C], so that equal columns are equal words and a comparison of rows is one of
-numbers. The *last* word comes first ("suffix order"): all n-grams with the same ending are adjacent, in
-the order of that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk>, <s> and </s>.
+An n-gram is packed as a row, uint64 [C], so that equal columns are equal words and a comparison of rows is
+one of numbers. The *last* word comes first ("suffix order"): all n-grams with the same ending are adjacent,
+in the order of that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk>, <s> and </s>.
 """
 
 from typing import NamedTuple

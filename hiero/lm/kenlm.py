@@ -1,4 +1,4 @@
-"""Read KenLM's binary models of type ``probing``, whose hash keys are those of ``hiero.lm.Ngrams``.
+"""Read KenLM's binary models of type ``probing``, whose hash keys are those of ``table_kernels.Ngrams``.
 
 The file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per order; a
 hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold a key and

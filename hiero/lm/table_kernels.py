@@ -1,11 +1,9 @@
 # mypy: ignore-errors
-"""Fill the hash table of ``hiero.lm.Ngrams`` with n-grams from any format.
+"""The hash table of n-grams (``Ngrams``): fill it from any format, look n-grams up, score sentences.
 
 A pruned model may list ``a b c`` but not ``b c``. The search for the longest n-gram goes from short to long
 and must not stop there, so such gaps are filled, as in KenLM, with n-grams that have the probability given by
 backing off. A missing context (``a b``), for which KenLM refuses the model, is filled likewise.
-
-Look words and n-grams up and score sentences; layout and signs are described in ``hiero.lm.Ngrams``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The stages from text to models: preparing, aligning, estimating, indexing.
+"""The stages from text to models: preparing, aligning, estimating, indexing, learning orientations.
 
 Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
 paths of their outputs, for the functions that follow.
-
-The stages of ``hiero run`` that learn an orientation model: after the alignment, before tuning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tuning stage of ``hiero run``, between the stages that make a model and those that translate.
 
-Grid search stages of ``hiero run``: tune with each combination of settings, choose on the held-out set.
+Or the stages of a grid search: tune with each combination of settings, choose on the held-out set.
 
     RUNDIR/grid/LABEL.bins     bins, if settings of bins are varied
     RUNDIR/grid/LABEL/         the tuning directory of a combination, like RUNDIR/tune

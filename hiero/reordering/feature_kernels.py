@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Orientations of the parts of rules, where rules are applied; ``docs/reordering.md`` has drawings.
+"""Orientations and scores of the parts of applied rules; ``docs/reordering.md`` has drawings.
 
 The target side of a rule is cut into blocks. A gap is one. Words between gaps are cut where the source words
 they are linked to lie in another run of source words (those between gaps): a block of words has links into
@@ -10,8 +10,6 @@ first to the last that it is linked to; a gap covers its own place.
 Seen from the block before it in the rule, a block is monotone if it follows, swapped if it precedes, with
 nothing in between but source words without links; else it is other. The first block of a rule has none before
 it, and no orientation. All this depends on the rule alone.
-
-Scores of orientation models for the blocks of applied rules; see ``reorder_blocks``.
 """
 
 import math

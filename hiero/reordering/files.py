@@ -7,11 +7,11 @@
     EXAMPLES/feature.npy    int32          0 is the most frequent
     EXAMPLES/label.npy      int8 [N]       0 monotone, 1 swap, 2 other
     EXAMPLES/pair.npy       uint64 [N]     hash of the phrase pair, and of its source side in source.npy
-    EXAMPLES/key.npy        int64 [F]      the features, see kernels.reorder_tables; times.npy: their counts
-    EXAMPLES/src_pool.npy   and so on: two symbols.WordTable; word w of a feature is entry w - 1
+    EXAMPLES/key.npy        int64 [F]      the features, see table_kernels.py; times.npy: their counts
+    EXAMPLES/src_pool.npy   and so on: two WordTable; word w of a feature is entry w - 1
 
 A classifier has ``key``, a hash table ``slot`` of the keys, float32 ``weight`` [F, 3], and the words. A
-lexicalised model has two ``kernels.reorder_tables.OrientationCounts``, of phrase pairs and of source phrases.
+lexicalised model has two ``table_kernels.OrientationCounts``, of phrase pairs and of source phrases.
 """
 
 from __future__ import annotations

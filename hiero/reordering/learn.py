@@ -1,8 +1,7 @@
-"""The primal problem by stochastic gradient descent (Alrajeh and Niranjan 2014, eq. 6 to 8).
+"""Learners of orientation classifiers (Alrajeh and Niranjan 2014).
 
-The dual problem by exponentiated gradient with shrinking (Alrajeh and Niranjan 2014, Algorithm 1).
-
-Shared parts of the learners: order of examples, objective, history of passes.
+The primal problem by stochastic gradient descent (eq. 6 to 8), the dual one by exponentiated gradient with
+shrinking (Algorithm 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Orientation models: classifiers, and lexicalised models of relative frequencies; on disk and in memory.
-
-Train orientation models, from examples to files.
-"""
+"""Orientation models, and their training: classifiers, and lexicalised models of relative frequencies."""
 
 from __future__ import annotations
 

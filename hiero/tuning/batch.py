@@ -1,6 +1,6 @@
 """Batch tuning: in each iteration decode all sentences, extend the k-best lists, and learn from all lists.
 
-One shard of a batch algorithm: decode it, and write its candidates to a file.
+A task decodes one shard, and writes its candidates to a file.
 """
 
 from __future__ import annotations

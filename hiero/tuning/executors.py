@@ -1,6 +1,6 @@
 """Executors of tasks: threads, processes, or a Dask cluster, each a ``concurrent.futures.Executor``.
 
-Tasks on a Dask cluster: its scheduler distributes them, and reassigns those of a dead worker.
+Dask's scheduler distributes tasks, and reassigns those of a dead worker.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@
 
 An epoch only depends on the files of the epoch before and on the seed, so that a run that was killed
 continues with the shards that are not done, and ends with the same weights.
-
-Initial weights of tuning.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
 """One epoch of an online algorithm on one shard: decode, learn, and write the weights to a file.
 
-The average of the weights after every sentence (Collins 2002), updated for changed weights only.
+The average is that of the weights after every sentence (Collins 2002), updated for changed weights only.
 
-Stale gradients (Langford et al. 2009, as in Green et al. 2013): threads that do not wait for each other.
-
-A thread decodes a mini-batch with a copy of the current weights and computes the gradient, which is applied
-when it is ready, even if the weights have changed by then. Threads only wait at the end of an epoch, and the
-result depends on their timing: this is the only mode of tuning that is not reproducible.
+Stale gradients (Langford et al. 2009, as in Green et al. 2013): threads do not wait for each other. A thread
+decodes a mini-batch with a copy of the current weights and computes the gradient, which is applied when it is
+ready, even if the weights have changed by then. Threads only wait at the end of an epoch, and the result
+depends on their timing: this is the only mode of tuning that is not reproducible.
 
 Each thread numbers features by itself, so that none is numbered while another thread decodes; gradients are
 mapped to the numbers of the shard.
 
-Mixing of the shards' weights: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012).
-
-The shards' weights are the rows of a matrix of which only running sums over each column are kept, so that
-memory does not grow with the number of shards. Shards are added in a fixed order, so that the result does not
-depend on the order in which they finish.
+Mixing of the shards' weights: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012). The
+weights are the rows of a matrix of which only running sums over each column are kept, so that memory does not
+grow with the number of shards. Shards are added in a fixed order, so that the result does not depend on the
+order in which they finish.
 """
 
 from __future__ import annotations

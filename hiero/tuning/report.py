@@ -1,9 +1,4 @@
-"""Warnings when training degenerates or learns nothing: the symptom, and settings to try.
-
-Table of the epochs of a run, printed line by line.
-
-Progress of a loop, its epochs, and warnings about them, passed on to a display.
-"""
+"""Table of the epochs of a run, and warnings when training degenerates: the symptom, and settings to try."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Decoding of sentences into examples, shared by all tasks of tuning, on any executor.
+"""Sentences to learn from, and their decoding into examples, shared by all tasks of tuning, on any executor.
 
 A task names files; what it reads is cached for the next task in the same process. Weights are read from a
 file and written to a file, wherever the task runs, so the result is bit-identical on every executor.
-
-Sentences to learn from and their references, with words numbered by this process.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Ids of words and labels differ between processes, so a file contains vocabularies, by which its feature keys
 are numbered. It is an uncompressed .npz, written completely and renamed; equal content gives equal bytes.
 
-The weights of a learner: a vector that grows with the features and is shared with the decoder.
+The weights of a learner are a vector that grows with the features and is shared with the decoder.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def rule_score(derivation: Derivation) -> float:
 
 
 def features(derivation: Derivation) -> dict[str, float]:
-    """The sizes of spans as ``hiero.spansize`` names them."""
+    """The sizes of spans as ``hiero.features.span_size`` names them."""
     total: dict[str, float] = {}
     for step in steps(derivation):
         label, start, end = step.cell
