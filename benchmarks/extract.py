@@ -175,7 +175,7 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
     from hiero.core.symbol_kernels import gap_index
     from hiero.core.symbols import Symbols
     from hiero.extraction.extractor import FEATURES, IndexSource
-    from hiero.grammar.cdec import read_cdec
+    from hiero.grammar.reader import RuleReader
 
     symbols, comparison = Symbols(), Comparison()
     source = IndexSource.open(index, symbols)
@@ -189,7 +189,7 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
         return " -> ".join(map(" ".join, words))
 
     for number, job in enumerate(jobs_of(name, reference, data)):
-        table = read_cdec(job.grammar, symbols)
+        table = RuleReader(job.grammar, symbols).read()
         names = [symbols.names.text(column) for column in table.columns]
         order = [names.index(feature) for feature in FEATURES]
         theirs = table.rules._replace(dense=table.rules.dense[:, order])

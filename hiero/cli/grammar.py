@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output
-from hiero.grammar.config import FORMATS, SCALES, GrammarFormat
+from hiero.grammar.config import SCALES, GrammarFormat, format_names
 
 if TYPE_CHECKING:
     from hiero.core.symbols import Symbols
@@ -59,7 +59,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reading of text")
     group.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=format_names(),
         default="auto",
         help="auto (default) detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
     )

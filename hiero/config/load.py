@@ -34,6 +34,7 @@ from hiero.extraction.extractor import IndexSource
 from hiero.extraction.index import is_index
 from hiero.features.feature_set import Feature, feature_set
 from hiero.features.weights import Weights, read_weights
+from hiero.grammar.config import GrammarFormat
 from hiero.grammar.rules import GrammarSource
 from hiero.grammar.sources import PerSentence, RuleList, open_grammar
 from hiero.lm.load import load_language_models
@@ -284,7 +285,7 @@ def model_inputs(config: Config) -> dict[str, Path]:
 def model_settings(config: Config) -> dict[str, Any]:
     """The settings of a model, without its files."""
     grammar = [
-        {key: getattr(section, key) for key in ("format", "owner", "sign", "scale")}
+        {key.name: getattr(section, key.name) for key in dataclasses.fields(GrammarFormat)}
         | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
         for section in config.grammar
     ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +25,7 @@ import numpy as np
 from hiero.core.arrays import Ints
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols, Vocabulary
-from hiero.core.text import Chunk, read_chunks
+from hiero.core.text import Chunk
 from hiero.grammar.reader import RuleReader, Scan
 from hiero.grammar.rules import Rules, RuleTable
 
@@ -35,26 +35,35 @@ _GAP_LIKE = re.compile(rb"\[[^\t \[\],]+(?:,[1-9][0-9]?)?\]")
 _NAME_UNSAFE = re.compile(rb"[\x00-\x20;=]|^\|\|\|$")
 
 
-def read_cdec(
-    path: str | Path,
-    symbols: Symbols,
-    progress: Callable[[int], None] | None = None,
-    chunks: Iterable[Chunk] | None = None,
-) -> RuleTable:
-    """Read a grammar, plain or gz; ``progress`` gets the number of rules read so far.
-
-    ``chunks`` are those of the file, if it is open already.
-    """
-    reader = RuleReader(path, symbols)
-    return reader.read(read_chunks(path, what="a grammar") if chunks is None else chunks, progress)
-
-
 def parse_cdec(rules: Sequence[str], symbols: Symbols, origin: str = "<rules>") -> RuleTable:
     """Rules from strings; ``origin`` stands for the path in messages, in which a line is a string."""
     # A string with a newline would be two rules and shift line numbers; with a blank it is an invalid rule.
     text = "".join(rule.replace("\n", " ") + "\n" for rule in rules)
     data = text.encode("utf-8", errors="surrogatepass")
     return RuleReader(origin, symbols).read([Chunk(data, 1, 0)] if data else [])
+
+
+class JoshuaReader(RuleReader):
+    """Reads Joshua's grammars; unlabelled values are multiplied by ``sign``, -1 or 1."""
+
+    count_all = False
+
+    def __init__(self, path: str | Path, symbols: Symbols, owner: str = "pt", sign: int = -1) -> None:
+        super().__init__(path, symbols)
+        self.prefix = f"tm_{owner}_".encode()
+        self.sign = sign
+
+    def unlabelled(self, k: int) -> bytes:
+        return self.prefix + b"%d" % k
+
+    def convert(self, scan: Scan) -> None:
+        used = scan.batch.first_feature[scan.num_rules]
+        value = scan.batch.value[:used]
+        # Adding zero turns negative zero into zero.
+        value[:] = np.where(scan.batch.name[:used] < 0, value * self.sign + 0.0, value)
+
+
+# ---- writing
 
 
 class _WrittenForms:
@@ -145,37 +154,3 @@ class _RuleSlice:
         flat = list(spelt)
         offsets = self._offsets(first)
         return [flat[a:b] for a, b in itertools.pairwise((offsets - offsets[0]).tolist())]
-
-
-class JoshuaReader(RuleReader):
-    count_all = False
-
-    def __init__(self, path: str | Path, symbols: Symbols, owner: str, sign: int) -> None:
-        super().__init__(path, symbols)
-        self.prefix = f"tm_{owner}_".encode()
-        self.sign = sign
-
-    def unlabelled(self, k: int) -> bytes:
-        return self.prefix + b"%d" % k
-
-    def convert(self, scan: Scan) -> None:
-        used = scan.batch.first_feature[scan.num_rules]
-        value = scan.batch.value[:used]
-        # Adding zero turns negative zero into zero.
-        value[:] = np.where(scan.batch.name[:used] < 0, value * self.sign + 0.0, value)
-
-
-def read_joshua(
-    path: str | Path,
-    symbols: Symbols,
-    owner: str = "pt",
-    sign: int = -1,
-    progress: Callable[[int], None] | None = None,
-    chunks: Iterable[Chunk] | None = None,
-) -> RuleTable:
-    """Read a grammar, plain or gz; unlabelled values are multiplied by ``sign``, -1 or 1.
-
-    ``chunks`` are those of the file, if it is open already.
-    """
-    reader = JoshuaReader(path, symbols, owner, sign)
-    return reader.read(read_chunks(path, what="a grammar") if chunks is None else chunks, progress)

@@ -8,30 +8,37 @@ value``, read unchanged; counts and properties are not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
 from pathlib import Path
 
 import numpy as np
 
 from hiero.core.errors import FormatError
 from hiero.core.symbols import Symbols
-from hiero.core.text import Chunk, read_chunks
 from hiero.grammar.moses_kernels import scan_moses_links_kernel, scan_side_kernel, scan_sparse_kernel
 from hiero.grammar.reader import RuleReader, Scan
-from hiero.grammar.rules import RuleTable
 
 ZERO_COST = 99.0  # for -log10 0, as written by cdec's extractor
 LOWEST_SCORE = -100.0  # for ln 0, as in Moses
 
 
 class MosesReader(RuleReader):
-    def __init__(self, path: str | Path, symbols: Symbols, scale: str, prefix: str) -> None:
+    """Reads rule tables.
+
+    ``scale`` is the conversion of a score p: to -log10 p, at most 99 (``cdec``), to ln p, at least -100
+    (``moses``), or none (``keep``).
+    """
+
+    def __init__(self, path: str | Path, symbols: Symbols, scale: str = "cdec") -> None:
         super().__init__(path, symbols)
         self.scale = scale
-        self.prefix = prefix.encode()
 
-    def unlabelled(self, k: int) -> bytes:
-        return self.prefix + b"%d" % k
+    @staticmethod
+    def recognises(line: bytes) -> bool:
+        """Whether the rule begins with a source side and its label, and not with a left-hand side."""
+        first_field = line.partition(b"|||")[0].strip(b" \t\r")
+        last = re.split(rb"[ \t]", first_field)[-1]
+        return first_field != last and last.startswith(b"[") and last.endswith(b"]")
 
     def scan_sides(self, scan: Scan) -> None:
         b = scan.batch
@@ -101,21 +108,3 @@ class MosesReader(RuleReader):
                 b.value[score] = np.minimum(-np.log10(value), ZERO_COST)
             else:
                 b.value[score] = np.maximum(np.log(value), LOWEST_SCORE)
-
-
-def read_moses(
-    path: str | Path,
-    symbols: Symbols,
-    scale: str = "cdec",
-    prefix: str = "PhraseModel_",
-    progress: Callable[[int], None] | None = None,
-    chunks: Iterable[Chunk] | None = None,
-) -> RuleTable:
-    """Read a rule table, plain or gz.
-
-    ``scale`` is the conversion of a score p: to -log10 p, at most 99 (``cdec``), to ln p, at least -100
-    (``moses``), or none (``keep``). The k-th score is called ``prefix`` and k. ``chunks`` are those of
-    the file, if it is open already.
-    """
-    reader = MosesReader(path, symbols, scale, prefix)
-    return reader.read(read_chunks(path, what="a rule table") if chunks is None else chunks, progress)

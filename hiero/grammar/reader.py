@@ -1,10 +1,14 @@
-"""Turn the output of the scanner kernels into a RuleTable with shared ids; messages for the user.
+"""Reading of grammars as text: detection of the format, and the reader that those of all formats extend.
 
-Features become dense columns and sparse rows.
+A reader scans a file in chunks with kernels (``reader_kernels.py``), converts words, labels and names to
+shared ids, and splits the features of the rules into dense columns and sparse rows.
 """
 
 from __future__ import annotations
 
+import itertools
+import pkgutil
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +20,44 @@ from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns
 from hiero.core.errors import FormatError, show
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols, Vocabulary
-from hiero.core.text import Chunk, without_mark
-from hiero.grammar import reader_kernels as rulescan
-from hiero.grammar import reader_kernels as tailscan
+from hiero.core.text import Chunk, read_chunks, without_mark
+from hiero.grammar import reader_kernels as scanning
+from hiero.grammar.config import AUTO, AUTO_FORMAT, FORMATS, GrammarFormat
 from hiero.grammar.reader_kernels import ScannedRules, rule_batch, split_features_kernel
 from hiero.grammar.rules import Rules, RuleTable
 
+Progress = Callable[[int], None]  # called with the number of rules read so far
+
 MAX_COLUMNS = 64
+
+_FIRST_LINE = re.compile(rb"[^ \t\r\n][^\n]*")
+
+
+def read_text_grammar(
+    path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
+) -> RuleTable:
+    """Read all rules of a text grammar, plain or gz."""
+    chunks = read_chunks(path, what="a grammar")
+    first = list(itertools.islice(chunks, 1))
+    name = how.format
+    if name == AUTO_FORMAT:
+        line = _FIRST_LINE.search(first[0].data) if first else None
+        name = recognise(line[0] if line else b"")
+    reader = reader_of(name)(path, symbols, **how.settings_of(name))
+    return reader.read(itertools.chain(first, chunks), progress)
+
+
+def recognise(line: bytes) -> str:
+    """Recognise the format of a file by its first rule."""
+    return next((name for name in FORMATS if reader_of(name).recognises(line)), next(iter(FORMATS)))
+
+
+def reader_of(name: str) -> type[RuleReader]:
+    reader: type[RuleReader] = pkgutil.resolve_name(FORMATS[name].reader)
+    return reader
+
+
+# ---- features
 
 
 def choose_columns(num_rules: int, name: Ids, limit: int = MAX_COLUMNS) -> Ids:
@@ -83,29 +118,34 @@ def split_features(
     )
 
 
+# ---- messages
+
 MESSAGES: dict[int, tuple[str, str]] = {
-    rulescan.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
-    rulescan.INDENTED: ("'[LABEL] |||' at the beginning of the line", "coarse-to-fine levels are not read"),
-    rulescan.NO_TARGET: ("'|||' and a target side", ""),
-    rulescan.EMPTY_SOURCE: ("a source side before it", ""),
-    rulescan.TOO_MANY_GAPS: ("a word or '|||'", "a rule has at most two gaps"),
-    rulescan.INDEX_ORDER: ("source gaps numbered 1, 2 in this order", ""),
-    rulescan.TOO_MANY_SYMBOLS: (f"'|||' after at most {rulescan.MAX_SYMBOLS} symbols", ""),
-    rulescan.NO_SUCH_GAP: ("a gap of the source side", ""),
-    rulescan.GAP_TWICE: ("each gap of the source side once", ""),
-    rulescan.LABEL_DIFFERS: ("the label that this gap has on the source side", ""),
-    rulescan.GAP_MISSING: ("each gap of the source side on the target side as well", ""),
-    rulescan.BAD_VALUE: ("a number", "features are NAME=NUMBER or NUMBER"),
-    rulescan.NOT_FINITE: ("a number of at most 3.4e38", ""),
-    rulescan.NO_NAME: ("a name before '='", ""),
-    rulescan.TOO_MANY_FEATURES: (f"at most {rulescan.MAX_FEATURES} features", ""),
-    rulescan.BAD_LINK: ("an alignment link i-j", ""),
-    rulescan.LINK_RANGE: ("a link between positions of the rule, counted from 0", "gaps count as positions"),
-    rulescan.LINK_TO_GAP: ("a link between two words or between two gaps", ""),
-    rulescan.NO_VALUE: ("a number after the name of a feature", ""),
-    rulescan.NO_MOSES_LHS: ("a left-hand side [LABEL] at the end of the side", ""),
-    rulescan.NOT_LINKED: ("a link i-j in the alignment for every gap", ""),
+    scanning.BAD_LHS: ("'[LABEL] |||' at the beginning of a rule", ""),
+    scanning.INDENTED: ("'[LABEL] |||' at the beginning of the line", "coarse-to-fine levels are not read"),
+    scanning.NO_TARGET: ("'|||' and a target side", ""),
+    scanning.EMPTY_SOURCE: ("a source side before it", ""),
+    scanning.TOO_MANY_GAPS: ("a word or '|||'", "a rule has at most two gaps"),
+    scanning.INDEX_ORDER: ("source gaps numbered 1, 2 in this order", ""),
+    scanning.TOO_MANY_SYMBOLS: (f"'|||' after at most {scanning.MAX_SYMBOLS} symbols", ""),
+    scanning.NO_SUCH_GAP: ("a gap of the source side", ""),
+    scanning.GAP_TWICE: ("each gap of the source side once", ""),
+    scanning.LABEL_DIFFERS: ("the label that this gap has on the source side", ""),
+    scanning.GAP_MISSING: ("each gap of the source side on the target side as well", ""),
+    scanning.BAD_VALUE: ("a number", "features are NAME=NUMBER or NUMBER"),
+    scanning.NOT_FINITE: ("a number of at most 3.4e38", ""),
+    scanning.NO_NAME: ("a name before '='", ""),
+    scanning.TOO_MANY_FEATURES: (f"at most {scanning.MAX_FEATURES} features", ""),
+    scanning.BAD_LINK: ("an alignment link i-j", ""),
+    scanning.LINK_RANGE: ("a link between positions of the rule, counted from 0", "gaps count as positions"),
+    scanning.LINK_TO_GAP: ("a link between two words or between two gaps", ""),
+    scanning.NO_VALUE: ("a number after the name of a feature", ""),
+    scanning.NO_MOSES_LHS: ("a left-hand side [LABEL] at the end of the side", ""),
+    scanning.NOT_LINKED: ("a link i-j in the alignment for every gap", ""),
 }
+
+
+# ---- rules
 
 
 class _SharedIds:
@@ -174,14 +214,14 @@ class Scan:
         line_end = np.flatnonzero(self.data == ord("\n"))
         self.batch: ScannedRules = rule_batch(len(line_end), len(self.data))
         b = self.batch
-        self.num_rules: int = rulescan.scan_lines_kernel(self.data, line_end, b.line, b.at, b.end)
+        self.num_rules: int = scanning.scan_lines_kernel(self.data, line_end, b.line, b.at, b.end)
         self.num_words = self.num_labels = self.num_names = 0
         self.fault: tuple[int, int, int] | None = None
 
     def take(self, status: int, rules: int, first: int, last: int, *rest: int) -> tuple[int, ...]:
         """Record a kernel's result: later kernels read only the rules that this one could read."""
         self.num_rules = rules
-        if status != rulescan.OK:
+        if status != scanning.OK:
             self.fault = status, first, last
         return rest
 
@@ -200,9 +240,17 @@ class Scan:
 
 
 class RuleReader:
-    """Reads rules, one a line, in cdec's syntax; readers of other formats override parts of it."""
+    """Reads rules, one a line, in cdec's syntax; readers of other formats override parts of it.
+
+    A reader whose format has settings takes them as further arguments, by name.
+    """
 
     count_all = True  # the k-th feature of a rule is PhraseModel_k, even after labelled ones
+
+    @staticmethod
+    def recognises(line: bytes) -> bool:
+        """Whether a file is of this format and of no other, by its first line that is not blank."""
+        return False
 
     def __init__(self, path: str | Path, symbols: Symbols) -> None:
         self.path, self.symbols = path, symbols
@@ -217,22 +265,22 @@ class RuleReader:
 
     def scan_sides(self, scan: Scan) -> None:
         b = scan.batch
-        scan.take(*rulescan.scan_lhs_kernel(scan.data, scan.num_rules, b.end, b.at, b.lhs, b.label_token))
+        scan.take(*scanning.scan_lhs_kernel(scan.data, scan.num_rules, b.end, b.at, b.lhs, b.label_token))
         num_words, scan.num_labels = scan.take(
-            *rulescan.scan_source_kernel(
+            *scanning.scan_source_kernel(
                 scan.data, scan.num_rules, b.end, b.at, b.first_src, b.src, b.word_token, b.label_token
             )
         )
         sides = b.first_src, b.src, b.label_token, num_words, b.first_tgt, b.tgt, b.word_token
         (scan.num_words,) = scan.take(
-            *rulescan.scan_target_kernel(scan.data, scan.num_rules, b.end, b.at, *sides)
+            *scanning.scan_target_kernel(scan.data, scan.num_rules, b.end, b.at, *sides)
         )
 
     def scan_rest(self, scan: Scan) -> None:
         b = scan.batch
         self.scan_features(scan)
         scan.take(
-            *tailscan.scan_rule_links_kernel(
+            *scanning.scan_rule_links_kernel(
                 scan.data,
                 scan.num_rules,
                 b.end,
@@ -250,7 +298,7 @@ class RuleReader:
         b = scan.batch
         out = b.first_feature, b.name, b.value, b.name_token, b.unsure
         scan.num_names, num_unsure = scan.take(
-            *tailscan.scan_features_kernel(
+            *scanning.scan_features_kernel(
                 scan.data, scan.num_rules, self.count_all, b.end, b.at, self.powers, *out
             )
         )
@@ -272,7 +320,7 @@ class RuleReader:
         words = self.words(chunk, scan.data, b.word_token[: scan.num_words])
         labels = self.labels(chunk, scan.data, b.label_token[: scan.num_labels])
         for side in (src, tgt):
-            rulescan.share_ids_kernel(side, words, labels)
+            scanning.share_ids_kernel(side, words, labels)
         name = b.name[: b.first_feature[num_rules]].copy()
         labelled = name >= 0
         name[labelled] = self.names(chunk, scan.data, b.name_token[: scan.num_names])[name[labelled]]
@@ -289,8 +337,10 @@ class RuleReader:
             b.link[: b.first_link[num_rules]].copy(),
         )
 
-    def read(self, chunks: Iterable[Chunk], progress: Callable[[int], None] | None = None) -> RuleTable:
-        """All rules of some chunks as one table; ``progress`` gets the number of rules read so far."""
+    def read(self, chunks: Iterable[Chunk] | None = None, progress: Progress | None = None) -> RuleTable:
+        """Read all rules, by default of the file, else of ``chunks``, which are part of it or read ahead."""
+        if chunks is None:
+            chunks = read_chunks(self.path, what="a grammar")
         parts: list[Part] = []
         num_rules = 0
         for chunk in chunks:

@@ -1,10 +1,8 @@
-"""Grammar sources, and the construction of tries from their rules."""
+"""Grammar sources: text files, compiled grammars, rules from Python, and grammars of sentences."""
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,28 +11,14 @@ from hiero.core.arrays import Ids, Ints, read_only, take_rows
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
-from hiero.core.text import read_chunks
 from hiero.grammar.assemble import build_grammar, merge_tables
-from hiero.grammar.cdec import parse_cdec, read_cdec, read_joshua
+from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
-from hiero.grammar.moses import read_moses
+from hiero.grammar.reader import Progress, read_text_grammar
 from hiero.grammar.reader_kernels import share_ids_kernel
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 from hiero.grammar.trie_kernels import match_kernel
-
-Progress = Callable[[int], None]
-
-
-_FIRST_LINE = re.compile(rb"[^ \t\r\n][^\n]*")
-
-
-def recognise(line: bytes) -> str:
-    """Recognise the format of a file by its first rule; a Moses rule begins with its source side."""
-    first_field = line.partition(b"|||")[0].strip(b" \t\r")
-    last = re.split(rb"[ \t]", first_field)[-1]
-    in_brackets = first_field != last and last.startswith(b"[") and last.endswith(b"]")
-    return "moses" if in_brackets else "cdec"
 
 
 def read_grammar(
@@ -44,24 +28,6 @@ def read_grammar(
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
     return read_text_grammar(path, symbols, how, progress)
-
-
-def read_text_grammar(
-    path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
-) -> RuleTable:
-    """Read all rules of a text grammar."""
-    chunks = read_chunks(path, what="a grammar")
-    first = next(chunks, None)
-    if first is None:
-        return merge_tables([])
-    line = _FIRST_LINE.search(first.data)
-    form = recognise(line[0] if line else b"") if how.format == "auto" else how.format
-    chunks = itertools.chain([first], chunks)
-    if form == "moses":
-        return read_moses(path, symbols, how.scale, progress=progress, chunks=chunks)
-    if form == "joshua":
-        return read_joshua(path, symbols, how.owner, how.sign, progress=progress, chunks=chunks)
-    return read_cdec(path, symbols, progress=progress, chunks=chunks)
 
 
 def is_compiled(path: str | Path) -> bool:

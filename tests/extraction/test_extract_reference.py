@@ -15,7 +15,7 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment
 from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
 from hiero.extraction.index import BitextIndex, make_index, open_index
-from hiero.grammar.cdec import read_cdec
+from hiero.grammar.reader import RuleReader
 from hiero.grammar.rules import RuleTable
 from tests.worlds.extract import ids
 
@@ -46,7 +46,7 @@ def content(table: RuleTable) -> dict[Any, tuple[Any, Any]]:
 
 
 def assert_cdecs(source: IndexSource, words: list[str], grammar: Path, left_out: int = -1) -> None:
-    theirs_table = read_cdec(grammar, source.symbols)
+    theirs_table = RuleReader(grammar, source.symbols).read()
     names = [source.symbols.names.text(column) for column in theirs_table.columns]
     order = [names.index(name) for name in FEATURES]
     ours, theirs = content(source.extract(ids(source.symbols, words), left_out)), content(theirs_table)

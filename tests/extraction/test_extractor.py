@@ -19,7 +19,7 @@ from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
 from hiero.extraction.index import make_index, open_index
 from hiero.extraction.write import GrammarWriter, RuleText
-from hiero.grammar.cdec import read_cdec
+from hiero.grammar.reader import RuleReader
 from hiero.grammar.rules import Rules
 from tests.naive import extract as naive
 from tests.worlds.extract import (
@@ -88,7 +88,7 @@ def test_one_grammar_has_the_rules_of_all_sentences_once(world: World) -> None:
         expected: dict[Any, naive.Rule] = {}
         for sentence in world.bitext.src:
             expected |= naive.extract(world.bitext, sentence, world.limits)
-        found = rules_of(read_cdec(Path(folder) / "all.gz", symbols), symbols)
+        found = rules_of(RuleReader(Path(folder) / "all.gz", symbols).read(), symbols)
         assert_same(found, expected)
         assert progress[-1] == (len(world.bitext.src), len(expected))
 

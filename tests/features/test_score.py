@@ -197,7 +197,7 @@ def test_rules_have_all_features_that_cdec_lists(reference):
     import re
 
     from hiero.features.weights import read_weights
-    from hiero.grammar.cdec import read_cdec
+    from hiero.grammar.reader import RuleReader
 
     folder = reference / "m30k"
     symbols = Symbols()
@@ -219,7 +219,7 @@ def test_rules_have_all_features_that_cdec_lists(reference):
         glue = ["[S] ||| [X,1] ||| [1] |||", "[S] ||| [S,1] [X,2] ||| [1] [2] ||| Glue=1"]
         fired: set[str] = set()
         for rules in (
-            read_cdec(folder / "g" / f"grammar.{number}.gz", symbols),
+            RuleReader(folder / "g" / f"grammar.{number}.gz", symbols).read(),
             parse_cdec(copies + glue, symbols),
         ):
             no_models = np.zeros((0, len(symbols.words)), np.int32)

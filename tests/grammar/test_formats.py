@@ -19,8 +19,8 @@ from hiero.core.scan_kernels import scan_number
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols
 from hiero.core.text import read_chunks
-from hiero.grammar.cdec import parse_cdec, read_cdec, read_joshua, write_cdec
-from hiero.grammar.moses import read_moses
+from hiero.grammar.cdec import JoshuaReader, parse_cdec, write_cdec
+from hiero.grammar.moses import MosesReader
 from hiero.grammar.reader import MAX_COLUMNS, RuleReader, split_features
 from tests.naive import grammar as naive
 from tests.worlds.grammars import NAMES, numbers, rule_lines, rules_of
@@ -45,7 +45,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 def test_rules_equal_those_of_the_twin(tmp_path_factory, lines, chunk_bytes):
     path = write(tmp_path_factory.mktemp("g"), "\n".join(lines))
     symbols = Symbols()
-    table = read_cdec(path, symbols, chunks=read_chunks(path, chunk_bytes))
+    table = RuleReader(path, symbols).read(read_chunks(path, chunk_bytes))
     assert rules_of(table, symbols) == named(naive.read_rules(path.read_bytes()))
 
 
@@ -213,7 +213,7 @@ def test_the_first_wrong_line_is_reported(tmp_path):
     lines = ["[X] ||| a ||| b ||| F=x", "[X] ||| [X,2] ||| b", "oh"]
     for k in range(3):
         with pytest.raises(FormatError) as caught:
-            read_cdec(write(tmp_path, "\n".join(["[X] ||| ok ||| ok"] * k + lines[k:])), Symbols())
+            RuleReader(write(tmp_path, "\n".join(["[X] ||| ok ||| ok"] * k + lines[k:])), Symbols()).read()
         assert caught.value.line == k + 1
 
 
@@ -243,7 +243,7 @@ def test_broken_utf8_is_an_error_at_its_line(tmp_path):
         b"[X] ||| a ||| b ||| \xff=1\n",
     ):
         with pytest.raises(FormatError, match=r"rules\.txt:3: found '.*', expected UTF-8"):
-            read_cdec(write(tmp_path, good * 2 + bad + good + bad), Symbols())
+            RuleReader(write(tmp_path, good * 2 + bad + good + bad), Symbols()).read()
 
 
 @pytest.mark.parametrize("word", ["\ud800", "b\udfff"])
@@ -253,38 +253,40 @@ def test_strings_without_utf8_are_errors(word):
 
 
 def test_ignored_fields_are_not_checked(tmp_path):
-    assert read_cdec(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).num_rules == 1
+    assert RuleReader(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).read().num_rules == 1
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 20, b"\x00" * 1000, b"\xff\xfe[\x00X\x00]\x00"])
 def test_binary_files_are_refused_in_one_line(tmp_path, data):
     with pytest.raises(FormatError) as caught:
-        read_cdec(write(tmp_path, data), Symbols())
+        RuleReader(write(tmp_path, data), Symbols()).read()
     assert "expected '[LABEL] |||'" in str(caught.value)
     assert str(caught.value).isprintable()
 
 
 def test_an_empty_file_is_an_empty_grammar(tmp_path):
     for text in ("", "\n", " \n\t\n"):
-        assert read_cdec(write(tmp_path, text), Symbols()).num_rules == 0
+        assert RuleReader(write(tmp_path, text), Symbols()).read().num_rules == 0
 
 
 def test_byte_order_mark(tmp_path):
-    table = read_cdec(write(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols())
+    table = RuleReader(
+        write(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols()
+    ).read()
     assert table.num_rules == 2
 
 
 def test_missing_and_truncated_files(tmp_path):
     with pytest.raises(FormatError, match=r"none\.gz: found no such file, expected a grammar"):
-        read_cdec(tmp_path / "none.gz", Symbols())
+        RuleReader(tmp_path / "none.gz", Symbols()).read()
     with pytest.raises(FormatError, match="found a directory, expected a grammar"):
-        read_cdec(tmp_path, Symbols())
+        RuleReader(tmp_path, Symbols()).read()
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(b"[X] ||| a ||| b\n" * 1000)[:-4])
     with pytest.raises(
         FormatError, match=r"cut\.gz:1001: found the end of the file .* \(the file is truncated"
     ):
-        read_cdec(path, Symbols())
+        RuleReader(path, Symbols()).read()
 
 
 @given(st.lists(st.binary(max_size=6), max_size=40), st.integers(0, 39))
@@ -330,12 +332,12 @@ def test_the_number_of_columns_is_bounded():
 def test_joshua_negates_and_numbers_unlabelled_values(tmp_path):
     path = write(tmp_path, "[X] ||| # 44 ; [X,1] ||| , [X,1] ||| 0 1 svd=1 1.5 -2 ||| 0-0\n")
     symbols = Symbols()
-    table = read_joshua(path, symbols)
+    table = JoshuaReader(path, symbols).read()
     ((lhs, src, tgt, features, links),) = rules_of(table, symbols)
     assert (lhs, src, tgt, links) == (b"X", (b"#", b"44", b";", (b"X", 1)), (b",", (b"X", 1)), [(0, 0)])
     assert features == {b"tm_pt_1": -1, b"svd": 1, b"tm_pt_2": -1.5, b"tm_pt_3": 2}
     assert not np.signbit(table.rules.dense[0, 0])
-    kept = rules_of(read_joshua(path, symbols, owner="glue", sign=1), symbols)[0][3]
+    kept = rules_of(JoshuaReader(path, symbols, owner="glue", sign=1).read(), symbols)[0][3]
     assert kept == {b"tm_glue_1": 1, b"svd": 1, b"tm_glue_2": 1.5, b"tm_glue_3": -2}
 
 
@@ -347,7 +349,7 @@ a b [X] ||| c [X] ||| 0.1 ||| 0-0 1-0
 
 def test_moses_tables(tmp_path):
     symbols = Symbols()
-    rules = rules_of(read_moses(write(tmp_path, MOSES), symbols), symbols)
+    rules = rules_of(MosesReader(write(tmp_path, MOSES), symbols).read(), symbols)
     assert [rule[:3] for rule in rules] == [
         (b"S", ((b"S", 1), (b"X", 2)), ((b"S", 1), (b"X", 2))),
         (b"X", ((b"X", 1), b"of", (b"X", 2)), ((b"X", 2), b"de", (b"X", 1))),
@@ -359,9 +361,15 @@ def test_moses_tables(tmp_path):
     assert rules[1][3] == pytest.approx(
         {b"PhraseModel_0": -log(0.5), b"PhraseModel_1": 99, b"PhraseModel_2": 3, b"dlm_a": 0.25, b"q": 3}
     )
-    natural = rules_of(read_moses(write(tmp_path, MOSES), symbols, scale="moses", prefix="TM_"), symbols)
+    natural = rules_of(MosesReader(write(tmp_path, MOSES), symbols, scale="moses").read(), symbols)
     assert natural[1][3] == pytest.approx(
-        {b"TM_0": math.log(0.5), b"TM_1": -100, b"TM_2": math.log(1e-3), b"dlm_a": 0.25, b"q": 3}
+        {
+            b"PhraseModel_0": math.log(0.5),
+            b"PhraseModel_1": -100,
+            b"PhraseModel_2": math.log(1e-3),
+            b"dlm_a": 0.25,
+            b"q": 3,
+        }
     )
 
 
@@ -387,7 +395,7 @@ def test_moses_tables(tmp_path):
 )
 def test_moses_errors(tmp_path, line, found, expected):
     with pytest.raises(FormatError) as caught:
-        read_moses(write(tmp_path, f"a [X] ||| b [X] ||| 1\n{line}\n"), Symbols())
+        MosesReader(write(tmp_path, f"a [X] ||| b [X] ||| 1\n{line}\n"), Symbols()).read()
     assert str(caught.value).startswith(f"{tmp_path / 'rules.txt'}:2: found {found}, expected ")
     assert expected in str(caught.value)
 
@@ -420,7 +428,7 @@ def moses_lines(draw):
 def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
     path = write(tmp_path_factory.mktemp("m"), "\n".join(lines))
     symbols = Symbols()
-    assert outcome(lambda: rules_of(read_moses(path, symbols, scale="keep"), symbols)) == outcome(
+    assert outcome(lambda: rules_of(MosesReader(path, symbols, scale="keep").read(), symbols)) == outcome(
         lambda: named(naive.read_moses(path.read_bytes()))
     )
 

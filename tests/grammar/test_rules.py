@@ -18,6 +18,7 @@ from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import read_compiled, write_compiled
 from hiero.grammar.config import GrammarFormat
+from hiero.grammar.reader import recognise
 from hiero.grammar.rules import Grammar, GrammarSource
 from hiero.grammar.sources import (
     PerSentence,
@@ -26,7 +27,6 @@ from hiero.grammar.sources import (
     grammar_paths,
     open_grammar,
     read_grammar,
-    recognise,
 )
 from tests.naive import grammar as naive
 from tests.worlds.grammars import rule_lines, rules_of
