@@ -4,6 +4,9 @@
 >>> model = hiero.load()                                   # the German-English model in the package
 >>> model.translate("er hat mir ein buch versprochen .").text
 'he has promised me a book .'
+
+``load`` returns a ``Model``; its ``parse`` returns the ``Forest`` of a sentence, its ``translate`` the best
+``Derivation``. ``tune`` learns ``Weights``. Errors in the input are ``HieroError``s.
 """
 
 from __future__ import annotations
@@ -23,19 +26,8 @@ if TYPE_CHECKING:
     from hiero.decoder.statistics import Statistics
     from hiero.features.user import rule_feature
     from hiero.features.weights import Weights
+    from hiero.jobs.tune import tune
 
-# Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
-_MODULES = {
-    "load": "config.load",
-    "Model": "decoder.model",
-    "SearchConfig": "decoder.config",
-    "Statistics": "decoder.statistics",
-    "Forest": "decoder.forest",
-    "Derivation": "decoder.derivation",
-    "Weights": "features.weights",
-    "rule_feature": "features.user",
-    "HieroError": "core.errors",
-}
 __all__ = [
     "Derivation",
     "Forest",
@@ -46,10 +38,30 @@ __all__ = [
     "Weights",
     "load",
     "rule_feature",
+    "tune",
 ]
+
+# Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
+_MODULES = {
+    "load": "config.load",
+    "tune": "jobs.tune",
+    "Model": "decoder.model",
+    "SearchConfig": "decoder.config",
+    "Statistics": "decoder.statistics",
+    "Forest": "decoder.forest",
+    "Derivation": "decoder.derivation",
+    "Weights": "features.weights",
+    "rule_feature": "features.user",
+    "HieroError": "core.errors",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(f"hiero.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'hiero' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, without modules and what this module imports."""
+    return [*__all__, "__version__"]

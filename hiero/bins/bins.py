@@ -147,12 +147,12 @@ class Binned:
 
     def __init__(self, source: GrammarSource, bins: Sequence[FeatureBins], symbols: Symbols) -> None:
         self.source, self.bins, self.symbols = source, tuple(bins), symbols
-        self.stage = getattr(source, "stage", "load")  # of decoding, in its statistics
+        self.stage = source.stage
         names = symbols.names
         self._id = [names.intern(one.feature.encode()) for one in bins]
         self._real_id = [names.intern(one.real_name.encode()) if one.keep else -1 for one in bins]
         self._indicators = [names.intern_all(name.encode() for name in one.names) for one in bins]
-        known = features_of(source)
+        known = source.feature_names()
         self._known = [
             known is None or i in known or one.feature == WORDS for i, one in zip(self._id, bins, strict=True)
         ]
@@ -163,6 +163,9 @@ class Binned:
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return self.applied(self.source.rules_for(src, segment))
+
+    def feature_names(self) -> None:
+        """Not needed after the transform."""
 
     def applied(self, table: RuleTable) -> RuleTable:
         """The same rules, transformed."""
@@ -225,12 +228,6 @@ def not_a_number(
     return HieroError(f"{feature}: found {value} in the rule {text}, expected {expected}")
 
 
-def features_of(source: GrammarSource) -> frozenset[int] | None:
-    """The features that a source may return, by id in Symbols.names; None if unknown."""
-    known = getattr(source, "feature_names", None)
-    return None if known is None else known()
-
-
 def column_of(table: RuleTable, feature: str, name: int) -> Floats32:
     """The values of a feature, dense or not, for all rules."""
     rules = table.rules
@@ -263,7 +260,7 @@ def _without_sparse(rules: Rules, names: Sequence[int]) -> Rules:
 
 def check_features(bins: Sequence[FeatureBins], sources: Sequence[GrammarSource], symbols: Symbols) -> None:
     """Refuse bins of features that no grammar has, if the features of all grammars are known."""
-    known = [features_of(source) for source in sources]
+    known = [source.feature_names() for source in sources]
     if not known or any(names is None for names in known):
         return
     names = {symbols.names.text(name) for some in known if some is not None for name in some}
@@ -291,7 +288,7 @@ def check_weights(
                 found.setdefault(match[1], match[0])
     if not found:
         return
-    known = [features_of(source) for source in sources]
+    known = [source.feature_names() for source in sources]
     columns = {symbols.names.text(name) for some in known if some is not None for name in some}
     chosen = {one.feature: one for one in bins if len(one)}
     for feature, name in found.items():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.bins.bins import FeatureBins, column_of, features_of, not_a_number, raw_values
+from hiero.bins.bins import FeatureBins, column_of, not_a_number, raw_values
 from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
 from hiero.core.arrays import Floats32, Ints
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
@@ -168,7 +168,7 @@ class _Counter:
     def __init__(self, config: BinsConfig, sources: Sequence[GrammarSource], symbols: Symbols) -> None:
         self.config, self.symbols = config, symbols
         self.id = {name: symbols.names.intern(name.encode()) for name in config.features}
-        self.sources = [(source, features_of(source)) for source in sources]
+        self.sources = [(source, source.feature_names()) for source in sources]
         self.seen: set[int] = set()  # all features of the rules
 
     def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats32, Ints]]]:

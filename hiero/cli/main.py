@@ -77,7 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    args = parser().parse_args(arguments)
+    top = parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        top.print_help()
+        return 0
+    args = top.parse_args(arguments)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

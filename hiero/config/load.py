@@ -128,10 +128,11 @@ def load(
         settings = dataclasses.replace(settings, search=record(SearchConfig, known | search, "search"))
     if settings.is_bundled and not rules and weights is None:
         settings = with_bundled(settings)
+    given = weights if isinstance(weights, Mapping) else None
+    model = make_model(settings, base=base, rules=rules, features=features, weights=given)
     if settings.weights is None and weights is None:
         warnings.warn(NO_WEIGHTS, stacklevel=2)
-    given = weights if isinstance(weights, Mapping) else None
-    return make_model(settings, base=base, rules=rules, features=features, weights=given)
+    return model
 
 
 NO_WEIGHTS = "no weights given: every translation scores 0"

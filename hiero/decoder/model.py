@@ -181,7 +181,7 @@ class Model:
         tables = []
         for source in self.sources:
             # A bitext index does not load rules but extracts them.
-            with statistics.timed(getattr(source, "stage", "load")):
+            with statistics.timed(source.stage):
                 tables.append(source.rules_for(src, segment.attributes))
         with statistics.timed("load"):
             ranks = self._label_ranks()

@@ -417,7 +417,7 @@ class _SharedWords:
 class IndexSource:
     """A bitext index as a grammar: rules are extracted for each sentence to translate."""
 
-    stage = "extract"  # name in the statistics of decoding
+    stage = "extract"
 
     def __init__(self, extractor: Extractor, symbols: Symbols) -> None:
         self.extractor, self.symbols = extractor, symbols

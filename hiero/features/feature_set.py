@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
 
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Symbols
@@ -73,14 +72,14 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSe
         elif choice in (SOURCE_WORD_PENALTY, ARITY):
             flags.add(choice)
         else:
-            feature = _named(choice, symbols) if isinstance(choice, str) else choice
-            if not isinstance(getattr(feature, "name", None), str) or not hasattr(feature, "rows"):
+            feature: object = _named(choice, symbols) if isinstance(choice, str) else choice
+            if not isinstance(feature, RuleFeature | EdgeFeature) or not isinstance(feature.name, str):
                 hint = "decorate a function with @rule_feature"
                 raise ConfigError(f"features: {choice!r} is not a feature ({hint})")
             if feature.name in rule_features or feature.name in edge_features:
                 raise ConfigError(f"features: two features are called {feature.name!r}")
-            if hasattr(feature, "names"):
-                edge_features[feature.name] = cast(EdgeFeature, feature)
+            if isinstance(feature, EdgeFeature):
+                edge_features[feature.name] = feature
             else:
                 rule_features[feature.name] = feature
     return FeatureSet(

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -173,6 +173,7 @@ class EdgeBatch(NamedTuple):
     src: Ids
 
 
+@runtime_checkable
 class RuleFeature(Protocol):
     """Features of rules alone; ``rulebatch.rule_feature`` makes one from a Python function."""
 
@@ -189,6 +190,7 @@ class RuleFeature(Protocol):
         ...
 
 
+@runtime_checkable
 class EdgeFeature(Protocol):
     """Features of a rule application: of the rule, its span and splits, and the source sentence.
 

@@ -110,6 +110,15 @@ class Grammar:
 class GrammarSource(Protocol):
     """An origin of rules."""
 
+    @property
+    def stage(self) -> str:
+        """The stage that ``rules_for`` is in the statistics of decoding: load or extract."""
+        ...
+
+    def feature_names(self) -> frozenset[int] | None:
+        """Ids in Symbols.names of all features that a rule may have; None if unknown."""
+        ...
+
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """All rules that can match somewhere in a sentence.
 

@@ -76,6 +76,8 @@ class StaticGrammar:
     ``span_limit`` words (0: of any length).
     """
 
+    stage = "load"
+
     def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
         self.grammar, self.span_limit = grammar, span_limit
         self._id_maps: tuple[_IdMap, _IdMap, _IdMap] | None = None
@@ -163,6 +165,8 @@ class PerSentence:
     that match.
     """
 
+    stage = "load"
+
     def __init__(
         self, symbols: Symbols, base: str | Path = ".", span_limit: int = 0, how: GrammarFormat = AUTO
     ) -> None:
@@ -170,6 +174,9 @@ class PerSentence:
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return merge_tables([self._table(self.base / path, src) for path in grammar_paths(segment)])
+
+    def feature_names(self) -> None:
+        """Unknown before the files are read."""
 
     def _table(self, path: Path, src: Ids) -> RuleTable:
         if is_compiled(path):

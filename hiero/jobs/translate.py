@@ -90,9 +90,9 @@ class Job:
             _make_directory(self.settings.forest)
         lines, total = self._open_input()
         start = time.process_time()
+        self.model = make_model(self.config, base=self.base)
         if self.config.weights is None:
             self.progress.say(NO_WEIGHTS)
-        self.model = make_model(self.config, base=self.base)
         self.load_seconds = time.process_time() - start
         with ExitStack() as stack:
             output = self._open_output(stack)
