@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import resource
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results import append_result, peak_mb
 from hiero.alignment.align import align
 from hiero.alignment.config import MODELS, AlignConfig
 from hiero.alignment.symmetrize import combine, score_alignment
@@ -77,14 +77,17 @@ def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: P
     found = combine(bitext, aligned.links, config.symmetrize)
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
     cells = int((bitext.src.length * bitext.tgt.length).sum())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1 << 20 if sys.platform != "darwin" else 1 << 30
-    )
+    peak = peak_mb()
+    figures: dict[str, object] = {
+        "model": config.model, "pairs": bitext.num_pairs, "threads": args.threads, "cpu_s": seconds,
+        "wall_s": wall, "peak_mb": peak, "loop_s": args.loop,
+    }  # fmt: skip
     text = f"{config.model} {bitext.num_pairs} pairs: CPU {seconds:.1f} s"
     if args.loop:
         text += f" = {seconds / args.loop:.1f} loops"
     print(
-        f"{text}, wall {wall:.1f} s, {seconds / cells * 1e9:.0f} ns a cell, memory {peak:.2f} GB", flush=True
+        f"{text}, wall {wall:.1f} s, {seconds / cells * 1e9:.0f} ns a cell, memory {peak / 1024:.2f} GB",
+        flush=True,
     )
     if args.gold:
         gold = read_alignment(args.gold[2], possible=True)
@@ -95,6 +98,8 @@ def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: P
             score = score_alignment(last, gold)
             rates = f"AER {score.error_rate:.4f}, precision {score.precision:.3f}, recall {score.recall:.3f}"
             print(f"  {method}: {rates}", flush=True)
+            figures[f"aer_{method}"] = score.error_rate
+    append_result("align", figures)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,11 @@ compilation is a row of its own.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import sacrebleu
 
+from benchmarks.results import Rows, append_result, best
 from hiero.core.jit import compile_timer
 from hiero.evaluation.bleu import SENTENCE_BLEU, References, corpus_bleu
 from hiero.evaluation.significance import bootstrap_scores, randomization_test
@@ -41,21 +39,6 @@ def translation(rng: np.random.Generator, reference: Words) -> Words:
     return words[rng.random(len(words)) < 0.95]
 
 
-def best(run: Callable[[], object], times: int = 5) -> float:
-    run()
-    seconds = []
-    for _ in range(times):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
-
-
-def row(what: str, seconds: float, per: int = 0, unit: str = "") -> None:
-    share = f"{seconds / per * 1e6:10.2f} µs a {unit}" if per else ""
-    print(f"{what:48}{seconds * 1e3:10.2f} ms{share}")
-
-
 def main() -> None:
     rng = np.random.default_rng(1)
     sentences = [sentence(rng) for _ in range(SENTENCES)]
@@ -76,15 +59,16 @@ def main() -> None:
     # The results must be equal.
     assert metric._extract_corpus_statistics(texts, streams) == stats[: len(texts)].tolist()
 
+    row = Rows(48)
     row(
         "statistics, all lists in one call",
-        best(lambda: references.batch_statistics(chosen, first_hyp, first_word, word)),
+        best(lambda: references.batch_statistics(chosen, first_hyp, first_word, word), 5),
         len(flat),
         "translation",
     )
     row(
         "statistics, a call for each list",
-        best(lambda: [references.statistics(s, found) for s, found in enumerate(lists)]),
+        best(lambda: [references.statistics(s, found) for s, found in enumerate(lists)], 5),
         len(flat),
         "translation",
     )
@@ -95,12 +79,18 @@ def main() -> None:
         "translation",
     )
     for name in ("liang", "lin", "cdec-ibm"):
-        row(f"sentence BLEU: {name}", best(lambda n=name: SENTENCE_BLEU[n](stats)), len(flat), "translation")  # type: ignore[misc]
-    significance(stats)
+        row(
+            f"sentence BLEU: {name}",
+            best(lambda n=name: SENTENCE_BLEU[n](stats), 5),
+            len(flat),
+            "translation",  # type: ignore[misc]
+        )
+    significance(row, stats)
     print(f"{'compiling (0 if cached)':48}{compiling:10.2f} s")
+    append_result("bleu", row.figures | {"compile_s": compiling})
 
 
-def significance(stats: Ints) -> None:
+def significance(row: Rows, stats: Ints) -> None:
     first, second = (stats[start::6][:TEST_SET][None].astype(np.float64) for start in (0, 1))
 
     def bleu(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

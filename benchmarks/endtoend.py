@@ -16,6 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.results import append_result
+
 PROJECT = Path(__file__).parents[1]
 
 
@@ -61,6 +63,14 @@ def main() -> int:
     print()
     for name, found in scores.items():
         print(f"{name}: " + ", ".join(f"{metric} {score:.2f}" for metric, score in found.items()))
+    figures: dict[str, object] = {"config": args.config.name, "threads": args.threads, "loop_s": loop}
+    for name, entry in stages.items():
+        figures[f"{name}, cpu_s"] = entry["cpu_seconds"] - entry["compile_seconds"]
+        figures[f"{name}, peak_mb"] = entry["peak_mb"]
+    figures |= {
+        f"{name}, {metric}": score for name, found in scores.items() for metric, score in found.items()
+    }
+    append_result("endtoend", figures)
     wanted = dict(spec.split("=") for spec in args.bleu)
     missed = [name for name, least in wanted.items() if scores[name]["BLEU"] < float(least)]
     for name in missed:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.results import append_result
 from hiero.core.text import read_lines
 
 Model = dict[bytes, tuple[float, float]]
@@ -40,17 +41,19 @@ def main() -> int:
 
 def measure(args: argparse.Namespace, out: Path) -> int:
     run([*args.options, str(args.text), str(out)])  # compiles
-    models = set()
+    models, figures = set(), dict[str, object](text=args.text.name, options=" ".join(args.options))
     print("memory (MB)   CPU (s)" + ("   loops" if args.loop else "") + "   peak (MB)")
     for memory in args.memory:
         limit = ["--memory", str(memory)] if memory else []
         seconds, peak = run([*args.options, *limit, str(args.text), str(out)])
         loops = f"{seconds / args.loop:8.2f}" if args.loop else ""
         print(f"{memory or 'default':>11}{seconds:10.2f}{loops}{peak:12.0f}")
+        figures |= {f"{memory or 'default'} MB, cpu_s": seconds, f"{memory or 'default'} MB, peak_mb": peak}
         models.add(hashlib.sha256(out.read_bytes()).hexdigest())
     base = run(["--help"])
     print(f"  (of which starting takes {base[0]:.2f} s and {base[1]:.0f} MB)")
     assert len(models) == 1, "the memory changed the model"
+    append_result("estimate", figures | {"start, cpu_s": base[0], "loop_s": args.loop})
     if args.reference:
         difference = compare(read(args.reference), read(out))
         print(f"largest difference from {args.reference.name}: {difference:.2g}")

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.commands import PROJECT, bytes_in, hiero, least
 from benchmarks.reference import Bench
+from benchmarks.results import append_result
 
 if TYPE_CHECKING:
     from hiero.extraction.extractor import Extractor
@@ -255,6 +256,8 @@ class Run:
             f"\n{bitext}: index in {loops:.2f} loops of {loop:.3f} s{beside}, wall {taken.wall:.1f} s, "
             f"peak {taken.peak_mb:.0f} MB; {bytes_in(out) / 1e6:.0f} MB on disk"
         )
+        figures = {"loops": loops, "cdec_loops": cdec, "peak_mb": taken.peak_mb, "mb": bytes_in(out) / 1e6}
+        append_result("extract", {"index": bitext} | figures)
         if cdec:
             self.bench.expect(loops <= cdec, f"{bitext}: index takes {loops / cdec:.2f} of cdec's time")
 
@@ -283,6 +286,8 @@ class Run:
         ):
             print(f"  {what} {seconds / loop:7.3f}, ratio {seconds / loop / cdec:6.4f}  {note}".rstrip())
         cold_ratio, warm_ratio = first.cold / loop / cdec, warm / loop / cdec
+        figures = {"cold_loops": first.cold / loop, "text_loops": text.cpu / loop, "warm_loops": warm / loop}
+        append_result("extract", {"set": name, "cdec_loops": cdec, "peak_mb": text.peak_mb} | figures)
         bench.expect(cold_ratio <= MAX_COLD, f"{name}: cold {cold_ratio:.2f} of cdec's time")
         bench.expect(warm_ratio <= MAX_WARM, f"{name}: warm {warm_ratio:.2f} of cdec's time")
 
@@ -290,6 +295,7 @@ class Run:
         index = self.bench.folder / f"{BITEXTS[name]}.idx"
         lines, alike = in_new_process(compare, name, index, self.bench.reference, self.data)
         print("", *lines, sep="\n")
+        append_result("extract", {"set": name, "rules": alike[0], "feature values": alike[1]})
         for what, value in zip(("rules", "feature values"), alike, strict=True):
             self.bench.expect(value >= MIN_AGREEMENT, f"{name}: only {100 * value:.2f} % of {what} agree")
 

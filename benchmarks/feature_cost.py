@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.results import append_result
 from hiero.bins.file import read_bins
 from hiero.config.config import read_config
 from hiero.config.load import make_model, model_config
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ratio = best[name] / best["plain"]
     print(f"{len(lines)} sentences, {rules:,} rules{_described(args.bins)}")
     print(f"plain {best['plain']:.3f} s, {name} {best[name]:.3f} s: {ratio:.2f} times")
+    append_result("feature_cost", {"with": name, "sentences": len(lines), **best, "ratio": ratio})
     if ratio > MOST[name]:
         print(f"NOT MET: {ratio:.2f} is more than {MOST[name]}")
         return 1

@@ -8,13 +8,12 @@ time, the best of several runs after the first; compilation is a row of its own.
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.results import Rows, append_result, best
 from hiero.core.arrays import read_only
 from hiero.core.jit import compile_timer
 from hiero.core.symbol_kernels import gap
@@ -66,21 +65,6 @@ def random_rules(rng: np.random.Generator, num_rules: int) -> RuleTable:
     return RuleTable(Rules._make(read_only(array) for array in rules), tuple(range(7)))
 
 
-def best(run: Callable[[], object], times: int = 20) -> float:
-    run()
-    seconds = []
-    for _ in range(times):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
-
-
-def row(what: str, seconds: float, per: int = 0, unit: str = "") -> None:
-    share = f"{seconds / per * 1e9:10.1f} ns a {unit}" if per else ""
-    print(f"{what:44}{seconds * 1e3:10.2f} ms{share}")
-
-
 def trained(symbols: Symbols, rng: np.random.Generator) -> Weights:
     """Weights for the features of the rules of a training set."""
     index = FeatureIndex()
@@ -108,17 +92,18 @@ def main() -> None:
     num_features = int(first[-1])
     print(f"{SENTENCE} rules, {num_features} features, {len(weights)} weights")
 
+    row = Rows(44)
     dense = RuleScorer(symbols, weights, None, ["LanguageModel"])
-    row("scores, dense features only", best(lambda: dense.scores(rules, lm_word)), SENTENCE, "rule")
+    row("scores, dense features only", best(lambda: dense.scores(rules, lm_word), 20), SENTENCE, "rule")
     sparse = RuleScorer(symbols, weights, features, ["LanguageModel"])
-    row("scores, with templates", best(lambda: sparse.scores(rules, lm_word)), num_features, "feature")
+    row("scores, with templates", best(lambda: sparse.scores(rules, lm_word), 20), num_features, "feature")
     few = read_only(np.arange(2000))
-    row("scores of 2,000 rules, with templates", best(lambda: sparse.scores(rules, lm_word, few)))
+    row("scores of 2,000 rules, with templates", best(lambda: sparse.scores(rules, lm_word, few), 20))
     weights.exact = False
     loose = RuleScorer(symbols, weights, features, ["LanguageModel"])
     row(
         "scores, with weights in cdec's names",
-        best(lambda: loose.scores(rules, lm_word)),
+        best(lambda: loose.scores(rules, lm_word), 20),
         num_features,
         "feature",
     )
@@ -144,6 +129,7 @@ def main() -> None:
         row("weights written", best(lambda: write_weights(path, weights), 1), len(weights), "weight")
         row("weights read", best(lambda: read_weights(path, Symbols()), 2), len(weights), "weight")
     print(f"{'compiling (0 if cached)':44}{compile_timer.seconds:10.2f} s")
+    append_result("features", row.figures | {"compile_s": compile_timer.seconds})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results import append_result, peak_mb
 from hiero.core.jit import compile_timer
 from hiero.core.symbols import Symbols
 from hiero.core.text import read_lines
@@ -76,10 +76,11 @@ def main() -> int:
         found = [source.rules_for(sentence, {}).num_rules for sentence in sentences]
         result["filter_ms_per_sentence"] = round(1000 * clock() / len(sentences), 3)
         result["rules_per_sentence"] = round(float(np.mean(found)), 1)
-    result["peak_rss_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    result["peak_rss_mb"] = round(peak_mb())
     result["compile_s"] = round(compile_timer.seconds, 2)
     json.dump(result, sys.stdout, indent=1)
     print()
+    append_result("grammar_load", result)
     return 0
 
 

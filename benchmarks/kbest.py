@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.results import append_result
 from hiero.core.jit import compile_timer
 from hiero.core.symbol_kernels import gap
 from hiero.decoder.forest import Forest, TextList
@@ -143,7 +144,7 @@ def fresh_best(forest: Forest) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What the questions one asks of a forest cost.")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--words", type=int, default=25)
     parser.add_argument("--pops", type=int, default=200)
     parser.add_argument("--repeat", type=int, default=20)
@@ -170,9 +171,13 @@ def main() -> None:
     before = compile_timer.seconds
     for _, task in tasks:
         task(forest)
-    print(f"{compile_timer.seconds - before:9.2f} s     compiling")
+    figures: dict[str, object] = {"words": options.words, "pops": options.pops}
+    figures["compile_s"] = compile_timer.seconds - before
+    print(f"{figures['compile_s']:9.2f} s     compiling")
     for name, task in tasks:
-        print(f"{measure(forest, task, options.repeat):9.3f} ms    {name}")
+        figures[f"{name}, ms"] = took = measure(forest, task, options.repeat)
+        print(f"{took:9.3f} ms    {name}")
+    append_result("kbest", figures)
     found = forest.kbest(1000)
     search = forest._search[True]
     print(f"best {found[0].score:.9g}, 100th {found[99].score:.9g}, 1000th {found[-1].score:.9g}; for these,")

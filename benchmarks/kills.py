@@ -20,6 +20,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.results import append_result
+
 PROJECT = Path(__file__).parents[1]
 WITH_TIMES = {"manifest.json", "log.jsonl"}
 
@@ -98,6 +100,7 @@ def main() -> None:
     for stage, times in sorted(seen.items()):
         print(f"killed in {stage}: {times}")
     print(f"{args.kills} kills: every artefact is equal to the byte")
+    append_result("kills", {"config": args.config.name, "threads": args.threads, **seen})
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 import kenlm
 import numpy as np
 
+from benchmarks.results import append_result
 from hiero.core.jit import compile_timer
 from hiero.core.text import read_chunks, read_lines
 from hiero.lm.load import compile_language_model, load_language_models
@@ -68,7 +69,7 @@ def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
     text = np.frombuffer(b"".join(line + b"\n" for line in lines), np.uint8)
     first = np.zeros(len(lines) + 1, np.int64)
     word, span = np.empty(len(text) // 2, np.int32), np.empty((len(text) // 2, 2), np.int64)
-    worst = 0.0
+    worst, figures = 0.0, dict[str, object](lm=source.name)
     for form, path in (("in memory", arpa), ("mapped", folder / "lm")):
         models = load_language_models([("LM", path)])
         _, words = look_up_kernel(models.tables[0], text, first, word, span)
@@ -100,8 +101,10 @@ def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
             ratio = spent / least["kenlm.Model.score"]
             print(f"  {way:<18}{spent / total * 1e9:7.1f} ns a word, ratio {ratio:.2f}")
             worst = max(worst, ratio)
+            figures[f"{form}, {way}, ns a word"] = spent / total * 1e9
     print(f"reading ARPA {reading:.2f} s, opening the mapped form {opening * 1e3:.1f} ms of CPU")
     print(f"compiling kernels {compile_timer.seconds:.1f} s")
+    append_result("lm_lookup", figures | {"read_s": reading, "open_s": opening})
     return 0 if worst <= MAX_RATIO else 1
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.papers.experiment import numbers
+from benchmarks.results import append_result
 from hiero.learning.newton import Found
 from hiero.learning.pro import Differences, Ranking
 from hiero.learning.regularize import Neighbours, Ridge
@@ -77,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 cells = " | ".join(f"{one.value - best:.1f} | {spent:.1f}" for one, spent in found)
                 kind = "linear" if gamma is None else "monotone"
                 print(f"| {bits} | {beta:,.0f} | {kind} | {cells} |", flush=True)
+                figures: dict[str, object] = {"bits": bits, "beta": beta, "neighbours": kind}
+                for name, (one, spent) in zip(METHODS, found, strict=True):
+                    figures |= {f"{name}, above": one.value - best, f"{name}, cpu_s": spent}
+                append_result("neighbours", figures)
     return 0
 
 

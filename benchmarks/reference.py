@@ -28,6 +28,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results import append_result
+
 PROJECT = Path(__file__).resolve().parents[1]
 SETS = ("m30k", "ep")
 POP_LIMITS = (10, 30, 100, 200, 500, 1000)
@@ -117,6 +119,9 @@ def compare(bench: Bench, name: str, pop_limits: Sequence[int]) -> None:
             f"|{ours:7.2f} {loops[pop_limit]:8.2f} {ours / loops[pop_limit]:7.3f}|{stages}"
             f"|{(run['load_s'] - models) / loop:6.2f} {run['peak_rss_mb']:5.0f}"
         )
+        figures = {"loops": ours, "cdec_loops": loops[pop_limit], "mean_score": run["mean_score"]}
+        figures |= {"cdec_mean_score": means[pop_limit], "peak_mb": run["peak_rss_mb"], "loop_s": loop}
+        append_result("reference", {"set": name, "pop_limit": pop_limit} | figures)
     last = max(means)
     enough = [(p, run["decode_cpu_s"] / loop) for p, run in runs.items() if run["mean_score"] >= means[last]]
     if enough:
@@ -171,6 +176,7 @@ def compare_sparse(bench: Bench, name: str) -> None:
         print(f"{what:7}{run['decode_cpu_s'] * 1e3:7.0f} ms ({stages}); {run['pops']:.0f} pops")
     ratio = sparse["decode_cpu_s"] / dense["decode_cpu_s"]
     print(f"ratio  {ratio:7.3f}")
+    append_result("reference", {"set": name, "sparse_ratio": ratio})
     bench.expect(ratio <= MAX_SPARSE, f"{name}: templates make it {ratio:.2f} times as slow")
 
 
@@ -189,6 +195,7 @@ def compare_threads(bench: Bench, name: str, threads: int) -> None:
         f"\n{name}: -j {threads} is {speed:.2f} times as fast as -j 1 ({wall[threads]:.2f} s, {wall[1]:.2f} s"
         f" without the {start:.2f} s of loading models)"
     )
+    append_result("reference", {"set": name, "threads": threads, "speed": speed})
     bench.expect(len(outputs) == 1, f"{name}: output depends on the number of threads")
 
 

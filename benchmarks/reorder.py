@@ -23,7 +23,6 @@ import dataclasses
 import itertools
 import json
 import math
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.results import append_result, peak_mb
 from hiero.core.text import read_lines
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.examples import Examples, extract_examples, open_examples
@@ -121,6 +121,10 @@ def _table(args: argparse.Namespace, folder: Path) -> int:
     print(f"\nmajority class {100 * majority:.2f} % wrong, lexicalised {100 * lexicalised:.2f} %\n")
     print(_table_2(learned))
     print(_figure_1(learned))
+    for name, found in learned.items():
+        last = found.history[-1]
+        figures = {"passes": last.number, "cpu_s": last.cpu, "error": last.error, "primal": found.primal}
+        append_result("reorder", {"system": name, "examples": summary.num_examples} | figures)
     if args.folder:
         content = {name: [one.as_dict() for one in found.history] for name, found in learned.items()}
         (folder / "history.json").write_text(json.dumps(content, indent=1) + "\n")
@@ -229,6 +233,8 @@ def _one(args: argparse.Namespace) -> int:
         f"{rows.size / 1e6:9.1f}{learner:>10}{seconds:14.2f}{rows.size / seconds:12,.0f}"
         f"{max(peak):9.0f}{mapped / 1e6:11.0f}"
     )
+    figures = {"pass_cpu_s": seconds, "own_mb": max(peak), "mapped_mb": mapped / 1e6}
+    append_result("reorder", {"examples": rows.size, "learner": learner} | figures)
     return 0
 
 
@@ -257,9 +263,7 @@ def _own_megabytes() -> float:
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         if "RssAnon" in fields:
             return float(fields["RssAnon"].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1 << 20 if sys.platform == "darwin" else 1024
-    )
+    return peak_mb()
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.commands import Usage, bytes_in, hiero
+from benchmarks.results import append_result
 from hiero.core.text import read_lines
 
 STAGES = ("align", "lm", "index", "extract", "all")
@@ -170,6 +171,9 @@ def main() -> int:
                 rows[pairs] = series.measure(stage, pairs)
                 print(f"{stage} {pairs}: {rows[pairs].usage.cpu:.1f} s", file=sys.stderr, flush=True)
             report(stage, rows, args.target)
+            for pairs, row in rows.items():
+                columns = dict(zip(MEASURES, row.columns, strict=True))
+                append_result("scale", {"stage": stage, "pairs": pairs, "threads": args.threads} | columns)
     return 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results import append_result, peak_mb
 from hiero.core.arrays import read_only
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
@@ -101,9 +101,9 @@ def mixing(shards: list[str], out: str) -> None:
 
 
 def say(what: str) -> None:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
-    peak = peak / 1024 if sys.platform == "darwin" else peak
-    print(f"{what}: {peak:.0f} MB at most, {time.process_time():.0f} s of CPU", flush=True)
+    peak, seconds = peak_mb(), time.process_time()
+    print(f"{what}: {peak:.0f} MB at most, {seconds:.0f} s of CPU", flush=True)
+    append_result("tune_memory", {"what": what, "peak_mb": peak, "cpu_s": seconds})
     if most and peak > most:
         print(f"NOT MET: {peak:.0f} MB, expected at most {most:.0f}", flush=True)
         sys.exit(1)

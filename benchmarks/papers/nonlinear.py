@@ -1,9 +1,9 @@
 """Tables 2 and 3 of Clark, Dyer and Lavie (2014): ``python -m benchmarks.papers.nonlinear OUT --data DIR``.
 
-The conditions are ``configs/paper-003-*.yaml``. DIR has a bitext as ``train.src.gz``, ``train.trg.gz`` and so
-on for ``dev`` (the tuning set) and ``devtest``, whose odd lines choose settings and epochs and whose even
-lines are the test set; ``train.align.gz`` is made if it does not exist. The grid search of a condition runs
-once; tuning with the chosen settings is repeated for each replica, with its own seed.
+The conditions are ``configs/paper-003.yaml`` and its ``VARIANTS``. DIR has a bitext as ``train.src.gz``,
+``train.trg.gz`` and so on for ``dev`` (the tuning set) and ``devtest``, whose odd lines choose settings and
+epochs and whose even lines are the test set; ``train.align.gz`` is made if it does not exist. The grid search
+of a condition runs once; tuning with the chosen settings is repeated for each replica, with its own seed.
 
     OUT/base.run        alignment, language model and index, for all conditions
     OUT/CONDITION.run   the grid search, and the first replica; OUT/CONDITION.2.run, ... the others
@@ -50,14 +50,58 @@ CONDITIONS = {
     "mnr-p": "MNR P",
     "mnr-c": "MNR C",
 }
+# Changes of sections of configs/paper-003.yaml, which is mnr-p; a section or key that is None is left out.
+# Without neighbour regularisation, the L2 is that of cdec, whose PRO the paper used.
+DROPPED = {"SampleCountF": "drop", "CountEF": "drop", "IsSingletonF": "drop", "IsSingletonFE": "drop"}
+PROBABILITIES = dict.fromkeys(("EgivenFCoherent", "MaxLexFgivenE", "MaxLexEgivenF"), "probability")
+RIDGE = {"neighbours": None, "l2": 250}
+NO_BETA = {"beta": None, "gamma": None}
+COUNTS = {  # c(s) of the sampled occurrences of the source side, c(s, t), both lexical probabilities
+    "SampleCountF": {"of": "count"},
+    "CountEF": {"of": "count"},
+    "MaxLexFgivenE": {"of": "probability"},
+    "MaxLexEgivenF": {"of": "probability"},
+    "WordPenalty": {},
+}
+VARIANTS: dict[str, dict[str, Settings | None]] = {
+    "p": {
+        "features": {"transform": PROBABILITIES | DROPPED},
+        "bins": None,
+        "tune": {"neighbours": None},
+        "grid": None,
+    },
+    "log-p": {"bins": None, "tune": {"neighbours": None}, "grid": None},
+    "disc-p": {"tune": RIDGE, "grid": {"bits": [4, 8, 12]} | NO_BETA},
+    "over-p": {"bins": {"overlap": 1}, "tune": RIDGE, "grid": NO_BETA},
+    "lnr-p": {"tune": {"neighbours": "linear"}, "grid": {"gamma": None}},
+    "mnr-p": {},
+    "mnr-c": {
+        "features": {
+            "transform": {"EgivenFCoherent": "drop", "IsSingletonF": "drop", "IsSingletonFE": "drop"},
+        },
+        "bins": {"features": COUNTS},
+    },
+}
 BASELINES = ("log-p", "p")
 MARKS = ("*", "†")  # differs from the first baseline, from the second
 LEVEL = 0.01
 
 
+def variant(condition: str) -> Settings:
+    """The configuration of a condition, for the data of ``configs/paper-003.yaml``."""
+    content = config_named("paper-003")
+    for section, changes in VARIANTS[condition].items():
+        if changes is None:
+            del content[section]
+        else:
+            merged = content[section] | changes
+            content[section] = {key: value for key, value in merged.items() if value is not None}
+    return content
+
+
 def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str) -> Settings:
     """The configuration of a condition for these data and flags."""
-    content = config_named(f"paper-003-{condition}") | experiment.models()
+    content = variant(condition) | experiment.models()
     content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
     content["tune"] = content["tune"] | ({"epochs": args.epochs} if args.epochs else {})
     given = {key: getattr(args, key) for key in ("bits", "beta", "gamma") if getattr(args, key)}
