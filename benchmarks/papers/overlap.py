@@ -106,13 +106,14 @@ class Features:
     def fire(self, model: Model, texts: TuningSet, numbers: Iterable[int]) -> Counts:
         """The number of sentences with each feature in some translation."""
         count = np.zeros(0, np.int64)
-        assert isinstance(model.weights, WeightVector)
+        vector = model.scorer.weights
+        assert isinstance(vector, WeightVector)
         for number in numbers:
             forest = model.parse(texts.segments[number])
             if not forest:
                 continue
             found = np.unique(candidates(forest, self.kbest, self.index).id)
-            model.weights.grow()
+            vector.grow()
             model.weights_changed()
             count = with_room(count, len(self.index))
             count[found] += 1

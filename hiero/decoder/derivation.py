@@ -12,7 +12,16 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.symbol_kernels import gap_index, is_gap
-from hiero.decoder.forest_kernels import DEPTH, EDGE, END, NODE, TGT_END, TGT_START, align_kernel
+from hiero.decoder.forest_kernels import (
+    DEPTH,
+    EDGE,
+    END,
+    NODE,
+    STEP_COLUMNS,
+    TGT_END,
+    TGT_START,
+    align_kernel,
+)
 from hiero.decoder.hypergraph import Derivations
 
 if TYPE_CHECKING:
@@ -74,13 +83,33 @@ class DerivationBatch:
 
 
 class Derivation:
-    """A derivation of the goal. Lists of edges are in pre-order, a rule's first gap before its second."""
+    """A derivation of the goal, or an empty one, which is false and stands for a missing translation.
+
+    Lists of edges are in pre-order, a rule's first gap before its second.
+    """
 
     __slots__ = ("_batch", "_features", "_index", "score")
 
     def __init__(self, batch: DerivationBatch, index: int, score: float) -> None:
         self._batch, self._index, self.score = batch, index, score
         self._features: Mapping[str, float] | None = None
+
+    @classmethod
+    def none(cls, forest: Forest, score: float) -> Derivation:
+        """An empty derivation, for a forest that has no other."""
+        none = np.zeros(0, np.int32)
+        nowhere = np.zeros(2, np.int64)
+        batch = DerivationBatch(
+            forest, Derivations(none, none, none.reshape(0, 2), nowhere[:0], nowhere[:0], np.zeros(0)), none
+        )
+        batch.expanded = nowhere, none, nowhere, np.zeros((0, STEP_COLUMNS), np.int32)
+        derivation = cls(batch, 0, score)
+        derivation._features = {}
+        return derivation
+
+    def __bool__(self) -> bool:
+        """Whether there is a derivation, if only of the empty string."""
+        return len(self._batch.table.edge) > 0
 
     @property
     def forest(self) -> Forest:
@@ -152,6 +181,8 @@ class Derivation:
 
     def tree(self) -> Tree:
         """The derivation as nested nodes with the target words at the leaves."""
+        if not self:
+            return Tree("", Span(0, 0, 0, 0), -1, -1, self.score)
         forest, spans = self.forest, self.spans
         trees: list[Tree] = []
         for span, node, edge, rule in zip(

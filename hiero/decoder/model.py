@@ -7,14 +7,16 @@ is one kernel call over arrays. Pass-through and glue rules, which are in no gra
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
+from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, parse_segment
@@ -30,7 +32,7 @@ from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows
 from hiero.features.score import Replay, RuleScorer, edge_scores
 from hiero.features.user import RuleCache
-from hiero.features.weights import LinearWeights
+from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables, unary_order
 from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable
 from hiero.lm.model import LanguageModels
@@ -120,34 +122,50 @@ class Model:
         self.bins = bins
         self.sources = tuple(Binned(source, bins, symbols) if bins else source for source in sources)
         self.language_models = language_models
-        self.weights = weights
+        self._weights = weights
         self.search = search or SearchConfig()
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
+        self._scorer: RuleScorer | None = None
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
         self._ranks = label_ranks(symbols.labels)
 
-    def with_weights(self, weights: LinearWeights) -> Model:
-        """A copy of the model with other weights; everything else is shared."""
+    @property
+    def weights(self) -> Weights:
+        """The weights by name; a change applies from the next sentence."""
+        if not isinstance(self._weights, Weights):
+            raise HieroError("the weights of this model are a learner's, without names")
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: LinearWeights | Mapping[str, float] | str | Path) -> None:
+        self._weights = weights_of(weights, self.symbols)
+
+    def with_weights(self, weights: LinearWeights | Mapping[str, float] | str | Path) -> Model:
+        """A copy of the model with other weights: names and numbers, or a file. Everything else is shared."""
         other = copy.copy(self)
         other.weights = weights
-        other.weights_changed()
+        other._scorer = None
         return other
 
-    @cached_property
+    @property
     def scorer(self) -> RuleScorer:
-        """The linear model with the current weights, cached until ``weights_changed``."""
-        names = self.language_models.names
-        return RuleScorer(self.symbols, self.weights, self.features, names, self._rule_cache)
+        """The linear model with the current weights."""
+        scorer, weights = self._scorer, self._weights
+        if scorer is None or scorer.weights is not weights or scorer.version != weights.version:
+            names = self.language_models.names
+            scorer = RuleScorer(self.symbols, weights, self.features, names, self._rule_cache)
+            self._scorer = scorer
+        return scorer
 
     def weights_changed(self) -> None:
-        """Discard values computed from ``weights``; call this after changing them in place."""
-        self.__dict__.pop("scorer", None)
+        """Discard values computed from the vector of a learner, after a change that is not noticed."""
+        self._scorer = None
 
     def parse(self, sentence: str | Segment, statistics: Statistics | None = None) -> Forest:
         """Return the forest of a sentence; it is falsy if there is no derivation."""
-        segment = parse_segment(sentence) if isinstance(sentence, str) else sentence
+        segment = _segment_of(sentence)
         own = Statistics()
         forest = self._decode(segment, own)
         own.sentences += 1
@@ -161,10 +179,37 @@ class Model:
             statistics.add(own)
         return forest
 
-    def translate(self, sentence: str | Segment) -> Derivation | None:
-        """Return the best derivation, whose ``text`` is the translation; None if there is none."""
+    def translate(self, sentence: str | Segment) -> Derivation:
+        """Return the best derivation, whose ``text`` is the translation.
+
+        If there is none, the result is false in a condition, its text is empty and its score -inf. The same
+        holds for an empty sentence, except that the score is 0.
+        """
         forest = self.parse(sentence)
-        return forest.viterbi() if forest else None
+        if forest:
+            return forest.viterbi()
+        return Derivation.none(forest, -math.inf if forest.source else 0.0)
+
+    def translate_all(self, sentences: Iterable[str | Segment], threads: int = 1) -> Iterator[Derivation]:
+        """Iterate over the best derivations of many sentences, in their order, as ``translate`` returns them.
+
+        Sentences are read as they are needed, at most a few for each thread ahead. A derivation holds its
+        forest: of a long text, keep ``text`` or what else is needed, not the derivations.
+
+        >>> for best in model.translate_all(open("input.txt"), threads=4):  # doctest: +SKIP
+        ...     print(best.text)
+        """
+        if isinstance(sentences, str | bytes | Segment):
+            found = type(sentences).__name__
+            raise HieroError(
+                f"sentences: found one {found}, expected several sentences (translate takes one)"
+            )
+        if threads < 1:
+            raise HieroError(f"threads: found {threads}, expected 1 or more")
+        if threads == 1:
+            return map(self.translate, sentences)
+        self.warm_up()
+        return in_order(self.translate, sentences, threads)
 
     def warm_up(self) -> None:
         """Translate an unknown word to compile all kernels before threads are started."""
@@ -293,6 +338,20 @@ class Model:
             lm_names=self.language_models.names,
             features_of=DerivationFeatures(self, grammar, lm_word),
         )
+
+
+def _segment_of(sentence: object) -> Segment:
+    if isinstance(sentence, str):
+        # Lines of an open file have line ends.
+        return parse_segment(sentence.removesuffix("\n").removesuffix("\r"))
+    if isinstance(sentence, Segment):
+        return sentence
+    hint = ""
+    if isinstance(sentence, bytes):
+        hint = " (decode it)"
+    elif isinstance(sentence, Iterable):
+        hint = " (join words by spaces; translate_all takes several sentences)"
+    raise HieroError(f"sentence: found a value of type {type(sentence).__name__}, expected a str{hint}")
 
 
 class DerivationFeatures:

@@ -71,7 +71,7 @@ def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex)
 class RuleScorer:
     """The linear model over rules; safe to share between threads.
 
-    Weights are read when it is made: after changing them, make a new one.
+    Weights are read when it is made: after a change, which ``version`` of the weights tells, make a new one.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class RuleScorer:
         cache: RuleCache | None = None,
     ) -> None:
         self.symbols = symbols
-        self.weights = weights
+        self.weights, self.version = weights, weights.version
         self.features = FeatureSet() if features is None else features
         # The cache does not depend on weights, so scorers with other weights share it.
         self._cache = cache or RuleCache(self.features.rule_features, symbols)

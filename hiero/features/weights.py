@@ -18,6 +18,7 @@ own.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -36,10 +37,16 @@ from hiero.features.index_kernels import NAME, SHAPE, FeatureTable, intern_keys_
 from hiero.features.names import Names, as_cdec
 
 SHARED = "%~"
+SHOWN = 5  # weights of a ``repr``
 
 
 class LinearWeights(Protocol):
     """Weights for scoring: ``Weights``, or the vector of a learner."""
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change, except for a vector that learners change in place."""
+        ...
 
     @property
     def has_shared_names(self) -> bool:
@@ -63,7 +70,8 @@ class Weights(MutableMapping[str, float]):
     """A mapping from names to weights, stored as arrays.
 
     ``index`` numbers the features, also features without a weight; a learner with a vector of its own starts
-    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0.
+    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0. Changes apply from the next
+    sentence that a model with these weights translates.
     """
 
     def __init__(
@@ -81,7 +89,13 @@ class Weights(MutableMapping[str, float]):
         self.shared: dict[bytes, float] = {}
         self._value = np.empty(0)
         self._given = np.empty(0, np.bool_)
-        self.update(weights)
+        self._version = 0
+        self._add(dict(weights))
+
+    @property
+    def version(self) -> int:
+        """The number of changes so far."""
+        return self._version
 
     def __getitem__(self, name: str) -> float:
         if not name.startswith(SHARED):
@@ -95,17 +109,25 @@ class Weights(MutableMapping[str, float]):
 
     def __setitem__(self, name: str, weight: float) -> None:
         """Set a weight. A name that is not exact becomes a shared one."""
-        weight = float(weight)
-        if not np.isfinite(weight):
-            raise ValueError(f"weight {weight} of {name!r} is not a finite number")
-        key = None if name.startswith(SHARED) else self.names.parse(name)
-        if key is None:
-            self.shared[_shared_name(name)] = weight
-        else:
-            self.set_all([key], [weight])
+        self._add({name: weight})
+
+    def _add(self, weights: Mapping[str, float]) -> None:
+        keys: list[Key] = []
+        values: list[float] = []
+        for name, weight in weights.items():
+            if not math.isfinite(weight):
+                raise ValueError(f"weight {weight} of {name!r} is not a finite number")
+            key = None if name.startswith(SHARED) else self.names.parse(name)
+            if key is None:
+                self.shared[_shared_name(name)] = float(weight)
+            else:
+                keys.append(key)
+                values.append(float(weight))
+        self.set_all(keys, values)
 
     def __delitem__(self, name: str) -> None:
         feature = -1 if name.startswith(SHARED) else self._find(name)
+        self._version += 1
         if feature >= 0:
             self._given[feature] = False
         elif self.shared.pop(_shared_name(name), None) is None:
@@ -121,7 +143,9 @@ class Weights(MutableMapping[str, float]):
         return int(np.count_nonzero(self._given)) + len(self.shared)
 
     def __repr__(self) -> str:
-        return f"Weights({len(self)} names)"
+        listed = [f"{name}={self[name]:.6g}" for name in itertools.islice(self, SHOWN)]
+        more = [f"{len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        return f"<Weights: {', '.join([*listed, *more]) or 'none'}>"
 
     @property
     def has_shared_names(self) -> bool:
@@ -158,6 +182,7 @@ class Weights(MutableMapping[str, float]):
         self._resize()
         self._value[ids] = weights
         self._given[ids] = True
+        self._version += 1
 
     def vector(self) -> Floats:
         """A new vector of the effective weights of the features of ``index``."""
@@ -184,6 +209,7 @@ class Weights(MutableMapping[str, float]):
             for feature in np.flatnonzero(~given).tolist():
                 given[feature] = self.of_spelling(self.index.key(feature)) is not None
         self._given[: len(vector)] = given
+        self._version += 1
 
     def template_weights(self) -> tuple[FeatureTable, Floats]:
         """The features of templates that have a weight, in a table of their own, and the weights; read-only.
@@ -255,6 +281,15 @@ class Weights(MutableMapping[str, float]):
         if missing > 0:
             self._value = np.concatenate([self._value, np.zeros(missing)])
             self._given = np.concatenate([self._given, np.zeros(missing, np.bool_)])
+
+
+def weights_of(given: LinearWeights | Mapping[str, float] | str | Path, symbols: Symbols) -> LinearWeights:
+    """Weights for a model: a file is read and a mapping copied; weights of the same symbols are shared."""
+    if isinstance(given, str | Path):
+        return read_weights(given, symbols)
+    if isinstance(given, Weights):
+        return given if given.symbols is symbols else Weights(symbols, given, exact=given.exact)
+    return Weights(symbols, given) if isinstance(given, Mapping) else given
 
 
 def _shared_name(name: str) -> bytes:

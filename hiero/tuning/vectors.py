@@ -236,6 +236,7 @@ class WeightVector:
 
     # ---- interface for scoring
 
+    version = 0
     has_shared_names = False
 
     def template_weights(self) -> tuple[FeatureTable, Floats]:

@@ -47,7 +47,6 @@ def translations(model: Model, sentence: str) -> list[str]:
 
 def test_a_sentence_is_translated() -> None:
     best = model_of().translate("er hat das haus gesehen")
-    assert best is not None
     assert best.text == "er saw the home"
     assert best.score == -0.5 - 2.0 - 0.5 - 2.0 - 0.5
     expected = {"p": 3.0, "PassThrough": 1.0, "Glue": 1.0, "WordPenalty": -4 / math.log(10)}
@@ -76,7 +75,6 @@ def test_words_in_matching_rules_are_known() -> None:
 def test_unknown_words(oov: str, text: str, pass_through: str) -> None:
     model = model_of(oov=oov, pass_through=pass_through)
     best = model.translate("das x haus")
-    assert best is not None
     assert best.text == text
     assert best.features["PassThrough"] == 1.0
     assert best.alignment == ([(1, 1)] if oov != "drop" else [])
@@ -86,7 +84,6 @@ def test_unknown_words(oov: str, text: str, pass_through: str) -> None:
 
 def test_dropping_all_words_of_a_sentence() -> None:
     best = model_of(oov="drop").translate("x y")
-    assert best is not None
     assert (best.text, best.words.tolist(), best.score) == ("", [], -4.5)
 
 
@@ -107,7 +104,6 @@ def test_special_symbols_as_words() -> None:
     ]
     model = model_of(lm=TINY)
     best = model.translate(Segment(tuple(words)))
-    assert best is not None
     assert best.text == " ".join(words)
     assert translations(model, "a\u2028b\tc\u00a0d  e") == ["a\u2028b c\u00a0d e"]
 
@@ -178,7 +174,6 @@ def test_grammars_of_sentences(tmp_path: Path) -> None:
         ("das haus", "the house"),
     ):
         best = model.translate(sentence)
-        assert best is not None
         assert best.text == text
     with pytest.raises(HieroError, match=r"three\.grammar"):
         model.translate('<seg grammar="three.grammar">das haus</seg>')
@@ -199,7 +194,11 @@ def test_no_derivation(sentence: str) -> None:
     forest = model.parse(sentence, statistics)
     assert not forest
     assert (forest.num_derivations, forest.kbest(5)) == (0.0, [])
-    assert model.translate(sentence) is None
+    best = model.translate(sentence)
+    assert not best
+    assert (best.text, best.words.tolist(), best.alignment, best.spans, best.features) == ("", [], [], [], {})
+    assert (str(best.tree()), repr(best)) == ("()", f"<Derivation {best.score:.9g}: >")
+    assert best.score == (-math.inf if forest.source else 0.0)
     assert (statistics.sentences, statistics.failed, statistics.mean_score) == (1, 1, 0.0)
     with pytest.raises(HieroError, match="no derivation"):
         forest.viterbi()
@@ -284,7 +283,6 @@ def test_penalties_and_unknown_words() -> None:
     weights = {"WordPenalty": 1.0, "LM": 0.5, "LM_OOV": -3.0, "SourceWordPenalty": 0.25, "Arity_1": 2.0}
     model = model_of(weights=weights, lm={"LM": TINY}, features=["source_word_penalty", "arity"])
     best = model.translate("hat das gesehen")
-    assert best is not None
     word = -1 / math.log(10)
     assert best.text == "saw the"
     assert best.features == pytest.approx(
@@ -304,11 +302,59 @@ def test_changed_weights_apply_to_the_next_sentence() -> None:
     model = model_of()
     assert translations(model, "das")[0] == "the"
     model.weights["p"] = 1.0
-    model.weights_changed()
     assert translations(model, "das")[0] == "that"
+    del model.weights["p"]
+    assert model.translate("das").score == 0.0
+    model.weights = {"p": 2.0}
+    assert model.translate("das").score == 2.0
+
+
+def test_other_weights(tmp_path: Path) -> None:
+    model, path = model_of(), tmp_path / "weights"
+    path.write_text("p 1\n")
+    # From a mapping, from a file, and from another model, which numbers features in its own way.
+    foreign = model_of(rules=RULES[::-1], weights={"Glue": 1.0, "p": 1.0}).weights
+    for weights in ({"p": 1.0}, path, str(path), foreign):
+        other = model.with_weights(weights)
+        assert other.translate("das").text == "that"
+        assert model.translate("das").text == "the"
+    assert other.weights == {"p": 1.0, "Glue": 1.0}
+    assert other.weights is not foreign
+    assert model.with_weights(model.weights).weights is model.weights
+    with pytest.raises(HieroError, match="nope: found no such file"):
+        model.with_weights(tmp_path / "nope")
 
 
 # ---- many sentences
+
+
+def test_what_is_not_a_sentence() -> None:
+    model = model_of()
+    for wrong, message in (
+        (["das", "haus"], "type list, expected a str .*translate_all"),
+        (b"das haus", "type bytes, expected a str .decode"),
+        (7, "type int, expected a str"),
+        (None, "type NoneType, expected a str"),
+    ):
+        with pytest.raises(HieroError, match=message):
+            model.translate(wrong)  # type: ignore[arg-type]
+        with pytest.raises(HieroError, match=message):
+            list(model.translate_all([wrong]))  # type: ignore[list-item]
+    with pytest.raises(HieroError, match="found one str, expected several sentences"):
+        model.translate_all("das haus")
+    with pytest.raises(HieroError, match="threads: found 0"):
+        model.translate_all(["das haus"], threads=0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_translating_all(threads: int) -> None:
+    rules, sentences = many_sentences()
+    model = model_of(rules, {"p": -1.0, "LM": 0.5}, lm={"LM": TINY}, pop_limit=7)
+    expected = [model.translate(sentence) for sentence in sentences]
+    lines = (f"{sentence}\n" for sentence in sentences)
+    found = model.translate_all(lines, threads)
+    assert next(lines) == f"{sentences[0]}\n", "nothing is read before the first result is asked for"
+    assert [(d.text, d.score) for d in found] == [(d.text, d.score) for d in expected[1:]]
 
 
 def many_sentences() -> tuple[list[str], list[str]]:
