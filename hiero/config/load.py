@@ -25,7 +25,7 @@ from hiero.config.sections import (
     as_list,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean, show
-from hiero.core.records import record
+from hiero.core.records import numbered, record
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
@@ -238,11 +238,6 @@ def _check_names(names: Sequence[str]) -> None:
             raise ConfigError(f"lm: found the name {show(name)}, expected one without spaces and =")
     if len(set(names)) < len(names):
         raise ConfigError("lm: two language models have the same name (NAME=PATH gives each its own)")
-
-
-def numbered(key: str, entries: list[str]) -> list[str]:
-    """The keys of the entries of a list; of a single one, that of the list."""
-    return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]
 
 
 FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs

@@ -16,9 +16,9 @@ from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
 from hiero.bitext.prepare import NO_LIMIT, PrepConfig, prepare
 from hiero.config.config import Config
-from hiero.config.load import numbered
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
+from hiero.core.records import numbered
 from hiero.core.text import open_output
 from hiero.extraction.index import make_index, open_index
 from hiero.lm.estimate import EstimateConfig, estimate_language_model

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hiero.config.config import Config
-from hiero.config.load import numbered
 from hiero.config.sections import TRAIN, DataSection
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.progress import Progress
+from hiero.core.records import numbered
 
 Figures = Mapping[str, Any]  # results of a stage, for the manifest
 

@@ -10,9 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 from hiero.config.config import Config
-from hiero.config.load import _rule_settings, model_config, model_inputs, model_settings, numbered
+from hiero.config.load import _rule_settings, model_config, model_inputs, model_settings
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.records import numbered
 from hiero.core.text import open_output, read_chunks
 from hiero.evaluation.compare import check_config, score_files
 from hiero.extraction.config import ExtractConfig
