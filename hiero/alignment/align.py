@@ -127,7 +127,6 @@ BLOCK_PAIRS = 1 << 20
 JUMP_ROUNDS = 10
 
 Result = TypeVar("Result")
-Advance = Callable[[int, str], None]
 
 
 class DirectionalLinks(NamedTuple):
@@ -157,12 +156,12 @@ class Aligned(NamedTuple):
     history: list[Iteration]
 
 
-def align(bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advance | None = None) -> Aligned:
+def align(bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None) -> Aligned:
     """Train on a bitext and align it.
 
-    ``advance(sentence_pairs, note)`` reports progress, in ``num_rounds(config)`` passes over the bitext.
+    Its progress is in sentence pairs, in ``num_rounds(config)`` passes over the bitext.
     """
-    trainer = Trainer(bitext, config, threads, advance)
+    trainer = Trainer(bitext, config, threads, progress)
     with trainer.pool:
         for _ in range(config.iterations):
             trainer.improve_ibm2()
@@ -181,13 +180,14 @@ class Trainer:
     """The state of training; one round of EM at a time."""
 
     def __init__(
-        self, bitext: Bitext, config: AlignConfig, threads: int = 1, advance: Advance | None = None
+        self, bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None
     ) -> None:
         self.config = config
         self.model = "ibm2"
         self.history: list[Iteration] = []
         self.pool = ThreadPoolExecutor(threads)
-        self.advance = advance or (lambda pairs, note: None)
+        self.progress = progress or SilentProgress()
+        self.progress.begin(bitext.num_pairs * num_rounds(config))
         self.index = pair_index(bitext)
         self.blocks = blocks_of(self.index.first_cell, BLOCK_CELLS)
         self.word_blocks = blocks_of(self.index.first_pair, BLOCK_PAIRS)
@@ -311,7 +311,7 @@ class Trainer:
             for (begin, end), future in zip(blocks, futures, strict=True):
                 results.append(future.result())
                 if note:
-                    self.advance(end - begin, note)
+                    self.progress.advance(end - begin, note)
         finally:
             for future in futures:
                 future.cancel()
@@ -409,17 +409,15 @@ def align_files(
     *,
     directions: Mapping[str, str | Path] | None = None,
     threads: int = 1,
-    watch: Progress | None = None,
+    progress: Progress | None = None,
 ) -> AlignSummary:
     """Align a bitext and write its links; ``directions`` names files for ``forward`` and ``reverse`` ones."""
-    watch = watch or SilentProgress()
     with ExitStack() as stack:
         # Opened first, so that a path that cannot be written is an error before the work.
         stream = stack.enter_context(open_output(output))
         others = {name: stack.enter_context(open_output(path)) for name, path in (directions or {}).items()}
         bitext = read_bitext(source, target)
-        watch.begin(bitext.num_pairs * num_rounds(config))
-        aligned = align(bitext, config, threads, watch.advance)
+        aligned = align(bitext, config, threads, progress)
         links = combine(bitext, aligned.links, config.symmetrize)
         write_alignment(stream, links.first, links.link)
         for method, other in others.items():

@@ -11,7 +11,7 @@ value is in one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
 from hiero.core.arrays import Floats32, Ints
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.parallel import in_order
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment
 from hiero.grammar.rules import GrammarSource, RuleTable
@@ -133,12 +134,13 @@ def learn_bins(
     segments: Sequence[Segment],
     *,
     threads: int = 1,
-    advance: Callable[[int], None] = lambda steps: None,
-    say: Callable[[str], None] = lambda note: None,
+    progress: Progress | None = None,
 ) -> list[FeatureBins]:
     """Learn bins for the features in ``config``, from the rules of some sentences."""
     if not config.features:
         raise ConfigError("bins: features: found no names, expected some, such as EgivenFCoherent")
+    progress = progress or SilentProgress()
+    progress.begin(len(segments), "bins")
     counter = _Counter(config, sources, symbols)
     histograms = {feature: Histogram() for feature in config.features}
     num_rules = 0
@@ -146,7 +148,7 @@ def learn_bins(
         num_rules += rules
         for feature, (value, count) in found.items():
             histograms[feature].add(value, count)
-        advance(1)
+        progress.advance(1)
     if not num_rules:
         hint = "are grammar and text of the same language, and prepared alike?"
         raise HieroError(f"bins: found no rules for {len(segments)} sentences, expected some ({hint})")
@@ -158,7 +160,7 @@ def learn_bins(
         learnt.append(bins_of(feature, settings, histogram))
         if len(learnt[-1]) < 2 ** (settings.bits or 1):
             asked = 2 ** (settings.bits or 1)
-            say(f"{feature}: {len(learnt[-1])} bins instead of {asked}, one for each of its values")
+            progress.say(f"{feature}: {len(learnt[-1])} bins instead of {asked}, one for each of its values")
     return learnt
 
 

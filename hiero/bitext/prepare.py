@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output, read_lines, read_text, utf8_line
 
 ENDS = frozenset([".", "!", "?", "。", "！", "？"])
@@ -235,12 +236,14 @@ def prepare(
     languages: Sequence[str],
     config: PrepConfig,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> PrepCounts:
     """Clean one file, or several parallel files, from all of which the same lines are dropped.
 
     The output does not depend on ``jobs``, the number of processes.
     """
+    progress = progress or SilentProgress()
+    progress.begin(None)
     total = PrepCounts()
     work = functools.partial(_clean_batch, config, tuple(languages))
     with ExitStack() as stack:
@@ -250,8 +253,7 @@ def prepare(
                 stream.write("".join(f"{line}\n" for line in column).encode())
             for name, count in vars(batch.counts).items():
                 setattr(total, name, getattr(total, name) + count)
-            if progress is not None:
-                progress(batch.counts.read)
+            progress.advance(batch.counts.read)
     return total
 
 
@@ -261,9 +263,11 @@ def detokenize(
     language: str,
     recaser: Recaser | None,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Write words as text; returns the number of lines. A ``recaser`` adds capitals."""
+    progress = progress or SilentProgress()
+    progress.begin(None)
     forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
     work = functools.partial(_join_batch, language, forms)
     lines = 0
@@ -271,8 +275,7 @@ def detokenize(
         for texts in _map_processes(work, _batches(parallel_lines([source])), jobs):
             stream.write("".join(f"{text}\n" for text in texts).encode())
             lines += len(texts)
-            if progress is not None:
-                progress(len(texts))
+            progress.advance(len(texts))
     return lines
 
 
@@ -282,16 +285,17 @@ def learn_truecase(
     language: str,
     config: PrepConfig,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Learn a list for a ``Recaser`` from cased text and write it; returns the number of words."""
+    progress = progress or SilentProgress()
+    progress.begin(None)
     counter = CaseCounter()
     work = functools.partial(_clean_batch, config, (language,))
     for batch in _map_processes(work, _batches(parallel_lines([source])), jobs):
         for (text,) in batch.rows:
             counter.add(text.split())
-        if progress is not None:
-            progress(batch.counts.read)
+        progress.advance(batch.counts.read)
     forms = counter.forms()
     with open_output(output) as stream:
         stream.write("".join(f"{form}\n" for form in forms).encode())

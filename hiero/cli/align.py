@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
     with CommandProgress("align", quiet=args.quiet) as progress:
-        summary = align_files(*files, config, directions=directions, threads=args.threads, watch=progress)
+        summary = align_files(*files, config, directions=directions, threads=args.threads, progress=progress)
     progress.say(str(summary))
     return 0
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,20 +102,16 @@ def run(args: argparse.Namespace) -> int:
 
     references = read_references(args.references)
 
-    def say(note: str) -> None:
-        if not args.quiet:
-            print(f"hiero: {note}", file=sys.stderr)
-
+    progress = CommandProgress("eval", quiet=args.quiet, bar=False)
     like = args.references[0]
     systems = [
-        read_system(name, runs, len(references[0]), like, args.input_format, say) for name, runs in named
+        read_system(name, runs, len(references[0]), like, args.input_format, progress) for name, runs in named
     ]
     report = evaluate(systems, references, config)
-    if report.tokenized and not args.force and not args.quiet:
-        print(
-            f"hiero: the input looks tokenised, and BLEU tokenises it again ({args.tokenize}); "
-            "detokenise both sides, or use --tokenize none or --force",
-            file=sys.stderr,
+    if report.tokenized and not args.force:
+        progress.say(
+            f"the input looks tokenised, and BLEU tokenises it again ({args.tokenize}); "
+            "detokenise both sides, or use --tokenize none or --force"
         )
     _write(args, report)
     if args.per_segment:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.progress import ProgressBar
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import FormatError, UsageError, os_message
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
     done = num_rules = 0
-    with ProgressBar("extract", extractor.index.num_sentences, quiet=args.quiet) as progress:
+    with CommandProgress("extract", quiet=args.quiet) as progress:
+        progress.begin(extractor.index.num_sentences)
         for sentences, num_rules in writer.whole(args.output):
             progress.advance(sentences - done, f"{num_rules} rules")
             done = sentences
@@ -167,7 +168,8 @@ def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extra
     paths = [directory / grammar_name(number) for number in range(len(segments))]
     num_rules = 0
     results = writer.sentences(zip(paths, segments, strict=True), args.leave_one_out)
-    with ProgressBar("extract", len(segments), quiet=args.quiet) as progress, contextlib.closing(results):
+    with CommandProgress("extract", quiet=args.quiet) as progress, contextlib.closing(results):
+        progress.begin(len(segments))
         for number, found in enumerate(results):
             num_rules += found
             progress.advance(1, f"{num_rules} rules")

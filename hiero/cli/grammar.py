@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output
 from hiero.grammar.config import SCALES, GrammarFormat, format_names
@@ -15,9 +14,6 @@ from hiero.grammar.config import SCALES, GrammarFormat, format_names
 if TYPE_CHECKING:
     from hiero.core.symbols import Symbols
     from hiero.grammar.rules import RuleTable
-
-
-REPORT_SECONDS = 2.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -94,9 +90,8 @@ def run(args: argparse.Namespace) -> int:
 
     symbols = Symbols()
     grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
-    table = merge_tables(
-        [read_grammar(path, symbols, grammar_format, _RuleCounter(path)) for path in args.grammar]
-    )
+    with CommandProgress("grammar") as progress:
+        table = merge_tables([read_grammar(path, symbols, grammar_format, progress) for path in args.grammar])
     if args.action == "compile":
         sources = [path for path in args.grammar if path != "-"]
         write_compiled(args.out, build_grammar([table]), symbols, sources)
@@ -109,18 +104,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(describe(table, symbols))
     return 0
-
-
-class _RuleCounter:
-    """Prints the number of rules read so far, every few seconds."""
-
-    def __init__(self, path: str) -> None:
-        self.path, self.next = path, time.monotonic() + REPORT_SECONDS
-
-    def __call__(self, num_rules: int) -> None:
-        if time.monotonic() >= self.next:
-            self.next = time.monotonic() + REPORT_SECONDS
-            print(f"{Path(self.path).name}: {num_rules:,} rules ...", file=sys.stderr)
 
 
 def describe(table: RuleTable, symbols: Symbols) -> str:

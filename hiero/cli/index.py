@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
 DESCRIPTION = """\
@@ -66,12 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.monotonic()
 
-    def log(stage: str) -> None:
-        if not args.quiet:
-            print(f"hiero index: {stage} ({time.monotonic() - started:.0f} s)", file=sys.stderr)
-
-    make_index(args.source, args.target, args.alignment, args.output, log=log)
-    log(f"{args.output} is complete")
+    with CommandProgress("index", quiet=args.quiet, with_names=True) as progress:
+        make_index(args.source, args.target, args.alignment, args.output, progress=progress)
+    progress.say(f"{args.output} is complete ({time.monotonic() - started:.0f} s)")
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from hiero.cli.progress import ProgressBar
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import ConfigError, UsageError
 from hiero.core.text import open_output, read_chunks
 from hiero.lm.config import FALLBACK
@@ -216,37 +216,11 @@ def _estimate(args: argparse.Namespace) -> int:
     compiled = args.format == "compiled"
     if args.format is None:
         compiled = str(args.output) != "-" and not args.output.name.endswith((".arpa", ".arpa.gz"))
-    with _Stages(quiet=args.quiet) as stages:
-        model = estimate_language_model(args.text, args.output, config, compiled=compiled, report=stages)
+    with CommandProgress("lm", quiet=args.quiet) as progress:
+        model = estimate_language_model(args.text, args.output, config, compiled=compiled, progress=progress)
     if not args.quiet:
         print("\n".join(_statistics(model)), file=sys.stderr)
     return 0
-
-
-class _Stages:
-    """A bar for each stage of the estimation."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._stage, self._done = "", 0
-        self._bar: ProgressBar | None = None
-
-    def __enter__(self) -> _Stages:
-        return self
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        if stage != self._stage:
-            self.__exit__()
-            self._stage, self._done = stage, 0
-            self._bar = ProgressBar(stage, total, quiet=self._quiet).__enter__()
-        if self._bar is not None:
-            self._bar.advance(done - self._done)
-        self._done = done
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-            self._bar = None
 
 
 def _statistics(model: EstimatedModel) -> Iterator[str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.progress import ProgressBar
+from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ def _prepare(args: argparse.Namespace) -> int:
     inputs = [args.source, args.target] if pair else [args.input or "-"]
     config = _config(args, pair)
     languages = _languages(args, ["src_lang", "tgt_lang"] if pair else ["lang"])
-    with ProgressBar("prep", None, quiet=args.quiet) as progress:
-        counts = prepare(inputs, args.output, languages, config, args.jobs, progress.advance)
+    with CommandProgress("prep", quiet=args.quiet) as progress:
+        counts = prepare(inputs, args.output, languages, config, args.jobs, progress)
     if not args.quiet:
         for note in _notes(counts, config, "pairs" if pair else "lines"):
             print(f"hiero: {note}", file=sys.stderr)
@@ -226,8 +226,8 @@ def _detokenize(args: argparse.Namespace) -> int:
     recaser = None
     if args.recase is not False:
         recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
-    with ProgressBar("prep", None, quiet=args.quiet) as progress:
-        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress.advance)
+    with CommandProgress("prep", quiet=args.quiet) as progress:
+        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress)
     return 0
 
 
@@ -236,10 +236,8 @@ def _learn(args: argparse.Namespace) -> int:
 
     (language,) = _languages(args, ["lang"])
     config = _config(args, pair=False)
-    with ProgressBar("prep", None, quiet=args.quiet) as progress:
-        words = learn_truecase(
-            args.input or "-", args.output[0], language, config, args.jobs, progress.advance
-        )
+    with CommandProgress("prep", quiet=args.quiet) as progress:
+        words = learn_truecase(args.input or "-", args.output[0], language, config, args.jobs, progress)
     if not args.quiet:
         print(f"hiero: {words:,} words with capitals inside sentences", file=sys.stderr)
     return 0

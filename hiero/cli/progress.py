@@ -1,210 +1,181 @@
-"""Progress of commands and of the stages of a run: bars on a terminal, otherwise plain lines; notes.
-
-All of it goes to standard error.
-"""
+"""Progress on standard error: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hiero.core.progress import Progress, SilentProgress
+from hiero.core.progress import Progress, table_lines
+
+EVERY = 30.0  # seconds between lines about a task, where there is no bar
 
 
-class ProgressBar:
-    """``with ProgressBar("decode", total) as bar: bar.advance(1)``; total is None if it is unknown."""
+class _Display:
+    """Lines on standard error, above bars if it is a terminal.
 
-    def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
-        self._bar: Any = None
-        if not quiet and sys.stderr.isatty():
-            from rich import progress as rich
-            from rich.console import Console
+    quiet       show nothing
+    with_bars   show how far the work is, by bars or lines
+    with_names  show the beginning of each task, where there are no bars
+    stages      the bars are those of stages: names in a column, percentages
+    """
 
-            self._bar = rich.Progress(
-                rich.TextColumn("{task.description}"),
-                rich.BarColumn(),
-                rich.MofNCompleteColumn(),
-                rich.TextColumn("{task.fields[rate]}"),
-                rich.TimeElapsedColumn(),
-                rich.TimeRemainingColumn(),
-                console=Console(stderr=True),
-                redirect_stdout=False,  # results are not part of the display
-            )
-            self._task = self._bar.add_task(what, total=total, rate="")
+    def __init__(
+        self, *, quiet: bool, with_bars: bool = True, with_names: bool = False, stages: bool = False
+    ) -> None:
+        self.with_names = with_names
+        self.quiet, self.with_lines = quiet, with_bars and not quiet
+        self.bars: Any = None
+        if self.with_lines and sys.stderr.isatty():
+            self.bars, self.with_lines = _make_bars(stages), False
 
-    def __enter__(self) -> ProgressBar:
-        if self._bar is not None:
-            self._bar.start()
-        return self
+    def start(self) -> None:
+        if self.bars is not None:
+            self.bars.start()
 
-    def advance(self, steps: int, rate: str = "") -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, advance=steps, rate=rate)
+    def stop(self) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def print(self, line: str) -> None:
+        if self.quiet:
+            return
+        if self.bars is not None:
+            self.bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _make_bars(stages: bool) -> Any:
+    from rich import progress as rich
+    from rich.console import Console
+
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=20 if stages else 40),
+        rich.TaskProgressColumn(show_speed=False) if stages else rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        redirect_stdout=False,  # results are not part of the display
+    )
+
+
+class _WorkProgress:
+    """The progress of one piece of work: its bar, or lines, and its messages."""
+
+    def __init__(self, display: _Display, prefix: str, row_prefix: str, bar: Any) -> None:
+        self._display, self._prefix, self._row_prefix, self._bar = display, prefix, row_prefix, bar
+        self._has_rows = False
+        self._what, self._done = "", 0
+        self._total: int | None = None
+        self._began = self._said = 0.0
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        self._what, self._total, self._done = what, total, 0
+        self._began = self._said = time.monotonic()
+        if self._display.with_lines and self._display.with_names:
+            self.say(what)
+        if self._display.bars is not None:
+            # ``reset`` cannot make a total unknown.
+            self._display.bars.tasks[self._bar].total = total
+            self._display.bars.reset(self._bar, visible=True, note=what)
+
+    def advance(self, steps: int, note: str = "") -> None:
+        if self._display.bars is not None:
+            fields = {"note": note} if note else {}
+            self._display.bars.update(self._bar, advance=steps, **fields)
+        elif self._display.with_lines:
+            self._done += steps
+            unfinished = self._total is None or self._done < self._total
+            if self._done and unfinished and time.monotonic() - self._said >= EVERY:
+                self._said = time.monotonic()
+                what = f"{self._what}: " if self._what else ""
+                self.say(what + self._so_far())
+
+    def _so_far(self) -> str:
+        if self._total is None:
+            return f"{self._done} done"
+        left = (self._said - self._began) / self._done * (self._total - self._done)
+        minutes, seconds = divmod(round(left), 60)
+        return f"{self._done} of {self._total}, {minutes}:{seconds:02d} left"
 
     def say(self, note: str) -> None:
-        """Print a line, above the bar if there is one."""
-        if self._bar is not None:
-            self._bar.console.print(note, markup=False, highlight=False, soft_wrap=True)
-        else:
-            print(note, file=sys.stderr)
+        self._display.print(f"{self._prefix}{note}")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def record(self, row: Mapping[str, str]) -> None:
+        for line in table_lines(row, heading=not self._has_rows):
+            self._display.print(f"{self._row_prefix}{line}")
+        self._has_rows = True
+
+
+class CommandProgress(_WorkProgress):
+    """The progress of a single command, with one bar from its first task on; for a ``with`` block."""
+
+    def __init__(
+        self, command: str, *, quiet: bool = False, bar: bool = True, with_names: bool = False
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-class CommandProgress:
-    """The progress of a single command: bars and notes, in a ``with`` block."""
-
-    def __init__(self, command: str, *, quiet: bool = False, bar: bool = True) -> None:
-        self._command, self._quiet, self._with_bar = command, quiet, bar and not quiet
-        self._progress: ProgressBar | None = None
+        display = _Display(quiet=quiet, with_bars=bar, with_names=with_names)
+        task = None
+        if display.bars is not None:
+            task = display.bars.add_task(command, start=False, visible=False, total=None, note="")
+        super().__init__(display, "hiero: ", "", task)
 
     def __enter__(self) -> CommandProgress:
+        self._display.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.__exit__(kind, error, trace)
-            self._progress = None
+        self._display.stop()
 
-    def begin(self, total: int | None, what: str = "") -> None:
-        self.__exit__(None, None, None)
-        self._progress = ProgressBar(what or self._command, total, quiet=not self._with_bar).__enter__()
 
-    def advance(self, steps: int, note: str = "") -> None:
-        if self._progress is not None:
-            self._progress.advance(steps, note)
+class StageProgress:
+    """The stages of a run: on a terminal, a bar for each, with its current task; for a ``with`` block."""
 
-    def say(self, note: str) -> None:
-        if self._quiet:
-            return
-        if self._progress is not None:
-            self._progress.say(f"hiero: {note}")
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._display = _Display(quiet=quiet, stages=True)
+        self._bar_of: dict[str, Any] = {}
+
+    def __enter__(self) -> StageProgress:
+        self._display.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._display.stop()
+
+    def plan(self, names: Sequence[str]) -> None:
+        if (bars := self._display.bars) is not None:
+            width = max(map(len, names), default=0)
+            for name in names:
+                self._bar_of[name] = bars.add_task(name.ljust(width), start=False, total=None, note="")
+
+    def skip(self, name: str, reason: str) -> None:
+        self._end(name, reason)
+
+    def start(self, name: str, reason: str) -> Progress:
+        bar, prefix = self._bar_of.get(name), f"hiero run: {name}: "
+        if self._display.bars is not None:
+            self._display.bars.start_task(bar)
+            self._display.bars.update(bar, note=reason)
         else:
-            print(f"hiero: {note}", file=sys.stderr)
-
-
-class StageLines:
-    """Plain lines on standard error, where it is not a terminal."""
-
-    def __enter__(self) -> StageLines:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def plan(self, names: Sequence[str]) -> None:
-        pass
-
-    def skip(self, name: str, reason: str) -> None:
-        _print(f"hiero run: {name}: {reason}")
-
-    def start(self, name: str, reason: str) -> Progress:
-        _print(f"hiero run: {name}: started ({reason})")
-        return _NoteLines(name)
+            self._display.print(f"{prefix}started ({reason})")
+        return _WorkProgress(self._display, prefix, prefix, bar)
 
     def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        _print(f"hiero run: {name}: done in {_format_usage(usage)}")
+        self._end(name, f"done in {_format_usage(usage)}")
 
-
-class QuietStages(StageLines):
-    """Shows nothing."""
-
-    def skip(self, name: str, reason: str) -> None:
-        pass
-
-    def start(self, name: str, reason: str) -> Progress:
-        return SilentProgress()
-
-    def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        pass
-
-
-class _NoteLines(SilentProgress):
-    """Prints notes only."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def say(self, note: str) -> None:
-        _print(f"hiero run: {self._name}: {note}")
-
-
-class StageBars:
-    """A line on the terminal for each stage, with a bar, its current task and the remaining time."""
-
-    def __init__(self) -> None:
-        from rich import progress as rich
-        from rich.console import Console
-
-        self.bars = rich.Progress(
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(bar_width=20),
-            rich.TaskProgressColumn(show_speed=False),
-            rich.TimeElapsedColumn(),
-            rich.TimeRemainingColumn(),
-            rich.TextColumn("{task.fields[note]}", markup=False),
-            console=Console(stderr=True),
-            redirect_stdout=False,  # results are not part of the display
-        )
-        self.tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> StageBars:
-        self.bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bars.stop()
-
-    def plan(self, names: Sequence[str]) -> None:
-        width = max(map(len, names), default=0)
-        for name in names:
-            self.tasks[name] = self.bars.add_task(name.ljust(width), start=False, total=None, note="")
-
-    def skip(self, name: str, reason: str) -> None:
-        self.bars.update(self.tasks[name], total=1, completed=1, note=reason)
-
-    def start(self, name: str, reason: str) -> Progress:
-        self.bars.start_task(self.tasks[name])
-        self.bars.update(self.tasks[name], note=reason)
-        return _StageBar(self, name)
-
-    def finish(self, name: str, usage: Mapping[str, float]) -> None:
-        self.bars.update(self.tasks[name], total=1, completed=1, note=f"done in {_format_usage(usage)}")
-
-
-class _StageBar:
-    """The line of one stage."""
-
-    def __init__(self, display: StageBars, name: str) -> None:
-        self._bars, self._task, self._name = display.bars, display.tasks[name], name
-
-    def begin(self, total: int | None, what: str = "") -> None:
-        self._bars.reset(self._task, total=total, note=what)
-
-    def advance(self, steps: int, note: str = "") -> None:
-        self._bars.update(self._task, advance=steps)
-        if note:
-            self._bars.update(self._task, note=note)
-
-    def say(self, note: str) -> None:
-        self._bars.console.print(f"{self._name}: {note}", markup=False, highlight=False, soft_wrap=True)
-
-
-def stage_display(*, quiet: bool) -> StageBars | StageLines:
-    """The display for standard error, for a ``with`` block."""
-    if quiet:
-        return QuietStages()
-    return StageBars() if sys.stderr.isatty() else StageLines()
+    def _end(self, name: str, note: str) -> None:
+        if self._display.bars is not None:
+            self._display.bars.update(self._bar_of[name], total=1, completed=1, note=note)
+        else:
+            self._display.print(f"hiero run: {name}: {note}")
 
 
 def _format_usage(usage: Mapping[str, float]) -> str:
@@ -212,7 +183,3 @@ def _format_usage(usage: Mapping[str, float]) -> str:
     more = f", {compiling:.1f} s of it compiling" if compiling >= 1 else ""
     cpu = f"{usage['cpu_seconds']:.1f} s of CPU{more}"
     return f"{usage['wall_seconds']:.1f} s ({cpu}; {usage['peak_mb']:.0f} MB)"
-
-
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

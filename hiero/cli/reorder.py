@@ -181,7 +181,7 @@ def _extract(args: argparse.Namespace) -> int:
             config,
             held_out=args.held_out,
             every=every,
-            watch=progress,
+            progress=progress,
         )
     progress.say(str(summary))
     return 0
@@ -204,7 +204,7 @@ def _train(args: argparse.Namespace) -> int:
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:
         trained = train_model(
-            args.examples, args.output, config, seed=args.seed, held_out=args.held_out, watch=progress
+            args.examples, args.output, config, seed=args.seed, held_out=args.held_out, progress=progress
         )
     progress.say(str(trained))
     if args.history and trained.learned is not None:

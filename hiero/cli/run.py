@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
 
-    from hiero.cli.progress import stage_display
+    from hiero.cli.progress import StageProgress
     from hiero.core.jit import compile_timer
     from hiero.pipeline.run import Run, default_directory
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         compile_timer.on_first = lambda: print(
             "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
         )
-    with stage_display(quiet=args.quiet) as display:
+    with StageProgress(quiet=args.quiet) as display:
         planned.run(display, args.threads)
     sys.stdout.write(_table(planned.scores()))
     return 0

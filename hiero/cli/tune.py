@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import os
 import sys
-import time
 import types
 import typing
 from collections.abc import Mapping
@@ -228,42 +227,15 @@ def _summary(tuned: Any, settings: TuneConfig) -> str:
 
 
 class _TuneDisplay(CommandProgress):
-    """Progress bar on a terminal, or lines at intervals; and a table of the epochs."""
-
-    EVERY = 30.0  # seconds between lines if there is no bar
+    """With a table of the epochs."""
 
     def __init__(self, table: Table, *, quiet: bool) -> None:
         super().__init__("tune", quiet=quiet)
-        self._table, self._rows = table, 0
-        self._lines = not quiet and not sys.stderr.isatty()
-        self._what, self._total, self._done = "", 0, 0
-        self._began = self._said = 0.0
+        self._table = table
 
     def __enter__(self) -> _TuneDisplay:
+        super().__enter__()
         return self
 
-    def begin(self, total: int | None, what: str = "") -> None:
-        super().begin(total, what)
-        self._what, self._total, self._done = what, total or 0, 0
-        self._began = self._said = time.monotonic()
-
-    def advance(self, steps: int, note: str = "") -> None:
-        super().advance(steps, note)
-        self._done += steps
-        now = time.monotonic()
-        if self._lines and self._total and self._done < self._total and now - self._said >= self.EVERY:
-            self._said = now
-            left = (now - self._began) / self._done * (self._total - self._done)
-            minutes, seconds = divmod(round(left), 60)
-            self.say(f"{self._what}: {self._done} of {self._total} sentences, {minutes}:{seconds:02d} left")
-
     def epoch(self, record: Mapping[str, Any]) -> None:
-        if self._quiet:
-            return
-        lines = [self._table.row(record)] if self._rows else [self._table.heading(), self._table.row(record)]
-        self._rows += 1
-        for line in lines:
-            if self._progress is not None:
-                self._progress.say(line)
-            else:
-                print(line, file=sys.stderr)
+        self.record(self._table.row(record))

@@ -6,7 +6,7 @@ They are read from files of translations, and the results are written as a table
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 import hiero
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
+from hiero.core.progress import Progress
 from hiero.core.text import open_output
 from hiero.evaluation.corpus_metrics import CorpusMetric, corpus_metric, look_tokenized
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
@@ -73,14 +74,14 @@ def read_system(
     num_lines: int,
     like: str | Path,
     form: str | None = None,
-    say: Callable[[str], None] = lambda note: None,
+    progress: Progress | None = None,
 ) -> System:
-    """Read the runs of a system with ``read_hypotheses``; ``say`` receives notes of missing translations."""
+    """Read the runs of a system with ``read_hypotheses``, with notes of missing translations."""
     runs = []
     for path in paths:
         found = read_hypotheses(path, num_lines, like, form)
-        if found.missing:
-            say(f"{path}: {found.missing} sentences have no translation")
+        if found.missing and progress is not None:
+            progress.say(f"{path}: {found.missing} sentences have no translation")
         runs.append(found.lines)
     return System(name, runs)
 
@@ -311,14 +312,17 @@ def score_files(
     table: str | Path,
     record: str | Path,
     *,
-    say: Callable[[str], None] = lambda note: None,
+    progress: Progress | None = None,
 ) -> dict[str, float]:
     """Score systems of one or several runs each; write a table as text and a record as JSON.
 
     Returns the scores of the last system.
     """
     texts = read_references(references)
-    read = [read_system(name, runs, len(texts[0]), references[0], say=say) for name, runs in systems.items()]
+    read = [
+        read_system(name, runs, len(texts[0]), references[0], progress=progress)
+        for name, runs in systems.items()
+    ]
     try:
         report: EvaluationReport = evaluate(read, texts, config)
     except ConfigError as error:

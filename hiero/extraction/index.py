@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from hiero.bitext.corpus import Text, read_bitext
 from hiero.core.arrays import Bytes, Ids, Ints, read_only
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import digest_of
 from hiero.extraction.config import FrequentSettings, RuleLimits
@@ -159,7 +160,6 @@ def _digest(array: npt.NDArray[Any], pieces: Sequence[Bytes]) -> str:
 
 
 MAX_LENGTH = 32_000  # words of a sentence: positions in it are int16
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,12 @@ def make_index(
     *,
     limits: RuleLimits | None = None,
     frequent: FrequentSettings | None = None,
-    log: Log = lambda message: None,
+    progress: Progress | None = None,
 ) -> None:
     """Index a bitext with one or several alignments, each of which counts like a further bitext."""
     limits, frequent = limits or RuleLimits(), frequent or FrequentSettings()
-    log("reading text")
+    progress = progress or SilentProgress()
+    progress.begin(None, "reading text")
     bitext = read_bitext(src, tgt)
     _check_lengths(src, bitext.src)
     _check_lengths(tgt, bitext.tgt)
@@ -215,7 +216,7 @@ def make_index(
         "tgt": sides["tgt"].text,
         "first_tgt": sides["tgt"].first,
     }
-    log("reading alignments")
+    progress.begin(None, "reading alignments")
     links = []
     for path in alignments:
         alignment = read_alignment(path)
@@ -223,18 +224,18 @@ def make_index(
         pair = np.repeat(np.arange(alignment.num_pairs), np.diff(alignment.first))
         links.append(_links(sides["src"], pair, alignment.link))
         del alignment, pair
-    log("counting links")
+    progress.begin(None, "counting links")
     lexicon = make_lexicon(sides["src"], sides["tgt"], links)
     arrays |= lexicon._asdict()
     arrays |= _spans(sides["src"], sides["tgt"], links)
     arrays |= _all_links(links)
     del links, lexicon
-    log("sorting suffixes")
+    progress.begin(None, "sorting suffixes")
     arrays |= _suffixes(sides["src"])
-    log("listing collocations")
+    progress.begin(None, "listing collocations")
     most_frequent = _frequent(arrays["src"], arrays["suffix"], frequent)
     arrays |= _collocations(arrays["src"], arrays["suffix"], most_frequent, limits, frequent)._asdict()
-    log("writing")
+    progress.begin(None, "writing")
     sources = [Path(path) for path in (src, tgt, *alignments)]
     write_index(Path(out), arrays, words, asdict(limits) | asdict(frequent), sources)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns, read_only
 from hiero.core.errors import FormatError, show
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.core.text import Chunk, read_chunks, without_mark
@@ -25,8 +26,6 @@ from hiero.grammar import reader_kernels as scanning
 from hiero.grammar.config import AUTO, AUTO_FORMAT, FORMATS, GrammarFormat
 from hiero.grammar.reader_kernels import ScannedRules, rule_batch, split_features_kernel
 from hiero.grammar.rules import Rules, RuleTable
-
-Progress = Callable[[int], None]  # called with the number of rules read so far
 
 MAX_COLUMNS = 64
 
@@ -341,13 +340,12 @@ class RuleReader:
         """Read all rules, by default of the file, else of ``chunks``, which are part of it or read ahead."""
         if chunks is None:
             chunks = read_chunks(self.path, what="a grammar")
+        progress = progress or SilentProgress()
+        progress.begin(None, f"rules of {Path(self.path).name}")
         parts: list[Part] = []
-        num_rules = 0
         for chunk in chunks:
             parts.append(self.read_chunk(without_mark(chunk)))
-            num_rules += len(parts[-1].lhs)
-            if progress is not None:
-                progress(num_rules)
+            progress.advance(len(parts[-1].lhs))
         return self._table(_joined(parts or [self.read_chunk(Chunk(b"", 1, 0))]))
 
     def _table(self, part: Part) -> RuleTable:

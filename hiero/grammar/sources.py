@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hiero.core.arrays import Ids, Ints, read_only, take_rows
+from hiero.core.progress import Progress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
@@ -15,7 +16,7 @@ from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
-from hiero.grammar.reader import Progress, read_text_grammar
+from hiero.grammar.reader import read_text_grammar
 from hiero.grammar.reader_kernels import share_ids_kernel
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 from hiero.grammar.trie_kernels import match_kernel
@@ -24,7 +25,7 @@ from hiero.grammar.trie_kernels import match_kernel
 def read_grammar(
     path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
 ) -> RuleTable:
-    """Read all rules of a text or compiled grammar; ``progress`` is called with the number read so far."""
+    """Read all rules of a text or compiled grammar."""
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
     return read_text_grammar(path, symbols, how, progress)

@@ -14,7 +14,7 @@ from hiero.config.config import Config
 from hiero.config.load import open_sources, with_bundled
 from hiero.config.sections import TRAIN
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
-from hiero.core.progress import Progress, SilentProgress
+from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.tuning.shard import SetFiles, read_segments
 
@@ -54,22 +54,12 @@ class Binning:
 
     def learn(self, threads: int = 1, progress: Progress | None = None) -> list[FeatureBins]:
         """Learn the bins."""
-        progress = progress or SilentProgress()
         symbols = Symbols()
         sources = open_sources(self.config, symbols)
         segments = read_segments(self.files)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")
-        progress.begin(len(segments), "bins")
-        return learn_bins(
-            self.settings,
-            sources,
-            symbols,
-            segments,
-            threads=threads,
-            advance=progress.advance,
-            say=progress.say,
-        )
+        return learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)
 
     def run(
         self, output: str | Path, threads: int = 1, progress: Progress | None = None

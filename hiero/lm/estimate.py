@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ import numpy as np
 from hiero.core.arrays import Flags, Floats, Floats32, Hashes, Ints, read_only
 from hiero.core.errors import ConfigError, FormatError, show
 from hiero.core.parallel import in_order
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel
 from hiero.core.symbols import find_all, pack, table_entry, word_table_of
 from hiero.core.text import read_utf8_chunks
@@ -35,8 +36,6 @@ from hiero.lm.table_kernels import MAX_ORDER, NgramBlock, table_of_blocks
 
 SPECIAL_WORDS = b"<unk> <s> </s>\n"
 CHUNK_BYTES = 1 << 20
-
-Report = Callable[[str, int, "int | None"], None]
 
 
 class Numbered(NamedTuple):
@@ -108,12 +107,13 @@ def read_numbered(
     skip_symbols: bool,
     memory: int,
     folder: Path,
-    report: Report,
+    progress: Progress,
 ) -> Numbered:
     """Read a UTF-8 text, plain or gz. With a vocabulary, words not in it are <unk>."""
     numbering = WordNumbering() if vocabulary is None else read_vocabulary(vocabulary)
     ids = Spool(0, np.int32, memory, folder)
     num_lines = 0
+    progress.begin(None, "reading lines")
     for chunk in read_utf8_chunks(path, CHUNK_BYTES, "text"):
         data = chunk.data
         fresh, stopped = numbering.number(data, is_open=vocabulary is None, skip=skip_symbols)
@@ -126,8 +126,9 @@ def read_numbered(
                 hint="this symbol is reserved by the model; --skip-symbols leaves it out",
             )
         ids.append(fresh)
-        num_lines += data.count(b"\n")
-        report("reading lines", num_lines, None)
+        read = data.count(b"\n")
+        num_lines += read
+        progress.advance(read)
     if not num_lines:
         raise FormatError(path, 0, found="an empty file", expected="text, a sentence on each line")
     return Numbered(ids, numbering.freeze(), num_lines)
@@ -213,12 +214,9 @@ class EstimatedModel(NamedTuple):
     blocks: Iterator[NgramBlock]
 
 
-def _no_report(stage: str, done: int, total: int | None) -> None:
-    pass
-
-
-def estimate(text: str | Path, config: EstimateConfig, report: Report = _no_report) -> EstimatedModel:
+def estimate(text: str | Path, config: EstimateConfig, progress: Progress | None = None) -> EstimatedModel:
     """Estimate a model from a text file (``-``: standard input)."""
+    progress = progress or SilentProgress()
     memory = config.memory or default_memory()
     numbered = read_numbered(
         text,
@@ -226,13 +224,18 @@ def estimate(text: str | Path, config: EstimateConfig, report: Report = _no_repo
         skip_symbols=config.skip_symbols,
         memory=memory // 8,
         folder=config.temp,
-        report=report,
+        progress=progress,
     )
-    return _Estimation(text, numbered, config, memory, report).model()
+    return _Estimation(text, numbered, config, memory, progress).model()
 
 
 def estimate_language_model(
-    text: str | Path, output: Path, config: EstimateConfig, *, compiled: bool, report: Report = _no_report
+    text: str | Path,
+    output: Path,
+    config: EstimateConfig,
+    *,
+    compiled: bool,
+    progress: Progress | None = None,
 ) -> EstimatedModel:
     """Estimate a model and write it, as ARPA or compiled. The blocks of the result have been read."""
     if compiled:
@@ -243,7 +246,7 @@ def estimate_language_model(
         raise FormatError(
             config.temp, 0, found="no such directory", expected="a directory for temporary files"
         )
-    model = estimate(text, config, report)
+    model = estimate(text, config, progress)
     counts = [statistics.kept for statistics in model.orders]
     if not compiled:
         write_arpa(output, model.words, counts, model.blocks)
@@ -259,9 +262,9 @@ class _Estimation:
     """The lists between text and model. Those that exist at the same time share the memory."""
 
     def __init__(
-        self, text: str | Path, numbered: Numbered, config: EstimateConfig, memory: int, report: Report
+        self, text: str | Path, numbered: Numbered, config: EstimateConfig, memory: int, progress: Progress
     ) -> None:
-        self._text, self._config, self._memory, self._report = text, config, memory, report
+        self._text, self._config, self._memory, self._progress = text, config, memory, progress
         self._numbered = numbered
         self._num_tokens = len(numbered.ids)
         self._order = order = config.order
@@ -289,8 +292,9 @@ class _Estimation:
         lengths = range(self._order, 1, -1)
         # The longest n-grams first, as they take most time.
         smoothed = in_order(lambda n: self._discount(n, discounts[n - 1]), lengths, self._config.threads)
-        for done, _ in enumerate(smoothed, 1):
-            self._report("discounting", done, len(lengths))
+        self._progress.begin(len(lengths), "discounting")
+        for _ in smoothed:
+            self._progress.advance(1)
         return EstimatedModel(
             _subset(self._numbered.words, kept),
             self._numbered.num_lines,
@@ -304,15 +308,14 @@ class _Estimation:
         width = self._width[self._order]
         counts = Sorter(width + 1, width, self._memory // 2, self._config.temp, combine=True)
         context = np.full(self._order - 1, ngram.BOS, np.int64)
-        done = 0
+        self._progress.begin(self._num_tokens, "counting words")
         for ids in self._numbered.ids.blocks():
             for start in range(0, len(ids), BLOCK_ROWS):
                 piece = ids[start : start + BLOCK_ROWS]
                 rows = np.empty((len(piece), width + 1), np.uint64)
                 ngram.windows_kernel(self._packing, piece, context, rows)
                 counts.add(rows)
-                done += len(piece)
-                self._report("counting words", done, self._num_tokens)
+                self._progress.advance(len(piece))
         return counts
 
     def _adjust(self, counts: Sorter) -> None:
@@ -331,15 +334,14 @@ class _Estimation:
             self._unigram,
             self._tally,
         )
-        done = 0
+        self._progress.begin(self._num_tokens, "adjusting counts")
         for rows in counts.blocks():
             for start in range(0, len(rows), BLOCK_ROWS):
                 kneserney.adjust_kernel(
                     self._packing, rows[start : start + BLOCK_ROWS], self._threshold, state, out
                 )
                 self._take(out)
-            done += int(rows[:, -1].sum())
-            self._report("adjusting counts", done, self._num_tokens)
+            self._progress.advance(int(rows[:, -1].sum()))
         kneserney.adjust_last_kernel(self._packing, self._threshold, state, out)
         self._take(out)
 
@@ -404,7 +406,7 @@ class _Estimation:
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         parents = Spool(2, np.uint64, self._memory // 8, self._config.temp)
         yield self._unigrams(discount, kept, parents)
-        total, done = int(self._tally[2:, kneserney.KEPT].sum()), 0
+        self._progress.begin(int(self._tally[2:, kneserney.KEPT].sum()), "writing n-grams")
         for length in range(2, self._order + 1):
             width = self._width[length]
             probs = Spool(width + 1, np.uint64, self._memory // 8, self._config.temp)
@@ -418,8 +420,7 @@ class _Estimation:
                 words = np.empty((len(key), length), np.int32)
                 ngram.unpack_kernel(self._packing, number, key, words)
                 yield NgramBlock(words, _log(prob), _log(backoff))
-                done += len(key)
-                self._report("writing n-grams", done, total)
+                self._progress.advance(len(key))
             parents = probs
 
     def _unigrams(self, discount: Floats, kept: Flags, out: Spool) -> NgramBlock:

@@ -74,8 +74,7 @@ def _preparation(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         outputs[0].parent.mkdir(exist_ok=True)
-        task.progress.begin(None)
-        return vars(prepare(texts, outputs, languages, config, task.threads, task.progress.advance))
+        return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
 
     return work
 
@@ -100,7 +99,7 @@ def add_align(plan: Plan) -> None:
     source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
 
     def work(task: Task) -> Figures:
-        summary = align_files(source, target, output, config, threads=task.threads, watch=task.progress)
+        summary = align_files(source, target, output, config, threads=task.threads, progress=task.progress)
         task.progress.say(str(summary))
         return {
             "pairs": summary.num_pairs,
@@ -170,18 +169,8 @@ def add_lm(plan: Plan) -> None:
 def _estimation(text: str, output: Path, config: EstimateConfig) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
-        reported = ("", 0)  # task and steps
-
-        def report(what: str, done: int, total: int | None) -> None:
-            nonlocal reported
-            if reported[0] != what:
-                task.progress.begin(total, what)
-                reported = what, 0
-            task.progress.advance(done - reported[1])
-            reported = what, done
-
         compiled = not output.name.endswith(".arpa.gz")
-        model = estimate_language_model(text, output, local, compiled=compiled, report=report)
+        model = estimate_language_model(text, output, local, compiled=compiled, progress=task.progress)
         return {
             "lines": model.num_lines,
             "words": model.num_words,
@@ -206,7 +195,7 @@ def add_index(plan: Plan) -> None:
             alignments,
             output,
             limits=limits,
-            log=lambda what: task.progress.begin(None, what),
+            progress=task.progress,
         )
         return {"pairs": open_index(output).num_sentences}
 
@@ -291,7 +280,7 @@ def _extraction(
             _part(section, ExampleConfig),
             held_out=held_out,
             every=section.held_out_every,
-            watch=task.progress,
+            progress=task.progress,
         )
         task.progress.say(str(summary))
         return dataclasses.asdict(summary)
@@ -304,7 +293,7 @@ def _training(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         config = _part(section, LearnConfig)
-        trained = train_model(examples, model, config, seed=seed, held_out=held_out, watch=task.progress)
+        trained = train_model(examples, model, config, seed=seed, held_out=held_out, progress=task.progress)
         task.progress.say(str(trained))
         figures: dict[str, Any] = {"examples": trained.num_examples, "learning_cpu": trained.cpu}
         if trained.learned is not None:

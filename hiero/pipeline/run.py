@@ -24,7 +24,7 @@ import hiero
 from hiero.config.config import Config, config_of, resolved
 from hiero.config.load import model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
-from hiero.core.progress import Progress
+from hiero.core.progress import Progress, table_lines
 from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
 from hiero.jobs.directory import CONFIG, LOCK, NAME, Entry, Manifest, differences, locked, series
@@ -293,6 +293,7 @@ class _LoggedProgress:
 
     def __init__(self, progress: Progress, stage: str, log: _Log) -> None:
         self._progress, self._stage, self._log = progress, stage, log
+        self._has_rows = False
 
     def begin(self, total: int | None, what: str = "") -> None:
         self._progress.begin(total, what)
@@ -303,6 +304,12 @@ class _LoggedProgress:
     def say(self, note: str) -> None:
         self._progress.say(note)
         self._log.write("note", stage=self._stage, note=note)
+
+    def record(self, row: Mapping[str, str]) -> None:
+        self._progress.record(row)
+        for line in table_lines(row, heading=not self._has_rows):
+            self._log.write("note", stage=self._stage, note=line)
+        self._has_rows = True
 
 
 # ---- values

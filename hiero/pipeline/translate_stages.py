@@ -209,6 +209,6 @@ def _evaluation(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         task.progress.begin(None)
-        return score_files(systems, references, config, *outputs, say=task.progress.say)
+        return score_files(systems, references, config, *outputs, progress=task.progress)
 
     return work

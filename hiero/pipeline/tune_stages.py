@@ -104,17 +104,15 @@ def _tidy(folder: Path) -> None:
 
 
 class _Rows:
-    """Progress of tuning, with a table of its epochs as notes."""
+    """Progress of tuning, with a table of its epochs."""
 
-    def __init__(self, watch: Progress, table: Table) -> None:
-        self._watch, self._table, self._rows = watch, table, 0
-        self.begin, self.advance, self.say = watch.begin, watch.advance, watch.say
+    def __init__(self, progress: Progress, table: Table) -> None:
+        self._table = table
+        self.begin, self.advance = progress.begin, progress.advance
+        self.say, self.record = progress.say, progress.record
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        if not self._rows:
-            self.say(self._table.heading())
-        self.say(self._table.row(record))
-        self._rows += 1
+        self.record(self._table.row(record))
 
 
 GRID_FOLDER, TABLE = "grid", "grid.txt"

@@ -137,10 +137,10 @@ def extract_examples(
     *,
     held_out: str | Path | None = None,
     every: int = 20,
-    watch: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Make examples from a bitext; with ``held_out``, one sentence pair in ``every`` is held out."""
-    config, watch = config or ExampleConfig(), watch or SilentProgress()
+    config, progress = config or ExampleConfig(), progress or SilentProgress()
     if held_out is not None and every < 2:
         raise ConfigError(f"held_out_every: found {every}, expected 2 or more")
     if held_out is not None:
@@ -162,8 +162,8 @@ def extract_examples(
     if most >= WORD_MASK:
         raise HieroError(f"found {most:,} different words, expected fewer than {WORD_MASK:,}")
     maker = _ExampleMaker(bitext, links, config, every if held_out is not None else 0)
-    watch.begin(2 * bitext.num_pairs, "reorder extract")
-    counted = maker.count(watch)
+    progress.begin(2 * bitext.num_pairs, "reorder extract")
+    counted = maker.count(progress)
     features, num_rare = _chosen(counted, config.min_count, bitext)
     if num_rare and not len(features.key):
         most = int(counted.times.max())
@@ -182,7 +182,7 @@ def extract_examples(
             for path in (output, held_out)
             if path is not None
         ]
-        maker.write(features, writers, watch)
+        maker.write(features, writers, progress)
         num_train = int(writers[0].classes.sum())
         if not num_train:
             raise HieroError(f"{alignment}: the links give no phrase pair")
@@ -254,7 +254,7 @@ class _ExampleMaker:
         )
         return read_only(first), read_only(key)
 
-    def count(self, watch: Progress) -> _FeatureCounts:
+    def count(self, progress: Progress) -> _FeatureCounts:
         """Count the training examples that have each feature."""
         table = _table(1 << 16)
         for begin, end, is_held_out in self._ranges():
@@ -263,10 +263,10 @@ class _ExampleMaker:
                 done = 0
                 while (done := count_keys_kernel(key, done, *table)) < len(key):
                     table = _larger(table)
-            watch.advance(end - begin)
+            progress.advance(end - begin)
         return table
 
-    def write(self, features: FeatureKeys, writers: list[ExampleWriter], watch: Progress) -> None:
+    def write(self, features: FeatureKeys, writers: list[ExampleWriter], progress: Progress) -> None:
         slot = slots_of(features.key)
         src_code, tgt_code = _codes(self.bitext.src.words), _codes(self.bitext.tgt.words)
         for begin, end, is_held_out in self._ranges():
@@ -281,7 +281,7 @@ class _ExampleMaker:
             pair, source = np.empty(num_phrases, np.uint64), np.empty(num_phrases, np.uint64)
             phrase_codes_kernel(*self.sides, src_code, tgt_code, *block, pair, source)
             writers[1 if is_held_out else 0].append(length, feature[:used], label, pair, source)
-            watch.advance(end - begin)
+            progress.advance(end - begin)
 
 
 def _larger(old: _FeatureCounts) -> _FeatureCounts:

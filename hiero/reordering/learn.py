@@ -123,9 +123,9 @@ def error_rate(rows: Rows, weight: Floats) -> float:
 class LearningHistory:
     """Records passes and reports progress."""
 
-    def __init__(self, held_out: Examples | None, watch: Progress | None) -> None:
+    def __init__(self, held_out: Examples | None, progress: Progress | None) -> None:
         self.held_out = held_out.rows if held_out is not None else None
-        self.watch: Progress = watch or SilentProgress()
+        self.progress: Progress = progress or SilentProgress()
         self.clock = Clock()
         self.passes: list[Pass] = []
 
@@ -134,7 +134,7 @@ class LearningHistory:
         self.passes.append(Pass(number, self.clock.seconds, active, error, objective))
         note = f"{active} examples" + ("" if error is None else f", {100 * error:.2f} % wrong")
         if number:
-            self.watch.advance(1, note)
+            self.progress.advance(1, note)
 
 
 SAMPLE = 10_000  # examples for choosing a rate
@@ -147,14 +147,14 @@ def learn_primal(
     seed: int = 1,
     *,
     held_out: Examples | None = None,
-    watch: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Learned:
     """Minimise P by ``passes`` passes over the examples."""
-    rows, history = examples.rows, LearningHistory(held_out, watch)
+    rows, history = examples.rows, LearningHistory(held_out, progress)
     decay = 1.0 / (config.variance * rows.size)
     weight = np.zeros((examples.num_features, 3))
     memory = np.array([1.0, 0.0])
-    history.watch.begin(config.passes, "reorder train")
+    history.progress.begin(config.passes, "reorder train")
     history.add(0, rows.size, weight)
     with history.clock:
         rate = config.rate or best_rate(rows, examples.num_features, decay, seed)
@@ -216,14 +216,14 @@ def learn_dual(
     seed: int = 1,
     *,
     held_out: Examples | None = None,
-    watch: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Learned:
     """Minimise D; stop after ``passes`` or when all examples are fitted.
 
     A pass visits each example that is not fitted yet once, in random order.
     """
-    rows, history = examples.rows, LearningHistory(held_out, watch)
-    history.watch.begin(config.passes, "reorder train")
+    rows, history = examples.rows, LearningHistory(held_out, progress)
+    history.progress.begin(config.passes, "reorder train")
     rate = config.rate or FIRST_RATE
     updates = halved = stuck = 0
     with history.clock:

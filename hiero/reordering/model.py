@@ -266,10 +266,10 @@ def train_model(
     *,
     seed: int = 1,
     held_out: str | Path | None = None,
-    watch: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Trained:
     """Train a model on examples and write it; held-out examples are classified after each pass."""
-    config, watch = config or LearnConfig(), watch or SilentProgress()
+    config, progress = config or LearnConfig(), progress or SilentProgress()
     (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
     train = open_examples(examples)
     held = _held_out(held_out, train)
@@ -278,7 +278,7 @@ def train_model(
         write_lexicalised(Path(output), train, config, seed)
         return Trained(train.rows.size, time.process_time() - started, None)
     learn = learn_dual if config.learner == "dual" else learn_primal
-    learned = learn(train, config, seed, held_out=held, watch=watch)
+    learned = learn(train, config, seed, held_out=held, progress=progress)
     write_classifier(Path(output), train, config, seed, learned)
     return Trained(train.rows.size, learned.history[-1].cpu, learned)
 

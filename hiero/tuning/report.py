@@ -230,16 +230,13 @@ def columns(config: TuneConfig, held_out: bool) -> list[Column]:
 
 
 class Table:
-    """Lines of text with aligned columns."""
+    """Rows of cells for ``Progress.record``."""
 
     def __init__(self, config: TuneConfig, *, held_out: bool) -> None:
         self._columns = columns(config, held_out)
 
-    def heading(self) -> str:
-        return "  ".join(name.rjust(width) for name, width, _ in self._columns)
-
-    def row(self, record: Record) -> str:
-        return "  ".join(show(record).rjust(width) for _, width, show in self._columns)
+    def row(self, record: Record) -> dict[str, str]:
+        return {name: show(record).rjust(width) for name, width, show in self._columns}
 
 
 class TuneWatch(watching.Progress, Protocol):

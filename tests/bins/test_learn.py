@@ -16,6 +16,7 @@ from hiero.bins.bins import FeatureBins
 from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
 from hiero.bins.learn import Histogram, bins_of, ideal_population, learn_bins, populate
 from hiero.core.errors import ConfigError, HieroError
+from hiero.core.progress import SilentProgress
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment
 from hiero.grammar.sources import RuleList
@@ -171,6 +172,8 @@ def learn(
 @pytest.mark.parametrize("threads", [1, 3])
 def test_each_rule_counts_once_per_sentence(threads: int) -> None:
     notes: list[str] = []
+    progress = SilentProgress()
+    progress.say = notes.append  # type: ignore[method-assign]
     found = learn(
         {"features": {"P": {}, "C": {"of": "count", "bits": 2}, WORDS: {"bits": 1}}, "bits": 1},
         "a",
@@ -178,7 +181,7 @@ def test_each_rule_counts_once_per_sentence(threads: int) -> None:
         "b",
         "b",
         threads=threads,
-        say=notes.append,
+        progress=progress,
     )
     assert [one.feature for one in found] == ["P", "C", WORDS]
     assert [one.rules.sum() for one in found] == [10 + 11 + 1 + 1] * 3
@@ -193,7 +196,9 @@ def test_each_rule_counts_once_per_sentence(threads: int) -> None:
 
 def test_two_values_make_two_bins() -> None:
     notes: list[str] = []
-    (found,) = learn({"features": {"Two": {}}, "bits": 4}, "a", say=notes.append)
+    progress = SilentProgress()
+    progress.say = notes.append  # type: ignore[method-assign]
+    (found,) = learn({"features": {"Two": {}}, "bits": 4}, "a", progress=progress)
     assert found.begin.tolist() == [-math.inf, 1]
     assert notes == ["Two: 2 bins instead of 16, one for each of its values"]
 

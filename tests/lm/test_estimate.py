@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from hiero.cli.lm import _fold, add_parser
 from hiero.core.errors import FormatError, HieroError, UsageError
+from hiero.core.progress import SilentProgress
 from hiero.core.symbols import word_table
 from hiero.core.text import read_chunks
 from hiero.lm.arpa import read_arpa
@@ -435,13 +436,19 @@ def test_a_full_disk_for_temporary_files(text: Path, tmp_path: Path, monkeypatch
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_interrupts_leave_no_files(text: Path, tmp_path: Path, stage: str, compiled: bool) -> None:
-    def interrupt(reached: str, done: int, total: int | None) -> None:
-        if reached == stage:
-            raise KeyboardInterrupt
+    class Interrupt(SilentProgress):
+        reached = ""
+
+        def begin(self, total: int | None, what: str = "") -> None:
+            self.reached = what
+
+        def advance(self, steps: int, note: str = "") -> None:
+            if self.reached == stage:
+                raise KeyboardInterrupt
 
     config = EstimateConfig(order=3, discount_fallback=FALLBACK, memory=10**4, temp=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        estimate_language_model(text, tmp_path / "lm", config, compiled=compiled, report=interrupt)
+        estimate_language_model(text, tmp_path / "lm", config, compiled=compiled, progress=Interrupt())
     assert list(tmp_path.iterdir()) == []
 
 
