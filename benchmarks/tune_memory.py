@@ -25,8 +25,7 @@ from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import RULE_ID, SEPARATOR, intern_keys_kernel
 from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneConfig
-from hiero.learning.learner import Example
-from hiero.learning.presets import make_learner
+from hiero.learning.learner import Example, LearnerContext, make_learner
 from hiero.tuning.online import mix
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
@@ -71,7 +70,9 @@ def learn(algorithm: str, shard: int, features: int, sentences: int, out: str) -
     symbols.labels.intern(b"X")
     symbols.words.intern_all(b"word%d" % i for i in range(WORDS))
     vector = WeightVector(symbols)
-    learner = make_learner(TuneConfig(algorithm=algorithm, update="sentence").resolved(), 1)
+    learner = make_learner(
+        TuneConfig(algorithm=algorithm, update="sentence").resolved(), LearnerContext(seed=1)
+    )
     rule_ids(vector.index, SHARED, np.random.default_rng(99))
     each = max(1, (features - SHARED) // sentences)
     for number in range(sentences):

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hiero.cli.main import main
 from hiero.config.config import config_of
 from hiero.config.load import model_settings
+from hiero.core.arrays import Floats
 from hiero.core.symbols import Symbols
+from hiero.evaluation.bleu import sentence_bleu
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.config import FORMATS, Format, GrammarFormat
 from hiero.grammar.reader import RuleReader
 from hiero.grammar.sources import read_grammar
+from hiero.jobs.tune import tune
+from hiero.learning.config import ALGORITHMS, Algorithm, TuneSettings
+from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.lists import CandidateLists
 from tests.worlds.grammars import rules_of
+from tests.worlds.tune import Tuning
 
 # ---- formats of grammars
 
@@ -55,3 +65,66 @@ def test_a_format_of_grammars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
     assert model_settings(config)["grammar"] == [
         {"format": "tabs", "owner": "pt", "sign": -1, "scale": "cdec"}
     ]
+
+
+# ---- learners
+
+
+class TowardsTheBest:
+    """Online: moves the weights towards the best translation of a sentence, and away from the worst."""
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> TowardsTheBest:
+        return cls()
+
+    def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
+        for example in batch:
+            found = example.candidates
+            gold = sentence_bleu("lin")(example.statistics, example.shortest)
+            for place, step in ((gold.argmax(), 0.1), (gold.argmin(), -0.1)):
+                mine = slice(found.first[place], found.first[place + 1])
+                weight[found.id[mine]] += step * found.value[mine]
+        return UpdateReport(sentences=len(batch))
+
+    def end_epoch(self, weight: Floats) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        pass
+
+
+class BestOfTwenty:
+    """Batch: the best of random weights."""
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> BestOfTwenty:
+        return cls()
+
+    def fit(
+        self, lists: CandidateLists, weight: Floats, iteration: int, seed: int
+    ) -> tuple[Floats, dict[str, float]]:
+        draws = np.random.default_rng([seed, iteration]).normal(size=(20, len(weight)))
+        best = max([weight, *draws], key=lists.bleu)
+        return best, {"predicted_bleu": lists.bleu(best)}
+
+
+@pytest.mark.parametrize("learner", [TowardsTheBest, BestOfTwenty])
+def test_a_learner_is_a_class_and_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], learner: type
+) -> None:
+    row = Algorithm(
+        learner=f"{__name__}:{learner.__name__}",
+        online=learner is TowardsTheBest,
+        preset={"epochs": 3, "kbest": 20},
+    )
+    monkeypatch.setitem(ALGORITHMS, "mine", row)
+    world = Tuning(tmp_path / "exp")
+    found = tune(world.path, world.out, algorithm="mine")
+    assert found.chosen["report_bleu"] == 100
+    assert world.run("-q", "--algorithm", "mine", "--resume") == 0
+    world.set(tune={"algorithm": "mine", "freeze": "dense"})
+    message = world.error(capfd)
+    assert message.endswith("freeze works with sgd, mixsgd, itermixsgd and iterselsgd, not with mine")

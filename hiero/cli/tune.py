@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError, is_interrupt
-from hiero.learning.config import TuneConfig
+from hiero.learning.config import ALGORITHMS, TuneConfig, TuneSettings
 
 if TYPE_CHECKING:
     from hiero.tuning.report import Table
@@ -147,7 +147,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         group = command.add_argument_group(title)
         for key, text in keys.items():
             flag = f"--{key.replace('_', '-')}"
-            group.add_argument(flag, dest=f"tune_{key}", help=text, **_kind(hints[key]))
+            group.add_argument(flag, dest=f"tune_{key}", help=text, **_kind(key, hints[key]))
     command.set_defaults(run=run)
 
 
@@ -155,8 +155,10 @@ def _named() -> set[str]:
     return {key for keys in FLAGS.values() for key in keys}
 
 
-def _kind(hint: Any) -> dict[str, Any]:
-    """Arguments of argparse for a value of a type."""
+def _kind(key: str, hint: Any) -> dict[str, Any]:
+    """Arguments of argparse for the value of a key, which has a type."""
+    if key == "algorithm":
+        return {"choices": tuple(ALGORITHMS)}
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (hint,) = (member for member in typing.get_args(hint) if member is not type(None))
     if hint is bool:
@@ -215,7 +217,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(tuned: Any, settings: TuneConfig) -> str:
+def _summary(tuned: Any, settings: TuneSettings) -> str:
     """The chosen epoch, and its BLEU on odd and even lines."""
     record = tuned.chosen
     which = f"epoch {tuned.epoch} of {len(tuned.log)}: {tuned.weights}"

@@ -27,12 +27,11 @@ from hiero.core.text import decode_line, open_output, parse_segment, read_lines
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import open_index
-from hiero.features.index import FeatureIndex
 from hiero.grammar.sources import grammar_paths
 from hiero.jobs.directory import CONFIG, LOCK, Manifest, differences, locked, series, versions
 from hiero.learning.config import STARTS, TuneConfig
-from hiero.learning.presets import make_learner
-from hiero.tuning.batch import BatchLoop, make_batch_learner
+from hiero.learning.learner import LearnerContext, make_learner
+from hiero.tuning.batch import BatchLoop
 from hiero.tuning.executors import check_executor, open_executor
 from hiero.tuning.loop import Loop, choose, read_log
 from hiero.tuning.report import Health, Overseer, Silent, TuneWatch
@@ -189,7 +188,8 @@ class Tuning:
             config = with_bundled(config)
         # The initial weights are those of ``start``.
         self.config = dataclasses.replace(config, weights=None)
-        self.settings = (config.tune or TuneConfig()).resolved()
+        self.written = (config.tune or TuneConfig()).with_presets()
+        self.settings = self.written.resolved()
         self.seed = config.seed if self.settings.seed is None else self.settings.seed
         if not made:
             self._check_made()
@@ -205,10 +205,8 @@ class Tuning:
         if self.settings.neighbours != "none" and self.config.features.bins is None:
             raise self._error("neighbours", "needs bins (features: {bins: FILE})")
         try:  # learners check their settings
-            if self.settings.is_online:
-                make_learner(self.settings, self.seed)
-            elif self.settings.algorithm != "mert":  # it needs the features
-                make_batch_learner(self.settings, FeatureIndex(), 1)
+            # The features are not known yet.
+            make_learner(self.settings, LearnerContext(seed=self.seed, dense=[0]))
         except ConfigError as error:
             raise ConfigError(f"{self.where}: tune: {error}") from None
 
@@ -294,7 +292,7 @@ class Tuning:
     def settings_of_answer(self) -> dict[str, Any]:
         # Without the number of epochs, which does not change the weights of any epoch, and without the path
         # of the initial weights, whose content counts.
-        chosen = dataclasses.asdict(self.settings) | {"seed": self.seed}
+        chosen = dataclasses.asdict(self.written) | {"seed": self.seed}
         del chosen["epochs"]
         if chosen["start"] not in STARTS:
             chosen["start"] = "a file"
@@ -337,7 +335,7 @@ class Tuning:
             self._keep(directory, state)
             with open_executor(executor, workers, watch.say) as executors:
                 overseer = Overseer(watch, Health(self.settings), directory)
-                make_loop = Loop if self.settings.is_online else BatchLoop
+                make_loop = Loop if self.settings.row.online else BatchLoop
                 watch.begin(None, "load")
                 loop = make_loop(
                     self._session(state), self.held_out, str(directory), executors, workers, overseer
@@ -362,7 +360,7 @@ class Tuning:
         if not (directory / STATE).exists():
             return not directory.exists()
         try:
-            compare(directory, self.state(directory), self.settings.epochs or 1)
+            compare(directory, self.state(directory), self.settings.epochs)
         except HieroError:
             return False
         return True
@@ -370,11 +368,11 @@ class Tuning:
     def _keep(self, directory: Path, state: dict[str, Any]) -> None:
         """Write everything the result depends on, or compare it with that of an earlier run."""
         if (directory / STATE).exists():
-            compare(directory, state, self.settings.epochs or 1)
+            compare(directory, state, self.settings.epochs)
             remove_leftovers(directory)
         else:
             write_state(directory, state)
-        full = dataclasses.replace(self.config, tune=self.settings, weights=None)
+        full = dataclasses.replace(self.config, tune=self.written, weights=None)
         write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 
     def _report(self, loop: Loop, overseer: Overseer, workers: int) -> None:
@@ -393,7 +391,7 @@ class Tuning:
         if settings.stale:
             say("stale: gradients are applied late, and another run will learn other weights")
         num_shards = settings.shards or -(-len(loop.numbers) // settings.shard_size)
-        if workers > num_shards and settings.is_online and settings.batch == 1:
+        if workers > num_shards and settings.row.online and settings.batch == 1:
             which = "one shard" if num_shards == 1 else f"{num_shards} shards"
             say(f"not all of {workers} workers are used: {which}, each learning sentence by sentence")
 

@@ -31,9 +31,18 @@ from hiero.learning.adagrad_kernels import (
     settle_rows_kernel,
 )
 from hiero.learning.candidates import check_finite, not_finite
-from hiero.learning.learner import Example, UpdateReport
-from hiero.learning.metric import Gold, SentenceGold
-from hiero.learning.pairs import Loss, Pairing, RankedPairs, SampledPairs, ranked_pairs
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.metric import Gold, SentenceGold, gold_metric
+from hiero.learning.pairs import (
+    Loss,
+    Pairing,
+    RankedPairs,
+    SampledPairs,
+    make_loss,
+    make_pairing,
+    ranked_pairs,
+)
 from hiero.learning.rank_kernels import ROUNDING, gradient_kernel
 from hiero.learning.regularize import Regulariser, terms_gradient
 
@@ -75,6 +84,20 @@ class AdaGradLearner:
     sentences: int = 1
     epoch: int = field(default=0, init=False)
     steps: int = field(default=0, init=False)
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> AdaGradLearner:
+        return cls(
+            gold=gold_metric(settings.metric),
+            pairing=make_pairing(settings, context.seed),
+            loss=make_loss(settings),
+            rate=settings.rate,
+            l1=settings.l1,
+            epsilon=settings.epsilon,
+            lazy=settings.stale,  # else the decoder must see settled weights
+            terms=context.terms,
+            sentences=context.sentences,
+        )
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < math.inf:

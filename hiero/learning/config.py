@@ -1,32 +1,30 @@
-"""The ``tune`` section of a configuration, and the defaults of each algorithm."""
+"""The ``tune`` section of a configuration, and the table of algorithms with their defaults."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, get_args
 
 from hiero.core.errors import ConfigError
 
-Algorithm = Literal["sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad", "pro", "kbmira", "mert"]
+Filled = TypeVar("Filled", bound="TuneConfig")
 Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
 Pull = Literal["none", "linear", "monotone"]  # penalty on the weights of neighbouring bins
 
-ITERATIONS = 200  # of pro, by default
 LARGEST_BETA = 1e15  # beyond it, the loss of the pairs is lost to rounding
 STARTS = ("zero", "uniform")  # names of initial weights; anything else is the path of a file
-REGULARISED = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad", "pro")  # they take further terms
-ONLINE = ("sgd", "mixsgd", "itermixsgd", "iterselsgd", "mira", "adagrad")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneConfig:
-    """Settings of tuning. Missing ones are those of the algorithm: see ``PRESETS``."""
+    """Settings of tuning. Missing ones are those of the algorithm: see ``ALGORITHMS``."""
 
-    algorithm: Algorithm = "sgd"
+    algorithm: str = "sgd"
     # Data
     on: str = "dev"  # the set of ``data`` to learn from; train: the bitext itself
     sentences: int = 0  # number to learn from, a random sample; 0: all
@@ -102,6 +100,9 @@ class TuneConfig:
     beam: float = 3.0  # of hypergraphs: keep derivations with a score at most this much below the best one
 
     def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            expected = f"one of {', '.join(ALGORITHMS)}"
+            raise ConfigError(f"algorithm: found {self.algorithm!r}, expected {expected}")
         for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
             self._at_least(name, 1)
         for name in ("iterations", "buffers"):
@@ -126,33 +127,30 @@ class TuneConfig:
             "history",
         ):
             self._at_least(name, 0)
-        if self.peer is not None and self.algorithm != "pro":
-            raise ConfigError(f"peer works with pro, not with {self.algorithm}")
-        if self.stale and self.algorithm != "adagrad":
-            raise ConfigError(f"stale works with adagrad, not with {self.algorithm}")
-        if self.average == "sentences" and self.algorithm not in ONLINE[:-1]:
-            raise self._works_with("average: sentences", ONLINE[:-1])
-        self._check_freeze()
-        self._check_neighbours()
+        self._check_algorithm()
+        if self.freeze is not None and (self.update or self.row.preset.get("update")) == "pair":
+            raise ConfigError("freeze works with update: sentence, not with update: pair")
         if self.lm == "jackknife" and self.shuffle_shards == "epoch":
             raise ConfigError("lm: jackknife works with shuffle_shards: once, not with shuffle_shards: epoch")
-        if self.forest and self.algorithm != "mert":
-            raise ConfigError(f"forest works with mert, not with {self.algorithm}")
         if self.history and self.forest:
             raise ConfigError("history works with k-best lists, not with forest: true")
-        if self.history and self.is_online:
-            raise self._works_with("history", [name for name in PRESETS if name not in ONLINE])
+        self._check_neighbours()
 
-    def _works_with(self, key: str, algorithms: Sequence[str]) -> ConfigError:
-        listed = f"{', '.join(algorithms[:-1])} and {algorithms[-1]}"
-        return ConfigError(f"{key} works with {listed}, not with {self.algorithm}")
-
-    def _check_freeze(self) -> None:
-        """Refuse to freeze weights where the updates of features depend on each other."""
-        if self.freeze is not None and self.algorithm not in ONLINE[:4]:
-            raise self._works_with("freeze", ONLINE[:4])
-        if self.freeze is not None and (self.update or PRESETS[self.algorithm]["update"]) == "pair":
-            raise ConfigError("freeze works with update: sentence, not with update: pair")
+    def _check_algorithm(self) -> None:
+        """Refuse settings that the algorithm does not work with."""
+        for key, is_set, works in (
+            ("peer", self.peer is not None, "peers"),
+            ("stale", self.stale, "stale"),
+            ("average: sentences", self.average == "sentences", "averages"),
+            ("freeze", self.freeze is not None, "freezes"),
+            ("neighbours", self.neighbours != "none", "terms"),
+            ("forest", self.forest, "forests"),
+            ("history", self.history > 0, "batch"),
+        ):
+            if is_set and not getattr(self.row, works):
+                *names, last = [name for name, row in ALGORITHMS.items() if getattr(row, works)]
+                listed = f"{', '.join(names)} and {last}" if names else last
+                raise ConfigError(f"{key} works with {listed}, not with {self.algorithm}")
 
     def _check_neighbours(self) -> None:
         if not 0 <= self.beta <= LARGEST_BETA:
@@ -161,8 +159,6 @@ class TuneConfig:
             raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
         if self.neighbours == "none":
             return
-        if self.algorithm not in REGULARISED:
-            raise self._works_with("neighbours", REGULARISED)
         if self.stale:
             raise ConfigError("neighbours cannot be combined with stale: true")
         if self.freeze is not None:
@@ -173,16 +169,102 @@ class TuneConfig:
         if value is not None and value < least:
             raise ConfigError(f"{name}: found {value}, expected at least {least}")
 
-    def resolved(self) -> TuneConfig:
-        """Fill in all missing settings but the seed."""
-        preset = {**COMMON, **PRESETS[self.algorithm], **PEERS.get(self.peer or "", {})}
-        return dataclasses.replace(
-            self, **{name: value for name, value in preset.items() if getattr(self, name) is None}
-        )
+    @property
+    def row(self) -> Algorithm:
+        return ALGORITHMS[self.algorithm]
+
+    def with_presets(self) -> TuneConfig:
+        """Fill in the settings of the algorithm. Those that it does not use, and the seed, stay empty."""
+        preset = {**COMMON, **self.row.preset, **PEERS.get(self.peer or "", {})}
+        return self._filled(TuneConfig, preset)
+
+    def resolved(self) -> TuneSettings:
+        """Fill in all settings."""
+        return self.with_presets()._filled(TuneSettings, {**UNUSED, "restarts": 0 if self.forest else 20})
+
+    def _filled(self, kind: type[Filled], values: Mapping[str, Any]) -> Filled:
+        filled: dict[str, Any] = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        filled |= {name: value for name, value in values.items() if filled[name] is None}
+        return kind(**filled)
+
+
+class TuneSettings(TuneConfig):
+    """Complete settings: these keys, which a configuration may leave empty, are not."""
+
+    epochs: int
+    kbest: int
+    order: Literal["file", "shuffle"]
+    batch: int
+    shards: int
+    mix: Mix
+    by_sentences: bool
+    select: int
+    average: Literal["none", "epochs", "sentences"]
+    metric: str
+    pairs: Literal["multipartite", "all", "pro"]
+    draws: int
+    keep: int
+    threshold: float
+    soft: bool
+    length_deviations: float
+    largest: bool
+    loss: Literal["perceptron", "margin", "logistic"]
+    update: Literal["pair", "sentence"]
+    rate: float
+    l1: float
+    c: float
+    oracle: Literal["lu", "hope"]
+    prediction: Literal["model", "cost", "fear"]
+    scale: float
+    l2: float
+    l2_previous: float
+    interpolation: float
+    iterations: int
+    buffers: int
+    restarts: int
+    directions: int
+    passes: int
+    memory: float
+    remembered: Literal["oracle", "model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """A row of ``ALGORITHMS``.
+
+    learner   MODULE:CLASS, imported when needed. ``CLASS.make(settings, context)`` makes a ``Learner`` if the
+              algorithm is online, or else a ``BatchLearner`` (``learning.learner``, ``learning.lists``).
+    online    learns while it decodes, with a learner for each shard; or else from the k-best lists of all
+    freezes   works with ``freeze``: updates of features do not depend on each other
+    averages  works with ``average: sentences``
+    terms     works with ``neighbours``: its learner takes further terms of the objective
+    stale     works with ``stale``: its learner applies gradients of other threads
+    peers     works with ``peer``
+    forests   works with ``forest``
+    oracles   reports BLEU of the translations learnt towards and learnt away from
+    advice    settings to try if held-out BLEU ``falls``, if the weights ``diverge``, if translations are too
+              ``short`` or too ``long``, or if a fit is ``unfinished``
+    preset    defaults of its settings, beside ``COMMON``
+    """
+
+    learner: str
+    online: bool
+    freezes: bool = False
+    averages: bool = False
+    terms: bool = False
+    stale: bool = False
+    peers: bool = False
+    forests: bool = False
+    oracles: bool = False
+    advice: Mapping[str, str] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def is_online(self) -> bool:
-        return self.algorithm in ONLINE
+    def batch(self) -> bool:
+        return not self.online
+
+    def learner_class(self) -> Any:
+        return pkgutil.resolve_name(self.learner)
 
 
 COMMON: dict[str, Any] = {
@@ -203,7 +285,7 @@ COMMON: dict[str, Any] = {
     "l2": 0.0,
     "l2_previous": 0.0,
     "interpolation": 1.0,
-    "iterations": ITERATIONS,
+    "iterations": 200,
     "buffers": 20,
     "directions": 15,
     "passes": 60,
@@ -212,55 +294,118 @@ COMMON: dict[str, Any] = {
     "scale": 1.0,
 }
 
-# Simianer, Riezler and Dyer 2012: their Algorithms 1 to 4.
-_SGD = {
-    "epochs": 10,
-    "kbest": 100,
-    "metric": "liang",
-    "pairs": "multipartite",
+# Settings that only some algorithms use, which have them in their presets.
+UNUSED: dict[str, Any] = {
+    "metric": "lin",
+    "pairs": "pro",
     "loss": "perceptron",
     "update": "pair",
     "rate": 1e-4,
+    "c": 0.01,
+    "oracle": "hope",
+    "prediction": "fear",
 }
-PRESETS: dict[str, dict[str, Any]] = {
-    "sgd": {**_SGD, "average": "epochs"},
-    "mixsgd": {**_SGD, "shards": 0, "mix": "end", "average": "epochs"},
-    "itermixsgd": {**_SGD, "shards": 0, "mix": "epoch"},
-    "iterselsgd": {**_SGD, "shards": 0, "mix": "epoch", "select": 100_000},
-    # Eidelman 2012.
-    "mira": {
-        "epochs": 15,
-        "kbest": 500,
-        "metric": "previous",
-        "c": 0.01,
-        "oracle": "hope",
-        "prediction": "fear",
-        "shards": 20,
-        "mix": "epoch",
-        "by_sentences": True,
-    },
-    # Green, Wang, Cer and Manning 2013.
-    "adagrad": {
+
+# Simianer, Riezler and Dyer 2012: their Algorithms 1 to 4.
+_SGD = Algorithm(
+    learner="hiero.learning.sgd:RankLearner",
+    online=True,
+    freezes=True,
+    averages=True,
+    terms=True,
+    advice={"falls": "a lower rate", "diverge": "a lower rate"},
+    preset={
         "epochs": 10,
-        "kbest": 200,
-        "order": "shuffle",
-        "batch": 20,
-        "metric": "lin",
-        "pairs": "pro",
-        "draws": 500,
-        "keep": 15,
-        "loss": "logistic",
-        "rate": 0.02,
-        "l1": 0.1,
+        "kbest": 100,
+        "metric": "liang",
+        "pairs": "multipartite",
+        "loss": "perceptron",
+        "update": "pair",
+        "rate": 1e-4,
     },
+)
+
+
+def _sgd(**preset: Any) -> Algorithm:
+    return dataclasses.replace(_SGD, preset={**_SGD.preset, **preset})
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "sgd": _sgd(average="epochs"),
+    "mixsgd": _sgd(shards=0, mix="end", average="epochs"),
+    "itermixsgd": _sgd(shards=0, mix="epoch"),
+    "iterselsgd": _sgd(shards=0, mix="epoch", select=100_000),
+    # Eidelman 2012.
+    "mira": Algorithm(
+        learner="hiero.learning.mira:MiraLearner",
+        online=True,
+        averages=True,
+        oracles=True,
+        advice={"falls": "a smaller c", "diverge": "a smaller c"},
+        preset={
+            "epochs": 15,
+            "kbest": 500,
+            "metric": "previous",
+            "c": 0.01,
+            "oracle": "hope",
+            "prediction": "fear",
+            "shards": 20,
+            "mix": "epoch",
+            "by_sentences": True,
+        },
+    ),
+    # Green, Wang, Cer and Manning 2013.
+    "adagrad": Algorithm(
+        learner="hiero.learning.adagrad:AdaGradLearner",
+        online=True,
+        terms=True,
+        stale=True,
+        advice={"falls": "a lower rate or a larger l1", "diverge": "a lower rate"},
+        preset={
+            "epochs": 10,
+            "kbest": 200,
+            "order": "shuffle",
+            "batch": 20,
+            "metric": "lin",
+            "pairs": "pro",
+            "draws": 500,
+            "keep": 15,
+            "loss": "logistic",
+            "rate": 0.02,
+            "l1": 0.1,
+        },
+    ),
     # Hopkins and May 2011, as Green et al. 2013 compare with it (Phrasal).
-    "pro": {"epochs": 25, "kbest": 100, "metric": "lin", "pairs": "pro", "l2": 0.1, "shards": 0},
+    "pro": Algorithm(
+        learner="hiero.learning.pro:ProLearner",
+        online=False,
+        terms=True,
+        peers=True,
+        advice={
+            "falls": "a larger l2",
+            # BLEU + 1 prefers short translations, and nakov more than compensates for it.
+            "short": "metric: liang or largest: false",
+            "long": "metric: lin",
+            "unfinished": "more iterations",
+        },
+        preset={"epochs": 25, "kbest": 100, "metric": "lin", "pairs": "pro", "l2": 0.1, "shards": 0},
+    ),
     # Cherry and Foster 2012, as in Moses.
-    "kbmira": {"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
+    "kbmira": Algorithm(
+        learner="hiero.learning.mira:KBMIRA",
+        online=False,
+        advice={"falls": "a smaller c", "diverge": "a smaller c"},
+        preset={"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
+    ),
     # Och 2003; Kumar et al. 2009 over forests.
-    "mert": {"epochs": 15, "kbest": 100, "shards": 0},
+    "mert": Algorithm(
+        learner="hiero.learning.mert:MERT",
+        online=False,
+        forests=True,
+        advice={"short": "more restarts", "long": "more restarts"},
+        preset={"epochs": 15, "kbest": 100, "shards": 0},
+    ),
 }
-assert set(PRESETS) == set(get_args(Algorithm))
 
 # PRO of other systems. There each pair counts twice, once in each order, which doubles the sum over pairs; so
 # the other terms are halved here.

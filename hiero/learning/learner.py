@@ -1,4 +1,4 @@
-"""Examples and the protocol of online learners: the interface between decoding and learning."""
+"""The interface between decoding and learning: examples, the protocol of online learners, making learners."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ints
 from hiero.learning.candidates import Candidates
+from hiero.learning.config import TuneSettings
+from hiero.learning.regularize import Regulariser
 
 
 class Example(NamedTuple):
@@ -73,3 +75,26 @@ class Learner(Protocol):
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerContext:
+    """Data of a run that a learner is made with, beside the settings.
+
+    seed       of random numbers
+    terms      further terms of the objective
+    sentences  number to learn from in an epoch, over which an online learner distributes the terms
+    dense      numbers of the features with a name of their own, for learners of few weights
+    threads    number of threads to use
+    """
+
+    seed: int = 0
+    terms: Sequence[Regulariser] = ()
+    sentences: int = 1
+    dense: Sequence[int] = ()
+    threads: int = 1
+
+
+def make_learner(settings: TuneSettings, context: LearnerContext) -> Any:
+    """Make the learner of the algorithm: a ``Learner`` if it is online, or else a ``BatchLearner``."""
+    return settings.row.learner_class().make(settings, context)

@@ -28,6 +28,8 @@ from hiero.core.errors import ConfigError
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
 from hiero.learning.candidates import check_finite
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import LearnerContext
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mert_kernels import (
     Lines,
@@ -139,6 +141,15 @@ class MERT:
     restarts: int = 20
     tolerance: float = 1e-5
     threads: int = 1
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> MERT:
+        return cls(
+            features=context.dense,
+            directions=settings.directions,
+            restarts=settings.restarts,
+            threads=context.threads,
+        )
 
     def __post_init__(self) -> None:
         if not len(self.features):

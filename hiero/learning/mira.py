@@ -39,10 +39,11 @@ from hiero.core.arrays import Floats, read_only
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.features.index import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
-from hiero.learning.learner import Example, UpdateReport
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.list_kernels import scores_kernel
 from hiero.learning.lists import CandidateLists
-from hiero.learning.metric import Gold, PreviousPass
+from hiero.learning.metric import Gold, PreviousPass, gold_metric
 from hiero.learning.mira_kernels import MiraState, kbmira_epoch_kernel, mira_kernel
 
 OracleName = Literal["lu", "hope"]
@@ -92,6 +93,16 @@ class MiraLearner:
     prediction: PredictionName = "fear"
     c: float = 0.01
     scale: float = 1.0
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> MiraLearner:
+        return cls(
+            gold=gold_metric(settings.metric),
+            oracle=settings.oracle,
+            prediction=settings.prediction,
+            c=settings.c,
+            scale=settings.scale,
+        )
 
     def __post_init__(self) -> None:
         check_names(self.oracle, self.prediction)
@@ -168,6 +179,10 @@ class KBMIRA:
     epochs: int = 60
     chosen: Literal["oracle", "model"] = "oracle"
     shuffle: bool = True
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> KBMIRA:
+        return cls(C=settings.c, decay=settings.memory, epochs=settings.passes, chosen=settings.remembered)
 
     def __post_init__(self) -> None:
         if not 0 < self.C < np.inf:

@@ -20,11 +20,10 @@ import numpy as np
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.features.index import FeatureRows
+from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
 from hiero.learning.metric import Gold
 from hiero.learning.rank_kernels import LOGISTIC, MARGIN, PERCEPTRON, drawn_pairs_kernel, level_pairs_kernel
-
-Ids = Ids  # [P, 2]
 
 MOST_PAIRS = 20_000_000  # of one sentence; they take 160 MB
 SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
@@ -131,6 +130,23 @@ class SampledPairs:
         return read_only(pair[kept])
 
 
+def make_pairing(settings: TuneSettings, seed: int) -> Pairing:
+    """Make the selection of pairs of the settings."""
+    if settings.pairs == "all":
+        return AllPairs()
+    if settings.pairs == "multipartite":
+        return Multipartite(share=settings.share)
+    return SampledPairs(
+        draws=settings.draws,
+        keep=settings.keep,
+        threshold=settings.threshold,
+        soft=settings.soft,
+        length_deviations=settings.length_deviations,
+        largest=settings.largest,
+        seed=seed,
+    )
+
+
 def _by_level(gold: Floats, first_of_level: range | list[int]) -> Ids:
     gold = read_only(np.ascontiguousarray(gold, np.float64))
     order = read_only(np.argsort(-gold, kind="stable"))
@@ -190,6 +206,11 @@ class Loss:
             else:
                 pair_weights = difference
         return read_only(margins), read_only(pair_weights)
+
+
+def make_loss(settings: TuneSettings) -> Loss:
+    """Make the loss of the settings."""
+    return Loss(name=settings.loss, margin=settings.margin, by_gold=settings.by_gold)
 
 
 class RankedPairs(NamedTuple):

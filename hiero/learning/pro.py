@@ -31,9 +31,11 @@ from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.learning import newton
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import LearnerContext
 from hiero.learning.lists import CandidateLists
 from hiero.learning.newton import Curvature
-from hiero.learning.pairs import SampledPairs
+from hiero.learning.pairs import SampledPairs, make_pairing
 from hiero.learning.pro_kernels import curvature_kernel, curved_kernel, differences_kernel, logistic_kernel
 from hiero.learning.regularize import Regulariser, Ridge
 
@@ -75,6 +77,23 @@ class ProLearner:
     iterations: int = 200
     buffers: int = 20
     terms: Sequence[Regulariser] = field(default=())
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> ProLearner:
+        pairs = make_pairing(settings, 0)
+        if not isinstance(pairs, SampledPairs):
+            raise ConfigError(f"pro works with pairs: pro, not with pairs: {settings.pairs}")
+        return cls(
+            metric=settings.metric,
+            pairs=pairs,
+            l2=settings.l2,
+            pull=settings.l2_previous,
+            l1=settings.l1,
+            interpolation=settings.interpolation,
+            iterations=settings.iterations,
+            buffers=settings.buffers,
+            terms=context.terms,
+        )
 
     def __post_init__(self) -> None:
         sentence_bleu(self.metric)

@@ -12,9 +12,18 @@ import numpy as np
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.learning.candidates import not_finite
-from hiero.learning.learner import Example, UpdateReport
-from hiero.learning.metric import Gold, SentenceGold
-from hiero.learning.pairs import Loss, Multipartite, Pairing, RankedPairs, ranked_pairs
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.metric import Gold, SentenceGold, gold_metric
+from hiero.learning.pairs import (
+    Loss,
+    Multipartite,
+    Pairing,
+    RankedPairs,
+    make_loss,
+    make_pairing,
+    ranked_pairs,
+)
 from hiero.learning.rank_kernels import gradient_kernel, rank_kernel, shift_kernel
 from hiero.learning.regularize import Regulariser, terms_gradient
 
@@ -46,6 +55,20 @@ class RankLearner:
     sentences: int = 1
     epoch: int = field(default=0, init=False)
     seen: int = field(default=0, init=False)
+
+    @classmethod
+    def make(cls, settings: TuneSettings, context: LearnerContext) -> RankLearner:
+        return cls(
+            gold=gold_metric(settings.metric),
+            pairing=make_pairing(settings, context.seed),
+            loss=make_loss(settings),
+            update=settings.update,
+            rate=settings.rate,
+            decay=settings.decay,
+            decay_after=settings.decay_after,
+            terms=context.terms,
+            sentences=context.sentences,
+        )
 
     def __post_init__(self) -> None:
         if self.update not in ("pair", "sentence"):

@@ -21,15 +21,9 @@ from hiero.decoder.forest import Forest
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME
 from hiero.learning.candidates import Candidates, edge_values
-from hiero.learning.config import ITERATIONS, TuneConfig
-from hiero.learning.learner import Example
+from hiero.learning.learner import Example, LearnerContext, make_learner
 from hiero.learning.lists import BatchLearner, CandidateLists
 from hiero.learning.mert import MERT, ForestSurface
-from hiero.learning.mira import KBMIRA
-from hiero.learning.pairs import SampledPairs
-from hiero.learning.presets import make_pairing
-from hiero.learning.pro import ProLearner
-from hiero.learning.regularize import Regulariser
 from hiero.tuning.held_out import read_vector
 from hiero.tuning.loop import Loop
 from hiero.tuning.online import further_terms
@@ -132,8 +126,6 @@ def _ends(lengths: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-RESTARTS = 20  # of MERT over lists
-
 SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less
 
 
@@ -176,10 +168,12 @@ class BatchLoop(Loop):
         ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
         weight = np.zeros(len(self.index))
         weight[ids] = values["weight"]
-        learner = make_batch_learner(self.config, self.index, self.workers, self.terms)
+        dense = [i for i, key in enumerate(self.index.all_keys()) if key[0] == NAME]
+        context = LearnerContext(terms=self.terms, dense=dense, threads=self.workers)
+        learner: BatchLearner = make_learner(self.config, context)
         if self.config.forest:
             assert isinstance(learner, MERT)
-            surface = self._forests(str(here / "start.npz"), learner.features, weight)
+            surface = self._forests(str(here / "start.npz"), dense, weight)
             learnt, figures = learner.fit(surface, weight, epoch + 1, self.session.seed)
         else:
             learnt, figures = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
@@ -227,36 +221,3 @@ class BatchLoop(Loop):
 
     def forget(self, epoch: int) -> None:
         """Keep all files: the lists of all iterations are needed."""
-
-
-def make_batch_learner(
-    config: TuneConfig, index: FeatureIndex, threads: int, terms: Sequence[Regulariser] = ()
-) -> BatchLearner:
-    """Make the learner of a batch algorithm from a resolved ``config``; only PRO takes further terms."""
-    if config.algorithm == "pro":
-        pairs = make_pairing(config, 0)
-        if not isinstance(pairs, SampledPairs):
-            raise ConfigError(f"pro works with pairs: pro, not with pairs: {config.pairs}")
-        return ProLearner(
-            metric=config.metric or "lin",
-            pairs=pairs,
-            l2=config.l2 or 0.0,
-            pull=config.l2_previous or 0.0,
-            l1=config.l1 or 0.0,
-            interpolation=config.interpolation or 1.0,
-            iterations=config.iterations or ITERATIONS,
-            buffers=config.buffers or 20,
-            terms=terms,
-        )
-    if config.algorithm == "kbmira":
-        return KBMIRA(
-            C=config.c or 0.01,
-            decay=config.memory or 0.999,
-            epochs=config.passes or 60,
-            chosen=config.remembered or "oracle",
-        )
-    named = [i for i, key in enumerate(index.all_keys()) if key[0] == NAME]
-    restarts = config.restarts
-    if restarts is None:
-        restarts = 0 if config.forest else RESTARTS
-    return MERT(features=named, directions=config.directions or 0, restarts=restarts, threads=threads)

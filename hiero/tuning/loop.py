@@ -131,7 +131,7 @@ class Loop:
         log = read_log(self.dir)
         self.resume(len(log))
         self.folds = self._jackknife() if self.config.lm == "jackknife" else []
-        for epoch in range(len(log), self.config.epochs or 1):
+        for epoch in range(len(log), self.config.epochs):
             if log:
                 self.totals = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
             if log and log[-1].get("converged"):
@@ -217,7 +217,7 @@ class Loop:
         config, here = self.config, self._dir(epoch)
         mixed = str(here / "mixed.npz")
         kept_as = "average" if config.average == "sentences" else "weight"
-        seen, kept = mix(outs, shares, mixed, select=config.select or 0, norm=config.norm, values_of=kept_as)
+        seen, kept = mix(outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as)
         if config.mix == "epoch":
             self.start_next(epoch, mixed)
         answer = str(here / "answer.npz")

@@ -37,12 +37,10 @@ from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_key
 from hiero.features.names import Names
 from hiero.learning.adagrad import AdaGradLearner
 from hiero.learning.candidates import NotFinite
-from hiero.learning.config import TuneConfig
-from hiero.learning.learner import Example, Learner
+from hiero.learning.config import TuneSettings
+from hiero.learning.learner import Example, Learner, LearnerContext, make_learner
 from hiero.learning.metric import PreviousPass
-from hiero.learning.presets import make_learner
 from hiero.learning.regularize import Neighbours, Regulariser, bin_features
-from hiero.learning.sgd import RankLearner
 from hiero.tuning.shard import Decoding, ShardTask, is_done
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
@@ -90,7 +88,7 @@ class StaleEpoch:
 
     def run(self, shard: Decoding) -> None:
         """Learn from all mini-batches, and add to the report of ``shard``."""
-        size, numbers = self.task.session.config.batch or 1, self.task.numbers
+        size, numbers = self.task.session.config.batch, self.task.numbers
         batches = [numbers[at : at + size] for at in range(0, len(numbers), size)]
         with ThreadPoolExecutor(self.task.threads) as pool:
             futures = [pool.submit(self._learn, batch, shard) for batch in batches]
@@ -164,7 +162,7 @@ def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> Ids:
 
 
 def further_terms(
-    config: TuneConfig, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
+    config: TuneSettings, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
 ) -> list[Regulariser]:
     """The structured terms of the settings. Features of bins are added to ``index``."""
     if config.neighbours == "none":
@@ -188,15 +186,21 @@ def run_shard(task: ShardTask) -> str:
 class _Shard(Decoding):
     def run(self) -> None:
         self.learning = 0.0  # seconds
-        self.learner: Learner = make_learner(self.config, self.task.session.seed)
         self.average = Average() if self.config.average == "sentences" else None
         self.read_start()
+        state = None
         if self.task.state is not None:
-            ids, values = read_vectors(self.task.state, self.model.symbols, self.vector.index)
-            self.vector.grow()
-            self.learner.restore(_nested(ids, values, len(self.vector.value)))
-            self.model.weights_changed()
-        self._set_terms()
+            state = read_vectors(self.task.state, self.model.symbols, self.vector.index)
+        terms = further_terms(self.config, self.model.bins, self.vector.symbols, self.vector.index)
+        self.vector.grow()
+        of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
+        self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
+        seed, sentences = self.task.session.seed, len(self.task.numbers)
+        context = LearnerContext(seed=seed, terms=terms, sentences=sentences)
+        self.learner: Learner = make_learner(self.config, context)
+        if state is not None:
+            self.learner.restore(_nested(*state, len(self.vector.value)))
+        self.model.weights_changed()
         gold = getattr(self.learner, "gold", None)
         if self.task.totals is not None and isinstance(gold, PreviousPass):
             total, sentences = self.task.totals
@@ -212,18 +216,8 @@ class _Shard(Decoding):
         self.learner.end_epoch(self.vector.value)
         self._write(time.perf_counter() - started)
 
-    def _set_terms(self) -> None:
-        """Pass further terms of the objective to the learner, if there are any."""
-        terms = further_terms(self.config, self.model.bins, self.vector.symbols, self.vector.index)
-        self.vector.grow()
-        of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
-        self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
-        if terms:
-            assert isinstance(self.learner, (AdaGradLearner, RankLearner))
-            self.learner.terms, self.learner.sentences = terms, len(self.task.numbers)
-
     def _learn_in_order(self) -> None:
-        size, numbers = self.config.batch or 1, self.task.numbers
+        size, numbers = self.config.batch, self.task.numbers
         for at in range(0, len(numbers), size):
             self._learn(self.examples(numbers[at : at + size]))
             self.write_progress(min(at + size, len(numbers)))

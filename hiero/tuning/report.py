@@ -15,7 +15,7 @@ from hiero.core.errors import HieroError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
-from hiero.learning.config import ITERATIONS, TuneConfig
+from hiero.learning.config import TuneSettings
 from hiero.tuning.shard import MAX_NAMED, TuningSet
 from hiero.tuning.vectors import read_vectors
 
@@ -32,7 +32,7 @@ Record = Mapping[str, Any]
 class Health:
     """Checks after each epoch. A warning is not repeated in consecutive epochs."""
 
-    def __init__(self, config: TuneConfig) -> None:
+    def __init__(self, config: TuneSettings) -> None:
         self.config = config
         self.log: list[Record] = []
         self.norms: list[float] = []
@@ -125,11 +125,8 @@ class Health:
         if not falls and (since < 2 or bleu[best] - bleu[-1] < BELOW_BEST):
             return ""
         what = f"held-out BLEU fell from {bleu[best]:.2f} (epoch {best + 1}) to {bleu[-1]:.2f}"
-        cure = {"mira": "a smaller c", "kbmira": "a smaller c", "adagrad": "a lower rate or a larger l1"}
-        other = "a larger l2" if self.config.algorithm == "pro" else "more sentences to learn from"
-        if self.config.is_online:
-            other = "a lower rate"
-        return f"{what}: try {cure.get(self.config.algorithm, other)}, or fewer epochs"
+        cure = self.config.row.advice.get("falls", "more sentences to learn from")
+        return f"{what}: try {cure}, or fewer epochs"
 
     def _length(self) -> str:
         record = self.log[-1]
@@ -140,16 +137,10 @@ class Health:
             return ""
         where = "held-out" if key == "held_out_brevity" else "tuning"
         what = f"translations of the {where} set have {ratio:.2f} times the length of the references"
-        cures = []
-        if self.config.algorithm == "mert":
-            cures.append("more restarts")
-        elif self.config.algorithm == "pro":
-            # BLEU + 1 prefers short translations, and nakov more than compensates for it.
-            cures += ["metric: liang", "largest: false"] if ratio < 1 else ["metric: lin"]
-        elif self.config.is_online and self.config.metric != "previous":
-            cures.append("metric: previous (BLEU with the other sentences)")
-        if self.config.rate or self.config.c:
-            cures.append("a lower rate" if self.config.rate else "a smaller c")
+        advice = self.config.row.advice
+        cures = [advice[key] for key in ("short" if ratio < 1 else "long", "diverge") if key in advice]
+        if self.config.row.online and self.config.metric != "previous":
+            cures.insert(0, "metric: previous (BLEU with the other sentences)")
         if self.config.start == "zero":
             cures.append("start: uniform")
         return f"{what}: try {' or '.join(cures) or 'another metric'}"
@@ -157,7 +148,7 @@ class Health:
     def _explodes(self) -> str:
         if len(self.norms) < 2 or not self.norms[-2] or self.norms[-1] < EXPLODES * self.norms[-2]:
             return ""
-        cure = "a lower rate" if self.config.rate else "a smaller c" if self.config.c else "a larger l2"
+        cure = self.config.row.advice.get("diverge", "a larger l2")
         grown = f"from {self.norms[-2]:.3g} to {self.norms[-1]:.3g} in an epoch"
         return f"the weights diverge: their norm grew {grown}, most of it {self.largest}; try {cure}"
 
@@ -172,14 +163,15 @@ class Health:
 
     def _stopped_early(self) -> str:
         record = self.log[-1]
-        if self.config.algorithm != "pro" or record.get("fit_converged", 1.0):
+        cure = self.config.row.advice.get("unfinished")
+        if cure is None or record.get("fit_converged", 1.0):
             return ""
         steps = int(record["fit_iterations"])
         # L-BFGS also stops where no step decreases the objective; more iterations would not help.
-        if steps < (self.config.iterations or ITERATIONS):
+        if steps < self.config.iterations:
             return ""
         many = "1 step" if steps == 1 else f"{steps} steps"
-        return f"the weights had not converged after {many} within the epoch: try more iterations"
+        return f"the weights had not converged after {many} within the epoch: try {cure}"
 
 
 def _have(number: int) -> str:
@@ -210,13 +202,13 @@ EPOCH, CHOOSE = "epoch", "held out, odd lines"
 Column = tuple[str, int, Callable[[Record], str]]
 
 
-def columns(config: TuneConfig, held_out: bool) -> list[Column]:
+def columns(config: TuneSettings, held_out: bool) -> list[Column]:
     """Heading, width and content of each column. The number in brackets after BLEU is the brevity."""
     shown: list[Column] = [(EPOCH, 5, lambda record: str(record["epoch"]))]
     if held_out:
         shown.append((CHOOSE, 19, _bleu("choose")))
     shown.append(("weights", 9, lambda record: str(record["features"])))
-    if config.is_online:
+    if config.row.online:
         shown.append(("pairs", 10, lambda record: str(record["pairs"])))
         shown.append(("errors", 17, _share))
     else:
@@ -224,7 +216,7 @@ def columns(config: TuneConfig, held_out: bool) -> list[Column]:
         shown.append(("new", 9, lambda record: str(record["new_candidates"])))
     shown.append(("s/sentence", 10, _seconds))
     shown.append((config.on if config.on != EPOCH else "tuning", max(14, len(config.on)), _bleu("model")))
-    if config.algorithm == "mira":
+    if config.row.oracles:
         shown += [("oracle", 14, _bleu("oracle")), ("prediction", 14, _bleu("prediction"))]
     return shown
 
@@ -232,7 +224,7 @@ def columns(config: TuneConfig, held_out: bool) -> list[Column]:
 class Table:
     """Rows of cells for ``Progress.record``."""
 
-    def __init__(self, config: TuneConfig, *, held_out: bool) -> None:
+    def __init__(self, config: TuneSettings, *, held_out: bool) -> None:
         self._columns = columns(config, held_out)
 
     def row(self, record: Record) -> dict[str, str]:

@@ -40,7 +40,7 @@ from hiero.decoder.model import Model
 from hiero.evaluation.bleu import References
 from hiero.features.index_kernels import NAME
 from hiero.learning.candidates import candidates
-from hiero.learning.config import TuneConfig
+from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
 from hiero.lm.load import load_language_models
 from hiero.tuning.jackknife import Specs
@@ -131,7 +131,7 @@ class Session:
 
     load: Callable[[], Model]
     files: SetFiles
-    config: TuneConfig  # resolved
+    config: TuneSettings
     seed: int
     key: str  # equal for equal sessions only
     language_models: Specs = ()  # names and paths of those of the model
@@ -268,14 +268,14 @@ class Decoding:
     def _parse(self, number: int) -> Forest:
         forest = self.model.parse(self.set.segments[number])
         if forest:
-            forest.list_kbest(self.config.kbest or 1, self.config.unique)  # here it runs in parallel
+            forest.list_kbest(self.config.kbest, self.config.unique)  # here it runs in parallel
         return forest
 
     def _example(self, number: int, forest: Forest) -> Example | None:
         words = len(self.set.segments[number].words)
         if not forest or not self.set.has_reference[number] or not words:
             return None
-        found = candidates(forest, self.config.kbest or 1, self.vector.index, self.config.unique)
+        found = candidates(forest, self.config.kbest, self.vector.index, self.config.unique)
         self.vector.grow()
         self._note_fired(found.id)
         statistics = self.set.references.batch_statistics(

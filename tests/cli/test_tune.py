@@ -158,7 +158,7 @@ def test_the_example_has_all_keys() -> None:
     named = re.findall(r"^  (?:# )?(\w+):", lines, re.MULTILINE)
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
     # All values are the defaults, except for two.
-    preset = TuneConfig(start="uniform", rate=1e-3).resolved()
+    preset = TuneConfig(start="uniform", rate=1e-3).with_presets()
     left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None, "peer": None}
     assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
 
@@ -478,6 +478,6 @@ def test_errors_in_other_processes(error: HieroError) -> None:
 
 def test_a_full_configuration_round_trips(world: Tuning) -> None:
     config = hiero.config.config.read_config(world.path)
-    for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").resolved()):
+    for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").with_presets()):
         whole = dataclasses.replace(config, tune=section)
         assert hiero.config.config.config_of(resolved(whole)).tune == section

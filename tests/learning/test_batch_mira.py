@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.core.errors import ConfigError, HieroError
-from hiero.features.index import FeatureIndex
 from hiero.learning.config import TuneConfig
+from hiero.learning.learner import LearnerContext, make_learner
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mira import KBMIRA
-from hiero.tuning.batch import make_batch_learner
 from tests.naive import batch as naive
 from tests.worlds.batch import NUM_FEATURES, candidate_lists, lists_of, quarters
 
@@ -103,7 +102,7 @@ def test_keys_set_the_attributes():
     keys = {"c": 0.2, "memory": 0.5, "remembered": "model", "passes": 3}
     for set_, expected in (({}, KBMIRA()), (keys, KBMIRA(C=0.2, decay=0.5, epochs=3, chosen="model"))):
         config = TuneConfig(algorithm="kbmira", **set_).resolved()
-        assert make_batch_learner(config, FeatureIndex(), 1) == expected
+        assert make_learner(config, LearnerContext()) == expected
 
 
 def test_weights_that_are_not_numbers():

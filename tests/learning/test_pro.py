@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from hiero.core.errors import ConfigError
 from hiero.evaluation.bleu import sentence_bleu
-from hiero.features.index import FeatureIndex
 from hiero.learning.config import PEERS, TuneConfig
+from hiero.learning.learner import LearnerContext, make_learner
 from hiero.learning.lists import CandidateLists
 from hiero.learning.newton import Curvature
 from hiero.learning.pairs import SampledPairs
 from hiero.learning.pro import Differences, ProLearner, Ranking, differences
 from hiero.learning.regularize import Neighbours, Ridge
-from hiero.tuning.batch import make_batch_learner
 from tests.naive import batch as naive
 from tests.worlds.batch import NUM_FEATURES, candidate_lists, lists_of, quarters
 
@@ -293,7 +292,7 @@ def separable():
 
 def configured(**keys):
     """The learner that a configuration describes."""
-    return make_batch_learner(TuneConfig(algorithm="pro", **keys).resolved(), FeatureIndex(), 1)
+    return make_learner(TuneConfig(algorithm="pro", **keys).resolved(), LearnerContext())
 
 
 @pytest.mark.parametrize("peer", [None, *PEERS])

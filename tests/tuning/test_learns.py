@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiero.jobs.tune import tune
-from hiero.learning.config import PRESETS
+from hiero.learning.config import ALGORITHMS
 
 LETTERS = "abcd"
 RULES = [
@@ -51,7 +51,7 @@ QUICK = {("iterselsgd", 1), ("mira", 1), ("adagrad", 1)}  # interpreted, the oth
     ("preset", "seed"),
     [
         pytest.param(preset, seed, marks=[] if (preset, seed) in QUICK else pytest.mark.heavy)
-        for preset in (*sorted(PRESETS), "forest")
+        for preset in (*sorted(ALGORITHMS), "forest")
         for seed in (1, 2, 3)
     ],
 )
