@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import hash_bytes
+from hiero.core.symbol_kernels import WordTable, is_entry, probe_bytes
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
@@ -63,41 +63,27 @@ def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used
     Tokens often recur in the same order, above all feature names, so the one that last followed is tried
     before hashing. O(bytes of tokens).  Twin: tests/naive/grammar.py::intern_tokens.
     """
-    mask = np.int64(slot.shape[0] - 1)
+    words = WordTable(pool, first, slot)
     num_entries = used[0]
     previous = np.int64(0)
     done = token.shape[0]
     for t in range(from_token, token.shape[0]):
-        start = np.int64(token[t, 0])
-        length = np.int64(token[t, 1]) - start
+        start, end = np.int64(token[t, 0]), np.int64(token[t, 1])
         entry = np.int64(after[previous]) if num_entries > 0 else np.int64(-1)
-        at = np.int64(-1)
-        while entry >= 0:
-            begin = first[entry]
-            if first[entry + 1] - begin == length:
-                k = 0
-                while k < length and pool[begin + k] == data[start + k]:
-                    k += 1
-                if k == length:
-                    break
-            if at < 0:
-                at = np.int64(hash_bytes(data, start, start + length) & np.uint64(mask))
-            else:
-                at = (at + 1) & mask
+        if entry < 0 or not is_entry(words, entry, (data, start, end)):
+            at = probe_bytes(words, data, start, end)
             entry = np.int64(slot[at])
-        if entry < 0:
-            begin = first[num_entries]
-            if num_entries == after.shape[0] or begin + length > pool.shape[0]:
-                done = t
-                break
-            if at < 0:
-                at = np.int64(hash_bytes(data, start, start + length) & np.uint64(mask))
-            entry = num_entries
-            for k in range(length):
-                pool[begin + k] = data[start + k]
-            first[entry + 1] = begin + length
-            slot[at] = entry
-            num_entries += 1
+            if entry < 0:
+                begin = first[num_entries]
+                if num_entries == after.shape[0] or begin + end - start > pool.shape[0]:
+                    done = t
+                    break
+                entry = num_entries
+                for k in range(end - start):
+                    pool[begin + k] = data[start + k]
+                first[entry + 1] = begin + end - start
+                slot[at] = entry
+                num_entries += 1
         out_id[t] = entry
         after[previous] = entry
         previous = entry

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Bytes, Floats, Ids, Ints, read_only
+from hiero.core.hash_kernels import table_size
 from hiero.core.scan_kernels import intern_tokens_kernel
 from hiero.core.symbol_kernels import fill_slots_kernel
 
@@ -35,13 +36,10 @@ class LocalVocabulary(NamedTuple):
 
 
 def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalVocabulary:
-    slots = 16
-    while slots < 2 * entries:
-        slots *= 2
     return LocalVocabulary(
         np.empty(num_bytes, np.uint8),
         np.zeros(entries + 1, np.int64),
-        np.full(slots, -1, np.int32),
+        np.full(table_size(entries), -1, np.int32),
         np.zeros(entries, np.int32),
         np.zeros(1, np.int64),
     )

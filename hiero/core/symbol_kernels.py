@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Bytes, Ids, Ints
+from hiero.core.hash_kernels import hash_bytes, probe, probe_new
 from hiero.core.jit import kernel, leaf
 
 
@@ -47,33 +48,28 @@ class WordTable(NamedTuple):
 
 
 @leaf
-def hash_bytes(pool, start, end):
-    """FNV-1a over a run of bytes, with a final mix because tables use the low bits."""
-    code = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        code = (code ^ np.uint64(pool[i])) * np.uint64(1099511628211)
-    return code ^ (code >> np.uint64(29))
+def is_entry(table, word, key):
+    """``equal`` of word tables; a key is (pool, start, end)."""
+    pool, start, end = key
+    first = table.first[word]
+    if table.first[word + 1] - first != end - start:
+        return False
+    for i in range(end - start):
+        if table.pool[first + i] != pool[start + i]:
+            return False
+    return True
+
+
+@leaf
+def probe_bytes(table, pool, start, end):
+    """The slot of ``pool[start:end]`` in a WordTable, or the empty one where it belongs."""
+    return probe(table.slot, hash_bytes(pool, start, end), is_entry, table, (pool, start, end))
 
 
 @leaf
 def find_bytes(table, pool, start, end):
     """The id of ``pool[start:end]`` in a WordTable, or -1."""
-    mask = np.uint64(table.slot.shape[0] - 1)
-    at = np.int64(hash_bytes(pool, start, end) & mask)
-    while True:
-        word = table.slot[at]
-        if word < 0:
-            return np.int64(-1)
-        first = table.first[word]
-        if table.first[word + 1] - first == end - start:
-            same = True
-            for i in range(end - start):
-                if table.pool[first + i] != pool[start + i]:
-                    same = False
-                    break
-            if same:
-                return np.int64(word)
-        at = (at + 1) & np.int64(mask)
+    return np.int64(table.slot[probe_bytes(table, pool, start, end)])
 
 
 @kernel
@@ -92,9 +88,5 @@ def fill_slots_kernel(pool, first, out_slot):
 
     O(bytes).  Twin: none; only look-ups see the slots.
     """
-    mask = np.int64(out_slot.shape[0] - 1)
     for w in range(first.shape[0] - 1):
-        at = np.int64(hash_bytes(pool, first[w], first[w + 1]) & np.uint64(mask))
-        while out_slot[at] >= 0:
-            at = (at + 1) & mask
-        out_slot[at] = w
+        out_slot[probe_new(out_slot, hash_bytes(pool, first[w], first[w + 1]))] = w

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hiero.core.arrays import Bytes, Ids, Ints, read_only
+from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel, find_all_kernel
 
 
@@ -87,10 +88,7 @@ def word_table(entries: Sequence[bytes]) -> WordTable:
 
 
 def word_table_of(pool: Bytes, first: Ints) -> WordTable:
-    size = 16
-    while size < 2 * len(first):
-        size *= 2
-    slot = np.full(size, -1, np.int32)
+    slot = np.full(table_size(len(first)), -1, np.int32)
     fill_slots_kernel(pool, first, slot)
     return WordTable(pool, first, read_only(slot))
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Ids, Ints
+from hiero.core.hash_kernels import hash_number, is_same, probe_within, table_size
 from hiero.core.jit import kernel, leaf
 
 
@@ -24,26 +25,14 @@ class ReferenceWords(NamedTuple):
 
 @leaf
 def _place(key_at, mask, key):
-    """The slot of a key in a table with linear probing, or the free slot (-1) where it belongs."""
-    code = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    at = np.int64((code >> np.uint64(32)) & np.uint64(mask))
-    while key_at[at] >= 0 and key_at[at] != key:
-        at = (at + 1) & mask
-    return at
+    """The slot of a key among the first mask + 1, or the empty one where it belongs."""
+    return probe_within(key_at, mask, hash_number(key), is_same, key_at, key)
 
 
 @leaf
 def _child(node, word):
     """The key of n-gram ``node`` with one more word: exact, so there are no collisions."""
     return (np.int64(node) << np.int64(32)) | np.int64(word)
-
-
-@leaf
-def _table_size(num_ngrams):
-    size = 16
-    while size < 2 * num_ngrams:
-        size *= 2
-    return size
 
 
 @kernel
@@ -53,7 +42,7 @@ def _largest_table(refs, sentence, order):
     for s in sentence:
         words = refs.first_word[refs.first_ref[s + 1]] - refs.first_word[refs.first_ref[s]]
         most = max(most, words)
-    return _table_size(most * order)
+    return table_size(most * order)
 
 
 @leaf
@@ -126,7 +115,7 @@ def bleu_statistics_kernel(refs, sentence, first_hyp, first_word, word, shortest
     for k in range(sentence.shape[0]):
         s = sentence[k]
         words = refs.first_word[refs.first_ref[s + 1]] - refs.first_word[refs.first_ref[s]]
-        mask = _table_size(words * order) - 1
+        mask = table_size(words * order) - 1
         for slot in range(mask + 1):
             key_at[slot] = -1
         _count_references(

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Ids, read_only
 from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import WordTable, gap
 from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
 from hiero.core.text import LEAVE_OUT
@@ -181,16 +182,15 @@ def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
 
 def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternScratch:
     yields = 4 * config.samples * num_alignments  # rules of a pattern, at most
-    slots = 16
-    while slots < 2 * yields:
-        slots *= 2
+    slots = table_size(yields)
     return PatternScratch(
         sample=np.empty(config.samples, np.int64),
         low=np.zeros(16, np.int64),
         high=np.zeros(16, np.int64),
         tally=np.zeros(4, np.int64),
         used=np.zeros(4, np.int64),
-        slot=np.empty((2, slots), np.int32),
+        rule_slot=np.empty(slots, np.int32),
+        variant_slot=np.empty(slots, np.int32),
         group=np.empty((yields, 4), np.int32),
         symbol=np.empty(yields * config.max_span, np.int32),
         variant=np.empty((yields, 4), np.int32),

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from hiero.core.hash_kernels import FNV_START, fnv_step, probe_within, table_size
 from hiero.core.jit import kernel, leaf
 from hiero.extraction.phrase_kernels import close_gap, close_phrase, lay_out, sample_matches
 from hiero.extraction.table_kernels import (
@@ -26,10 +27,7 @@ from hiero.extraction.table_kernels import (
     UNSEEN,
     find_pair,
     finish_hash,
-    fnv_step,
 )
-
-START = 14695981039346656037
 
 
 @leaf
@@ -76,26 +74,32 @@ def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, la
 
 
 @leaf
+def is_rule(scratch, rule, key):
+    """``equal`` of rules: the same gaps at the edges and the same target side."""
+    edges, begin, end = key
+    first = np.int64(scratch.group[rule, 2])
+    if scratch.group[rule, 0] != edges or scratch.group[rule, 3] - first != end - begin:
+        return False
+    for k in range(end - begin):
+        if scratch.symbol[first + k] != scratch.symbol[begin + k]:
+            return False
+    return True
+
+
+@leaf
 def note_rule(scratch, mask, edges, end):
     """Count the rule whose target side ends ``scratch.symbol`` at ``end``; returns its number."""
     begin = scratch.used[2]
-    code = fnv_step(np.uint64(START), edges)
+    code = fnv_step(FNV_START, edges)
     for k in range(begin, end):
         code = fnv_step(code, np.int64(scratch.symbol[k]) & 0xFFFFFFFF)
-    at = np.int64(finish_hash(code) & np.uint64(mask))
-    while scratch.slot[0, at] >= 0:
-        rule = np.int64(scratch.slot[0, at])
-        first = np.int64(scratch.group[rule, 2])
-        if scratch.group[rule, 0] == edges and scratch.group[rule, 3] - first == end - begin:
-            k = 0
-            while k < end - begin and scratch.symbol[first + k] == scratch.symbol[begin + k]:
-                k += 1
-            if k == end - begin:
-                scratch.group[rule, 1] += 1
-                return rule
-        at = (at + 1) & mask
+    at = probe_within(scratch.rule_slot, mask, finish_hash(code), is_rule, scratch, (edges, begin, end))
+    rule = np.int64(scratch.rule_slot[at])
+    if rule >= 0:
+        scratch.group[rule, 1] += 1
+        return rule
     rule = scratch.used[0]
-    scratch.slot[0, at] = rule
+    scratch.rule_slot[at] = rule
     scratch.group[rule, 0], scratch.group[rule, 1] = edges, 1
     scratch.group[rule, 2], scratch.group[rule, 3] = begin, end
     scratch.used[0], scratch.used[2] = rule + 1, end
@@ -103,29 +107,34 @@ def note_rule(scratch, mask, edges, end):
 
 
 @leaf
+def is_variant(scratch, variant, key):
+    """``equal`` of alignments of rules."""
+    rule, begin, end = key
+    first = np.int64(scratch.variant[variant, 2])
+    if scratch.variant[variant, 0] != rule or scratch.variant[variant, 3] - first != end - begin:
+        return False
+    for k in range(end - begin):
+        for side in range(2):
+            if scratch.link[first + k, side] != scratch.link[begin + k, side]:
+                return False
+    return True
+
+
+@leaf
 def note_variant(scratch, mask, rule, end):
     """Count the alignment of a rule that ends ``scratch.link`` at ``end``."""
     begin = scratch.used[3]
-    code = fnv_step(np.uint64(START), rule)
+    code = fnv_step(FNV_START, rule)
     for k in range(begin, end):
         code = fnv_step(code, np.int64(scratch.link[k, 0]) << 16 | np.int64(scratch.link[k, 1]))
-    at = np.int64(finish_hash(code) & np.uint64(mask))
-    while scratch.slot[1, at] >= 0:
-        variant = np.int64(scratch.slot[1, at])
-        first = np.int64(scratch.variant[variant, 2])
-        if scratch.variant[variant, 0] == rule and scratch.variant[variant, 3] - first == end - begin:
-            k = 0
-            while k < end - begin and (
-                scratch.link[first + k, 0] == scratch.link[begin + k, 0]
-                and scratch.link[first + k, 1] == scratch.link[begin + k, 1]
-            ):
-                k += 1
-            if k == end - begin:
-                scratch.variant[variant, 1] += 1
-                return
-        at = (at + 1) & mask
+    key = (rule, begin, end)
+    at = probe_within(scratch.variant_slot, mask, finish_hash(code), is_variant, scratch, key)
+    variant = np.int64(scratch.variant_slot[at])
+    if variant >= 0:
+        scratch.variant[variant, 1] += 1
+        return
     variant = scratch.used[1]
-    scratch.slot[1, at] = variant
+    scratch.variant_slot[at] = variant
     scratch.variant[variant, 0], scratch.variant[variant, 1] = rule, 1
     scratch.variant[variant, 2], scratch.variant[variant, 3] = begin, end
     scratch.used[1], scratch.used[3] = variant + 1, end
@@ -287,12 +296,10 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scr
     )
     num_alignments = links.src_span.shape[0]
     num_seen = num_samples * num_alignments
-    slots = 16
-    while slots < 8 * num_seen:
-        slots *= 2
+    slots = table_size(4 * num_seen)
     for k in range(slots):
-        scratch.slot[0, k] = -1
-        scratch.slot[1, k] = -1
+        scratch.rule_slot[k] = -1
+        scratch.variant_slot[k] = -1
     for k in range(4):
         scratch.used[k] = 0
         scratch.tally[k] = 0

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.hash_kernels import FNV_START, GOLDEN, fnv_step, probe, probe_number
 from hiero.core.jit import leaf
 
 GAP = -1
@@ -184,7 +185,8 @@ class PatternScratch(NamedTuple):
     high     int64 [16]         runs of words from row 4, target gaps from row 8
     tally    int64 [4]          rules seen with these gaps at the edges
     used     int64 [4]          rules, alignments, target symbols and links in use
-    slot     int32 [2, 2 ** k]  hash tables of rules, and of alignments of rules
+    rule_slot     int32 [2 ** k]  hash table of rules
+    variant_slot  int32 [2 ** k]  of alignments of rules
     group    int32 [E, 4]       rules: edges, occurrences, first and last target symbol
     symbol   int32 [.]          their target sides
     variant  int32 [E, 4]       alignments of these rules: rule, occurrences, first and last link
@@ -198,7 +200,8 @@ class PatternScratch(NamedTuple):
     high: np.ndarray
     tally: np.ndarray
     used: np.ndarray
-    slot: np.ndarray
+    rule_slot: np.ndarray
+    variant_slot: np.ndarray
     group: np.ndarray
     symbol: np.ndarray
     variant: np.ndarray
@@ -208,48 +211,39 @@ class PatternScratch(NamedTuple):
 
 
 @leaf
-def fnv_step(code, value):
-    """One step of a hash (FNV-1a over numbers)."""
-    return (code ^ np.uint64(value)) * np.uint64(1099511628211)
-
-
-@leaf
 def finish_hash(code):
     """Mix the high bits into the low ones, which tables use."""
     code ^= code >> np.uint64(32)
-    code *= np.uint64(0x9E3779B97F4A7C15)
+    code *= GOLDEN
     return code ^ (code >> np.uint64(29))
+
+
+@leaf
+def is_pattern(table, entry, key):
+    """``equal`` of patterns."""
+    symbol, shape = table
+    pattern, row, begin, end = key
+    if shape[entry, 0] != end - begin:
+        return False
+    for k in range(end - begin):
+        if symbol[entry, k] != pattern[row, begin + k]:
+            return False
+    return True
 
 
 @leaf
 def find_pattern(slot, symbol, shape, pattern, row, begin, end):
     """The number of ``pattern[row, begin:end]``, or -1 - the slot where it belongs."""
-    code = np.uint64(14695981039346656037)
+    code = FNV_START
     for k in range(begin, end):
         code = fnv_step(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
-    mask = np.uint64(slot.shape[0] - 1)
-    at = np.int64(finish_hash(code) & mask)
-    while True:
-        entry = np.int64(slot[at])
-        if entry < 0:
-            return -1 - at
-        if shape[entry, 0] == end - begin:
-            k = 0
-            while k < end - begin and symbol[entry, k] == pattern[row, begin + k]:
-                k += 1
-            if k == end - begin:
-                return entry
-        at = (at + 1) & np.int64(mask)
+    at = probe(slot, finish_hash(code), is_pattern, (symbol, shape), (pattern, row, begin, end))
+    return np.int64(slot[at]) if slot[at] >= 0 else -1 - at
 
 
 @leaf
 def find_pair(pair_key, src, tgt):
     """The slot of a pair of words in the hash table, or -1 - the slot where it belongs."""
     key = np.int64(src) << 32 | np.int64(tgt)
-    mask = np.uint64(pair_key.shape[0] - 1)
-    at = np.int64(finish_hash(np.uint64(key)) & mask)
-    while pair_key[at] >= 0:
-        if pair_key[at] == key:
-            return at
-        at = (at + 1) & np.int64(mask)
-    return -1 - at
+    at = probe_number(pair_key, finish_hash(np.uint64(key)), key)
+    return at if pair_key[at] >= 0 else -1 - at

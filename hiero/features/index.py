@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry, take_rows
+from hiero.core.hash_kernels import table_size
 from hiero.features.index_kernels import (
     RULE_ID,
     FeatureTable,
@@ -66,7 +67,7 @@ class FeatureIndex:
 
     def __init__(self) -> None:
         self._table = FeatureTable(
-            np.zeros(64, np.uint64),
+            np.full(64, -1, np.int64),
             np.empty((32, 3), np.int32),
             np.empty(64, np.int32),
             np.zeros(2, np.int64),
@@ -127,10 +128,7 @@ class FeatureIndex:
         if size[1] + num_symbols > len(pool):
             pool = _grown(pool, int(size[1]) + num_symbols, int(size[1]))
         if len(slot) < 2 * len(key):
-            num_slots = len(slot)
-            while num_slots < 2 * len(key):
-                num_slots *= 2
-            slot = np.zeros(num_slots, np.uint64)
+            slot = np.full(table_size(len(key)), -1, np.int64)
             rebuild_slots_kernel(key, pool, int(size[0]), slot)
         self._table = FeatureTable(slot, key, pool, size)
         return self._table

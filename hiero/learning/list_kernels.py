@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Hashes, Ids, Ints
+from hiero.core.hash_kernels import mix, probe, probe_new
 from hiero.core.jit import kernel, leaf
 
-STEP = np.uint64(0xD6E8FEB86659FD93)
-HALF = np.uint64(32)
 NEVER = 0.1  # matches of an order without a match, as in sacrebleu's smoothing "floor"
 
 
@@ -61,27 +60,23 @@ class Lists(NamedTuple):
 
 
 @leaf
-def _mixed(code, number):
-    code = (code ^ number) * STEP
-    return code ^ (code >> HALF)
-
-
-@leaf
 def _candidate_code(sentence, ids, bits, words, start, end, first_word, end_word):
-    code = _mixed(np.uint64(end_word - first_word), np.uint64(sentence))
+    code = mix(np.uint64(end_word - first_word), sentence)
     for i in range(start, end):
-        code = _mixed(_mixed(code, np.uint64(ids[i])), bits[i])
+        code = mix(mix(code, ids[i]), bits[i])
     for i in range(first_word, end_word):
-        code = _mixed(code, np.uint64(np.int64(words[i])))
+        code = mix(code, np.int64(words[i]))
     return code
 
 
 @leaf
-def _is_there(store, c, sentence, ids, values, words, start, end, first_word, end_word):
-    """Whether candidate c equals the one given by the other arguments: compares full keys, not hashes."""
+def _is_candidate(store, c, key):
+    """``equal`` of candidates: compares hashes first, then the whole."""
+    code, sentence, ids, values, words, start, end, first_word, end_word = key
     at, word_at = store.first[c], store.first_word[c]
     if (
-        store.sentence[c] != sentence
+        store.code[c] != code
+        or store.sentence[c] != sentence
         or store.first[c + 1] - at != end - start
         or store.first_word[c + 1] - word_at != end_word - first_word
     ):
@@ -89,10 +84,10 @@ def _is_there(store, c, sentence, ids, values, words, start, end, first_word, en
     for i in range(end - start):
         if store.id[at + i] != ids[start + i] or store.value[at + i] != values[start + i]:
             return False
-    same = True
     for i in range(end_word - first_word):
-        same = same and store.word[word_at + i] == words[first_word + i]
-    return same
+        if store.word[word_at + i] != words[first_word + i]:
+            return False
+    return True
 
 
 @kernel
@@ -100,7 +95,7 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
     """Append the new candidates of a sentence; return their number.
 
     store       ListStore             written; with room for all of them
-    slot        int64 [2 ** k]        written; open addressing, 0 or 1 + a candidate; never over half full
+    slot        int64 [2 ** k]        written; candidates, -1 empty; never over half full
     size        int                   candidates in the store
     sentence    int                   the sentence
     first       int64 [n + 1]         its new list: features ...
@@ -113,24 +108,15 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
 
     O(features and words of the list).  Twin: tests/naive/batch.py::merged.
     """
-    mask = np.uint64(slot.shape[0] - 1)
     count = size
     for h in range(first.shape[0] - 1):
         start, end, word_start, word_end = first[h], first[h + 1], first_word[h], first_word[h + 1]
         code = _candidate_code(sentence, ids, bits, words, start, end, word_start, word_end)
-        at = code & mask
-        known = False
-        while slot[at] != 0:
-            c = slot[at] - 1
-            if store.code[c] == code and _is_there(
-                store, c, sentence, ids, values, words, start, end, word_start, word_end
-            ):
-                known = True
-                break
-            at = (at + np.uint64(1)) & mask
-        if known:
+        key = (code, sentence, ids, values, words, start, end, word_start, word_end)
+        at = probe(slot, code, _is_candidate, store, key)
+        if slot[at] >= 0:
             continue
-        slot[at] = count + 1
+        slot[at] = count
         store.sentence[count] = sentence
         store.code[count] = code
         place = store.first[count]
@@ -154,16 +140,12 @@ def refill_slots_kernel(code, size, out_slot):
 
     code      uint64 [>= size]
     size      int
-    out_slot  int64 [2 ** k]    written; all zero before
+    out_slot  int64 [2 ** k]    written; all -1 before
 
     O(size).  Twin: tests/naive/batch.py::merged, after loading.
     """
-    mask = np.uint64(out_slot.shape[0] - 1)
     for c in range(size):
-        at = code[c] & mask
-        while out_slot[at] != 0:
-            at = (at + np.uint64(1)) & mask
-        out_slot[at] = c + 1
+        out_slot[probe_new(out_slot, code[c])] = c
 
 
 @leaf

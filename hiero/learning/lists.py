@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Floats, Ints, read_only
 from hiero.core.directories import Kind
+from hiero.core.hash_kernels import table_size
 from hiero.evaluation.bleu import MAX_ORDER, corpus_bleu
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.learner import Example
@@ -81,7 +82,7 @@ class CandidateLists:
             np.zeros(0, np.int32),
             np.zeros((0, 2 + 2 * order), np.int64),
         )
-        self._slot = np.zeros(16, np.int64)
+        self._slot = np.full(16, -1, np.int64)
         self._source_length, self._shortest = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._num_features = 0
         self._lists: Lists | None = None
@@ -143,7 +144,7 @@ class CandidateLists:
             _with_room(store.statistics, size),
         )
         if 2 * size > len(self._slot):
-            self._slot = np.zeros(_table_size(size), np.int64)
+            self._slot = np.full(table_size(2 * size), -1, np.int64)
             refill_slots_kernel(self._store.code, np.int64(self._size), self._slot)
 
     # ---- looking
@@ -219,7 +220,7 @@ class CandidateLists:
         lists._store = ListStore(**arrays)
         lists._size = len(arrays["sentence"])
         lists._num_features = 1 + int(arrays["id"].max()) if len(arrays["id"]) else 0
-        lists._slot = np.zeros(_table_size(lists._size), np.int64)
+        lists._slot = np.full(table_size(2 * lists._size), -1, np.int64)
         refill_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
         return lists
 
@@ -232,10 +233,6 @@ def _with_room(array: npt.NDArray[Scalar], needed: int) -> npt.NDArray[Scalar]:
     larger = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-def _table_size(size: int) -> int:
-    return max(16, 1 << (4 * size - 1).bit_length()) if size else 16
 
 
 def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:

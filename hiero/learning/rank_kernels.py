@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints
+from hiero.core.hash_kernels import GOLDEN, hash_number, probe_number, splitmix, table_size
 from hiero.core.jit import kernel, leaf
 
 PERCEPTRON, MARGIN, LOGISTIC = 0, 1, 2
@@ -56,16 +57,6 @@ def _place_used(pair, place):
     return used
 
 
-@leaf
-def _slot_of(key_at, mask, feature):
-    """The slot of a feature in a table with linear probing, or the free slot (-1) where it belongs."""
-    code = np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)
-    at = np.int64((code >> np.uint64(32)) & np.uint64(mask))
-    while key_at[at] >= 0 and key_at[at] != feature:
-        at = (at + 1) & mask
-    return at
-
-
 @kernel
 def _columns(rows, pair):
     """The columns of the translations in pairs, and the number of these translations."""
@@ -76,9 +67,7 @@ def _columns(rows, pair):
     for n in range(num):
         if place[n] >= 0:
             room += rows.first[n + 1] - rows.first[n]
-    size = 16
-    while size < 2 * room:
-        size *= 2
+    size = table_size(room)
     key_at, number_at = np.full(size, -1, np.int32), np.empty(size, np.int32)
 
     # A column that has every row with the same value is useless.
@@ -89,7 +78,7 @@ def _columns(rows, pair):
         if place[n] < 0:
             continue
         for k in range(rows.first[n], rows.first[n + 1]):
-            at = _slot_of(key_at, size - 1, rows.id[k])
+            at = probe_number(key_at, hash_number(rows.id[k]), rows.id[k])
             if key_at[at] < 0:
                 key_at[at] = rows.id[k]
                 number_at[at] = seen
@@ -329,17 +318,9 @@ def level_pairs_kernel(gold, order, first_of_level, out_pair):
 
 
 @leaf
-def _scrambled(number):
-    """The finaliser of SplitMix64: turns consecutive numbers into pseudo-random ones."""
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
-
-
-@leaf
 def _drawn(stream, number):
     """Number ``number`` (from 0) of a stream, in [0, 1)."""
-    word = _scrambled(stream + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15))
+    word = splitmix(stream + np.uint64(number + 1) * GOLDEN)
     return np.float64(word >> np.uint64(11)) * 2.0**-53
 
 
@@ -362,9 +343,9 @@ def drawn_pairs_kernel(
 
     O(draws).  Twin: tests/naive/learn.py::drawn_pairs.
     """
-    stream = _scrambled(np.uint64(seed))
-    stream = _scrambled(stream ^ np.uint64(epoch))
-    stream = _scrambled(stream ^ np.uint64(sentence))
+    stream = splitmix(np.uint64(seed))
+    stream = splitmix(stream ^ np.uint64(epoch))
+    stream = splitmix(stream ^ np.uint64(sentence))
     num = gold.shape[0]
     count = 0
     total = 0.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from hiero.core.arrays import Hashes, Ints
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import find_bytes, hash_bytes
+from hiero.core.symbol_kernels import probe_bytes
 from hiero.lm.sort_kernels import compare
 
 UNK, BOS, EOS = 0, 1, 2
@@ -92,7 +92,6 @@ def number_words_kernel(data, words, is_open, skip, state, out_ids):
     at, known, num_ids = state[0], state[1], state[2]
     status = PACKED
     start = at
-    mask = np.int64(words.slot.shape[0] - 1)
     while at < data.shape[0]:
         byte = data[at]
         if byte > SPACE or (
@@ -101,7 +100,8 @@ def number_words_kernel(data, words, is_open, skip, state, out_ids):
             at += 1
             continue
         if at > start:
-            word = find_bytes(words, data, start, at)
+            slot = probe_bytes(words, data, start, at)
+            word = np.int64(words.slot[slot])
             if word < 0 and is_upper_unknown(data, start, at):
                 word = UNK
             elif word < 0 and not is_open:
@@ -113,12 +113,10 @@ def number_words_kernel(data, words, is_open, skip, state, out_ids):
             else:
                 if word < 0:
                     end = words.first[known] + at - start
-                    if known + 2 > words.first.shape[0] or 2 * known + 1 > mask or end > words.pool.shape[0]:
+                    is_full = 2 * known + 1 > words.slot.shape[0] - 1
+                    if is_full or known + 2 > words.first.shape[0] or end > words.pool.shape[0]:
                         status = NO_ROOM
                         break
-                    slot = np.int64(hash_bytes(data, start, at) & np.uint64(mask))
-                    while words.slot[slot] >= 0:
-                        slot = (slot + 1) & mask
                     for b in range(start, at):
                         words.pool[words.first[known] + b - start] = data[b]
                     words.slot[slot] = known

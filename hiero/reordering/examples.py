@@ -21,6 +21,7 @@ from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
 from hiero.core.arrays import Hashes, Ids, Ints, read_only
 from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.hash_kernels import table_size
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import table_entry
@@ -313,10 +314,7 @@ def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[Fe
 
 def slots_of(key: Ints) -> Ids:
     """A hash table of features, see ``find_key``."""
-    size = 16
-    while size < 2 * len(key):
-        size *= 2
-    slot = np.full(size, -1, np.int32)
+    slot = np.full(table_size(len(key)), -1, np.int32)
     key_slots_kernel(read_only(key), slot)
     return read_only(slot)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.hash_kernels import mix
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index
 from hiero.reordering.table_kernels import (
@@ -30,7 +31,6 @@ from hiero.reordering.table_kernels import (
     PAIR,
     SOURCE_SEED,
     SWAP,
-    extend_code,
     feature_key,
     find_counts,
     find_key,
@@ -366,13 +366,13 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
         word = rules.src[rules.first_src[r] + i]
         if word < 0:
             return a, b, c  # a gap is part of no phrase
-        code = extend_code(code, model.code[word])
+        code = mix(code, model.code[word])
     a, b, c = smoothed(
         model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
     )
-    code = extend_code(code, BETWEEN_SIDES)
+    code = mix(code, BETWEEN_SIDES)
     for j in range(tgt_begin, tgt_end):
-        code = extend_code(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
+        code = mix(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
     return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
 
 
@@ -479,7 +479,7 @@ def source_shares(model, src, low, high):
         return a, b, c
     code = SOURCE_SEED
     for i in range(low, high):
-        code = extend_code(code, model.code[src[i]])
+        code = mix(code, model.code[src[i]])
     return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
 
 

@@ -20,13 +20,11 @@ import math
 
 import numpy as np
 
+from hiero.core.hash_kernels import GOLDEN, HALF, splitmix
 from hiero.core.jit import kernel, leaf
 
 SMALL = 1e-30  # smallest share of a class: the logarithm of 0 is not defined
 LEAST_SCALE = 1e-9
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-BY_30, BY_27, BY_31, BY_32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 SCALE, STEPS = 0, 1  # entries of ``memory`` in ``sgd_kernel``
 KEPT, CHANGE, UPDATES, HALVED, STUCK = 0, 1, 2, 3, 4  # entries of ``report`` in ``dual_kernel``
@@ -34,12 +32,9 @@ KEPT, CHANGE, UPDATES, HALVED, STUCK = 0, 1, 2, 3, 4  # entries of ``report`` in
 
 @leaf
 def draw(state, below):
-    """(The next state, a number 0 ... below - 1): splitmix64. ``below`` is less than 2 ** 32."""
+    """(The next state, a number 0 ... below - 1) by SplitMix64. ``below`` is less than 2 ** 32."""
     state += GOLDEN
-    code = (state ^ (state >> BY_30)) * MIX_1
-    code = (code ^ (code >> BY_27)) * MIX_2
-    code ^= code >> BY_31
-    return state, np.int64(((code >> BY_32) * np.uint64(below)) >> BY_32)
+    return state, np.int64(((splitmix(state) >> HALF) * np.uint64(below)) >> HALF)
 
 
 @kernel

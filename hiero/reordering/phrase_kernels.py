@@ -4,6 +4,7 @@
 import numpy as np
 
 from hiero.core.array_kernels import longer_rows
+from hiero.core.hash_kernels import is_same, mix, probe_number, probe_within, table_size
 from hiero.core.jit import kernel, leaf
 from hiero.reordering.table_kernels import (
     AROUND,
@@ -16,9 +17,9 @@ from hiero.reordering.table_kernels import (
     PAIR,
     SOURCE_SEED,
     SWAP,
-    extend_code,
     feature_key,
-    key_slot,
+    find_key,
+    key_code,
 )
 
 SRC_START, SRC_END, TGT_START, TGT_END = 0, 1, 2, 3  # columns of a phrase
@@ -101,21 +102,18 @@ def corner(tgt, src, is_start):
 
 
 @leaf
+def probe_corner(slot, mask, code):
+    return probe_within(slot, mask, key_code(code), is_same, slot, code)
+
+
+@leaf
 def enter_corner(slot, mask, code):
-    at = key_slot(code, mask)
-    while slot[at] >= 0 and slot[at] != code:
-        at = (at + 1) & mask
-    slot[at] = code
+    slot[probe_corner(slot, mask, code)] = code
 
 
 @leaf
 def has_corner(slot, mask, code):
-    at = key_slot(code, mask)
-    while slot[at] >= 0:
-        if slot[at] == code:
-            return True
-        at = (at + 1) & mask
-    return False
+    return slot[probe_corner(slot, mask, code)] >= 0
 
 
 @kernel
@@ -136,9 +134,7 @@ def orientations_kernel(first, phrase, link_first, link, begin, by_word, out_lab
     for s in range(first.shape[0] - 1):
         links = link_first[begin + s + 1] - link_first[begin + s]
         entries = 2 * (links if by_word else first[s + 1] - first[s]) + 1
-        size = 16
-        while size < 2 * entries:
-            size *= 2
+        size = table_size(entries)
         if size > slot.shape[0]:
             slot = np.empty(size, np.int64)
         mask = size - 1
@@ -240,11 +236,8 @@ def count_keys_kernel(key, done, key_of, count, used):
 
     O(N).  Twin: tests/naive/reorder.py::count_keys.
     """
-    mask = np.int64(key_of.shape[0] - 1)
     for n in range(done, key.shape[0]):
-        at = key_slot(key[n], mask)
-        while key_of[at] >= 0 and key_of[at] != key[n]:
-            at = (at + 1) & mask
+        at = probe_number(key_of, key_code(key[n]), key[n])
         if key_of[at] < 0:
             if 2 * (used[0] + 1) > key_of.shape[0]:
                 return n
@@ -267,18 +260,14 @@ def number_keys_kernel(first, key, key_of, slot, out_length, out_feature):
 
     O(keys).  Twin: tests/naive/reorder.py::number_keys.
     """
-    mask = np.int64(slot.shape[0] - 1)
     used = np.int64(0)
     for n in range(first.shape[0] - 1):
         before = used
         for k in range(first[n], first[n + 1]):
-            at = key_slot(key[k], mask)
-            while slot[at] >= 0:
-                if key_of[slot[at]] == key[k]:
-                    out_feature[used] = slot[at]
-                    used += 1
-                    break
-                at = (at + 1) & mask
+            feature = find_key(key_of, slot, key[k])
+            if feature >= 0:
+                out_feature[used] = feature
+                used += 1
         out_length[n] = used - before
     return used
 
@@ -301,9 +290,9 @@ def phrase_codes_kernel(
         for p in range(first[s], first[s + 1]):
             code = SOURCE_SEED
             for i in range(src_base + phrase[p, SRC_START], src_base + phrase[p, SRC_END]):
-                code = extend_code(code, src_code[src[i]])
+                code = mix(code, src_code[src[i]])
             out_source[p] = code
-            code = extend_code(code, BETWEEN_SIDES)
+            code = mix(code, BETWEEN_SIDES)
             for j in range(tgt_base + phrase[p, TGT_START], tgt_base + phrase[p, TGT_END]):
-                code = extend_code(code, tgt_code[tgt[j]])
+                code = mix(code, tgt_code[tgt[j]])
             out_pair[p] = code

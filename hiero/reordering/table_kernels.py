@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.hash_kernels import hash_bytes, is_key_of, mix, probe, probe_new
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import hash_bytes
 
 MONOTONE, SWAP, OTHER = 0, 1, 2
 
@@ -21,8 +21,7 @@ BIAS, PAIR, FIRST_WORD, LAST_WORD, AROUND = 0, 1, 2, 3, 4
 KIND_SHIFT, WORD_BITS = 56, 28
 WORD_MASK = (1 << WORD_BITS) - 1
 
-STEP = np.uint64(0xD6E8FEB86659FD93)
-HALF = np.uint64(32)
+ZERO = np.uint64(0)
 SOURCE_SEED = np.uint64(0x243F6A8885A308D3)
 BETWEEN_SIDES = np.uint64(0x13198A2E03707344)
 
@@ -46,23 +45,15 @@ def feature_key(kind, src, tgt):
 
 
 @leaf
-def key_slot(key, mask):
-    """The first slot to look at for a feature in a table of mask + 1 slots."""
-    code = np.uint64(key) * STEP
-    code = (code ^ (code >> HALF)) * STEP
-    return np.int64((code ^ (code >> HALF)) & np.uint64(mask))
+def key_code(key):
+    """The hash of a feature."""
+    return mix(mix(ZERO, key), ZERO)
 
 
 @leaf
 def find_key(key_of, slot, key):
     """The number of a feature, -1 if it has none; ``slot`` int32 [2 ** k] has numbers, -1 for empty."""
-    mask = np.int64(slot.shape[0] - 1)
-    at = key_slot(key, mask)
-    while slot[at] >= 0:
-        if key_of[slot[at]] == key:
-            return np.int64(slot[at])
-        at = (at + 1) & mask
-    return np.int64(-1)
+    return np.int64(slot[probe(slot, key_code(key), is_key_of, key_of, key)])
 
 
 @kernel
@@ -71,12 +62,8 @@ def key_slots_kernel(key, out_slot):
 
     O(F).  Twin: none; only look-ups see the slots.
     """
-    mask = np.int64(out_slot.shape[0] - 1)
     for f in range(key.shape[0]):
-        at = key_slot(key[f], mask)
-        while out_slot[at] >= 0:
-            at = (at + 1) & mask
-        out_slot[at] = f
+        out_slot[probe_new(out_slot, key_code(key[f]))] = f
 
 
 @kernel
@@ -87,13 +74,6 @@ def word_codes_kernel(pool, first, out_code):
     """
     for w in range(first.shape[0] - 1):
         out_code[w] = hash_bytes(pool, first[w], first[w + 1])
-
-
-@leaf
-def extend_code(code, word_code):
-    """The hash of a phrase with one more word."""
-    code = (code ^ word_code) * STEP
-    return code ^ (code >> HALF)
 
 
 @leaf
