@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ import numpy as np
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.derivation import Derivation, DerivationBatch
+from hiero.decoder.forest_features import ForestFeatures
 from hiero.decoder.forest_files import read_forest, to_json, write_forest
 from hiero.decoder.forest_kernels import (
     best_derivation_kernel,
@@ -36,8 +37,6 @@ from hiero.decoder.forest_record import EdgeFeatures, StoredForest, stored_fores
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
 from hiero.decoder.kbest_kernels import Search, kbest, new_search
 from hiero.grammar.rules import Rules
-
-FeaturesOf = Callable[[Derivation], Mapping[str, float]]
 
 # Derivations that are expanded together, on first access to one of them.
 BATCH = 256
@@ -78,8 +77,7 @@ class Forest:
     rules        Rules
     source       the words of the sentence
 
-    ``features_of`` returns the features of a derivation. Use a forest from one thread at a time: results are
-    cached.
+    Use a forest from one thread at a time: results are cached.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class Forest:
         edge_lm: Floats32 | None = None,
         lm_names: Sequence[str] = (),
         edge_features: EdgeFeatures | None = None,
-        features_of: FeaturesOf | None = None,
+        features: ForestFeatures | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.graph = Hypergraph(read_only(graph.first_edge), read_only(graph.tail))
@@ -114,7 +112,7 @@ class Forest:
         self.words, self.labels = words, labels
         self.source, self.lm_names = tuple(source), tuple(lm_names)
         self.edge_features, self.origin = edge_features, origin
-        self._features_of = features_of
+        self._features = features
         self._best: tuple[Floats, Ids] | None = None
         self._inside: Floats | None = None
         self._outside: Floats | None = None
@@ -215,14 +213,16 @@ class Forest:
         return found
 
     @property
-    def feature_source(self) -> FeaturesOf | None:
-        """The function given as ``features_of``."""
-        return self._features_of
+    def features(self) -> ForestFeatures:
+        """The features of rules, edges and derivations; only in a forest that comes from a model."""
+        if self._features is None:
+            raise HieroError("this forest does not come from a model, and its rules have no features")
+        return self._features
 
     def features_of(self, derivation: Derivation) -> Mapping[str, float]:
         """The features of a derivation of this forest, by name."""
-        if self._features_of is not None:
-            return self._features_of(derivation)
+        if self._features is not None:
+            return self._features.of_derivation(derivation)
         if self.edge_features is None:
             raise HieroError("this forest was made without features")
         return self.edge_features.total(derivation.edges)
@@ -305,7 +305,7 @@ class Forest:
             edge_lm=self.edge_lm[edge],
             lm_names=self.lm_names,
             edge_features=self.edge_features and self.edge_features.of(edge),
-            features_of=self._features_of,
+            features=self._features,
             origin=Origin(node, edge),
         )
 

@@ -24,13 +24,14 @@ from hiero.decoder.config import SearchConfig
 from hiero.decoder.cube_kernels import Chart, search_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
+from hiero.decoder.forest_features import ForestFeatures
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import FeatureSet
-from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows
-from hiero.features.score import Replay, RuleScorer, edge_scores
+from hiero.features.index import EdgeBatch
+from hiero.features.score import RuleScorer, edge_scores
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables, unary_order
@@ -336,7 +337,7 @@ class Model:
             source=segment.words,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
-            features_of=DerivationFeatures(self, grammar, lm_word),
+            features=ForestFeatures(self.scorer, grammar, lm_word),
         )
 
 
@@ -352,51 +353,6 @@ def _segment_of(sentence: object) -> Segment:
     elif isinstance(sentence, Iterable):
         hint = " (join words by spaces; translate_all takes several sentences)"
     raise HieroError(f"sentence: found a value of type {type(sentence).__name__}, expected a str{hint}")
-
-
-class DerivationFeatures:
-    """Features of derivations as mappings from names to nonzero values, recomputed from the rules."""
-
-    def __init__(
-        self, model: Model, grammar: RuleTable | Grammar, lm_word: Ids, *, cdec_names: bool = False
-    ) -> None:
-        self.model, self.replay = model, Replay(model.scorer, grammar, lm_word, cdec_names=cdec_names)
-
-    @classmethod
-    def of(cls, forest: Forest, *, cdec_names: bool = False) -> DerivationFeatures:
-        """The features of a forest made by a model, with names as hiero or as cdec writes them."""
-        own = forest.feature_source
-        assert isinstance(own, cls)
-        if not cdec_names:
-            return own
-        replay = own.replay
-        return cls(own.model, replay.table, replay.lm_word, cdec_names=True)
-
-    def rule_rows(self, rules: Ints, index: FeatureIndex) -> FeatureRows:
-        """All features of some rules, numbered by ``index``."""
-        replay = self.replay
-        return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
-
-    def batch(self, forest: Forest, edges: Ids) -> EdgeBatch:
-        """Edges of a forest as rule applications."""
-        return _batch_of_edges(forest, edges, self.model.symbols)
-
-    def __call__(self, derivation: Derivation) -> Mapping[str, float]:
-        forest = derivation.forest
-        total: dict[str, float] = {}
-        edges, rules = derivation.edges, derivation.rules
-        parts: list[Mapping[str, float]] = self.replay.rules(rules[rules >= 0].tolist())
-        if self.model.features.edge_features:
-            parts = [
-                *parts,
-                *self.replay.edges(self.batch(forest, edges[rules >= 0])),
-            ]
-        for part in parts:
-            for name, value in part.items():
-                total[name] = total.get(name, 0.0) + value
-        for name, value in zip(forest.lm_names, derivation.lm_scores.tolist(), strict=True):
-            total[name] = total.get(name, 0.0) + value
-        return {name: value for name, value in total.items() if value != 0.0}
 
 
 _EMPTY_CHART = Chart(
@@ -422,18 +378,3 @@ def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:
     split = tails.reshape(-1, 4)[bundle]
     batch = EdgeBatch(rule.astype(np.int32), span[bundle, 1], span[bundle, 2], split, src)
     return batch, first[:-1]
-
-
-def _batch_of_edges(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:
-    """Edges of a forest as a batch."""
-    head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
-    tail = forest.graph.tail[edges]
-    split = np.stack([forest.node_start[tail], forest.node_end[tail]], axis=2)
-    split[tail < 0] = -1
-    return EdgeBatch(
-        forest.edge_rule[edges],
-        forest.node_start[head],
-        forest.node_end[head],
-        np.ascontiguousarray(split.reshape(-1, 4)),
-        symbols.words.intern_all(word.encode() for word in forest.source),
-    )

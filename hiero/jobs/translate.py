@@ -24,7 +24,7 @@ from hiero.core.progress import Progress
 from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_chunks
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
-from hiero.decoder.model import DerivationFeatures, Model
+from hiero.decoder.model import Model
 from hiero.decoder.output import TranslationWriter
 from hiero.decoder.statistics import Statistics
 from hiero.grammar.sources import grammar_paths
@@ -215,12 +215,16 @@ class Job:
             forest = self.model.parse(segment, statistics)
         except HieroError as error:
             raise self._located(error, number) from error
-        features = DerivationFeatures.of(forest, cdec_names=self.config.features.cdec_names)
+        features = forest.features
+        if self.config.features.cdec_names:
+            features = features.with_cdec_names()
         writer = TranslationWriter(self.style)
         with statistics.timed("kbest"):
             found = self._list(forest)
         with statistics.timed("output"):
-            block = writer.lines(segment.name or str(number - 1), segment.words, found, features)
+            block = writer.lines(
+                segment.name or str(number - 1), segment.words, found, features.of_derivation
+            )
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
         return LineResult(
@@ -228,7 +232,7 @@ class Job:
             block.encode(),
             statistics,
             writer.num_escaped,
-            frozenset(features.replay.merged),
+            frozenset(features.merged),
             is_utf8,
             bool(segment.words) and not forest,
             self._has_grammar(segment),

@@ -11,10 +11,7 @@ from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
-from hiero.decoder.model import DerivationFeatures
-from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_rows, merge_rows
-from hiero.features.index_kernels import NAME
-from hiero.features.score import edge_rows
+from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_rows
 from hiero.learning.list_kernels import replay_kernel
 
 
@@ -47,20 +44,18 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
 
     New features are added to it, in an order that only depends on the translations.
     """
-    source = forest.feature_source
-    assert isinstance(source, DerivationFeatures)
     table, roots = forest.list_kbest(k, unique)
     first_word, word, first_step, step = forest.expand(table, roots)
     edges = step[:, EDGE]
     rules = forest.edge_rule[edges]
 
     used, row_of_rule = _distinct(rules[rules >= 0])
-    rows = source.rule_rows(used.astype(np.int64), index)
+    rows = forest.features.rows(used.astype(np.int64), index)
     part = np.full((len(edges), 1), -1, np.int32)
     part[rules >= 0, 0] = row_of_rule
 
     used_edges, row_of_edge = _distinct(edges)
-    rows_of_edges = _edge_rows(forest, source, used_edges, index)
+    rows_of_edges = forest.features.edge_rows(forest, used_edges, index)
     part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
     rows = concat_rows(rows, rows_of_edges)
 
@@ -85,40 +80,18 @@ def _distinct(items: Ids) -> tuple[Ids, Ints]:
     return distinct[order], rank[place]
 
 
-def _edge_rows(forest: Forest, source: DerivationFeatures, edges: Ids, index: FeatureIndex) -> FeatureRows:
-    """Features of edges beyond those of their rules: language models and features of rule applications."""
-    names = source.model.symbols.names
-    models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
-    scores = forest.edge_lm[edges].astype(np.float64)
-    rows = FeatureRows(
-        np.arange(len(edges) + 1, dtype=np.int64) * len(models),
-        np.tile(np.array(models, np.int32), len(edges)),
-        scores.reshape(-1),
-    )
-    features = source.model.features.edge_features
-    if not features:
-        return rows
-    ruled = np.flatnonzero(forest.edge_rule[edges] >= 0)
-    found = edge_rows(source.batch(forest, edges[ruled]), forest.rules, features, index, names)
-    lengths = np.zeros(len(edges), np.int64)
-    lengths[ruled] = np.diff(found.first)
-    first = np.concatenate([[0], np.cumsum(lengths)])
-    return merge_rows([rows, FeatureRows(first, found.id, found.value)])
-
-
 def edge_values(forest: Forest, keys: Sequence[Key]) -> Floats32:
     """Return the values of D features on every edge of a decoded forest, float32 [E, D].
 
     The value of a derivation is the sum over its edges.
     """
-    source = forest.feature_source
-    assert isinstance(source, DerivationFeatures)
     index = FeatureIndex()  # a temporary one, since other features are not needed
     columns = index.intern_all(keys)
     ruled = np.flatnonzero(forest.edge_rule >= 0)
     used, row_of_rule = _distinct(forest.edge_rule[ruled])
-    rules = _columns(source.rule_rows(used.astype(np.int64), index), columns)
-    values = _columns(_edge_rows(forest, source, np.arange(forest.num_edges, dtype=np.int32), index), columns)
+    rules = _columns(forest.features.rows(used.astype(np.int64), index), columns)
+    every = np.arange(forest.num_edges, dtype=np.int32)
+    values = _columns(forest.features.edge_rows(forest, every, index), columns)
     values[ruled] += rules[row_of_rule]
     return values
 

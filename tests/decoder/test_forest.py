@@ -225,11 +225,12 @@ def test_features():
         _ = forest.viterbi().features
     calls = []
 
-    def features_of(derivation):
-        calls.append(derivation)
-        return {"Edges": float(len(derivation.edges))}
+    class Features:
+        def of_derivation(self, derivation):
+            calls.append(derivation)
+            return {"Edges": float(len(derivation.edges))}
 
-    forest = goal(_features_of=features_of)
+    forest = goal(_features=Features())
     best = forest.viterbi()
     assert best.features == best.features == {"Edges": 4.0}
     assert len(calls) == 1, "the features of a derivation are computed once"

@@ -20,7 +20,6 @@ import pytest
 
 import hiero
 from hiero.core.text import Segment, parse_segment
-from hiero.decoder.model import DerivationFeatures
 from hiero.decoder.output import TranslationWriter
 from tests.worlds.cdec_output import (
     Exact,
@@ -73,7 +72,7 @@ def decoded(request: pytest.FixtureRequest, reference: Path) -> Decoded:
         forest = model.parse(segment)
         scores.append(forest.viterbi().score)
         if number % every == 0:
-            features = DerivationFeatures.of(forest)
+            features = forest.features.of_derivation
             text = TranslationWriter("cdec").lines(str(number), segment.words, forest.kbest(K), features)
             ours[number] = [parse_line(line)[1] for line in text.removesuffix("\n").split("\n")]
     cdecs = read_kbest(folder / "kbest100.gz")
@@ -159,7 +158,7 @@ def test_sparse_vectors_are_cdecs(reference: Path) -> None:
     num_equal, scores = 0, []
     for number, line in enumerate(read_lines(folder / "input.sgm")[:NUM_SPARSE]):
         forest = model.parse(line)
-        features = DerivationFeatures.of(forest, cdec_names=True)
+        features = forest.features.with_cdec_names().of_derivation
         ours = {derivation.text: derivation for derivation in forest.kbest(20)}
         scores.append(forest.viterbi().score)
         for derivation in ours.values():

@@ -1,0 +1,111 @@
+"""Features of a decoded forest, recomputed from its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiero.core.arrays import Ids, Ints
+from hiero.core.symbols import Symbols
+from hiero.decoder.forest_record import EdgeFeatures
+from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_rows, pick_rows
+from hiero.features.index_kernels import NAME
+from hiero.features.names import Names
+from hiero.features.score import Replay, RuleScorer, edge_rows
+from hiero.grammar.rules import Grammar, RuleTable
+
+if TYPE_CHECKING:
+    from hiero.decoder.derivation import Derivation
+    from hiero.decoder.forest import Forest
+
+
+class ForestFeatures:
+    """Features of the rules, edges and derivations of the forest of one sentence.
+
+    With ``cdec_names``, names are spelled as in cdec, and ``merged`` holds those of several features.
+    """
+
+    def __init__(
+        self, scorer: RuleScorer, table: RuleTable | Grammar, lm_word: Ids, *, cdec_names: bool = False
+    ) -> None:
+        self._replay = Replay(scorer, table, lm_word, cdec_names=cdec_names)
+
+    @property
+    def merged(self) -> set[str]:
+        return self._replay.merged
+
+    def with_cdec_names(self) -> ForestFeatures:
+        replay = self._replay
+        return ForestFeatures(replay.scorer, replay.table, replay.lm_word, cdec_names=True)
+
+    def of_derivation(self, derivation: Derivation) -> Mapping[str, float]:
+        """The nonzero values by name."""
+        forest, replay = derivation.forest, self._replay
+        total: dict[str, float] = {}
+        edges, rules = derivation.edges, derivation.rules
+        parts: list[Mapping[str, float]] = replay.rules(rules[rules >= 0].tolist())
+        if replay.scorer.features.edge_features:
+            parts = [*parts, *replay.edges(_batch(forest, edges[rules >= 0], replay.scorer.symbols))]
+        for part in parts:
+            for name, value in part.items():
+                total[name] = total.get(name, 0.0) + value
+        for name, value in zip(forest.lm_names, derivation.lm_scores.tolist(), strict=True):
+            total[name] = total.get(name, 0.0) + value
+        return {name: value for name, value in total.items() if value != 0.0}
+
+    def of_edges(self, forest: Forest, edges: Ids) -> EdgeFeatures:
+        """All features of some edges, apart from the model."""
+        index = FeatureIndex()
+        rules = forest.edge_rule[edges]
+        used, place = np.unique(rules[rules >= 0], return_inverse=True)
+        of_rule = self.rows(used.astype(np.int64), index)
+        row = np.full(len(edges), len(used), np.int32)  # an empty one, appended
+        row[rules >= 0] = place
+        of_rule = of_rule._replace(first=np.append(of_rule.first, of_rule.first[-1]))
+        rows = merge_rows([pick_rows(of_rule, row), self.edge_rows(forest, edges, index)])
+        names = Names(self._replay.scorer.symbols)
+        return EdgeFeatures(tuple(map(names.name, index.all_keys())), *rows)
+
+    def rows(self, rules: Ints, index: FeatureIndex) -> FeatureRows:
+        """All features of some rules, numbered by ``index``."""
+        replay = self._replay
+        return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
+
+    def edge_rows(self, forest: Forest, edges: Ids, index: FeatureIndex) -> FeatureRows:
+        """Features of edges beyond those of their rules: language models, and of rule applications."""
+        scorer = self._replay.scorer
+        names = scorer.symbols.names
+        models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
+        scores = forest.edge_lm[edges].astype(np.float64)
+        rows = FeatureRows(
+            np.arange(len(edges) + 1, dtype=np.int64) * len(models),
+            np.tile(np.array(models, np.int32), len(edges)),
+            scores.reshape(-1),
+        )
+        features = scorer.features.edge_features
+        if not features:
+            return rows
+        ruled = np.flatnonzero(forest.edge_rule[edges] >= 0)
+        batch = _batch(forest, edges[ruled], scorer.symbols)
+        found = edge_rows(batch, forest.rules, features, index, names)
+        lengths = np.zeros(len(edges), np.int64)
+        lengths[ruled] = np.diff(found.first)
+        first = np.concatenate([[0], np.cumsum(lengths)])
+        return merge_rows([rows, FeatureRows(first, found.id, found.value)])
+
+
+def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:
+    """Edges of a forest as rule applications."""
+    head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
+    tail = forest.graph.tail[edges]
+    split = np.stack([forest.node_start[tail], forest.node_end[tail]], axis=2)
+    split[tail < 0] = -1
+    return EdgeBatch(
+        forest.edge_rule[edges],
+        forest.node_start[head],
+        forest.node_end[head],
+        np.ascontiguousarray(split.reshape(-1, 4)),
+        symbols.words.intern_all(word.encode() for word in forest.source),
+    )
