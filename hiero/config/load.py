@@ -7,6 +7,7 @@ Its files are in ``grammars/`` at the top of the project and in ``hiero/grammars
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -178,7 +179,10 @@ def make_model(
     per_sentence = any(section.per_sentence is not None for section in config.grammar)
     check_features(bins, sources if per_sentence else sources[:-1], symbols)
     check_weights(bins, sources, symbols, given, "weights" if config.weights is None else config.weights.path)
-    return Model(symbols, sources, models, given, chosen, config.search, bins)
+    # Without the weights, which are pickled themselves.
+    plain = dataclasses.replace(config, weights=None)
+    again = functools.partial(make_model, plain, base=base, rules=tuple(rules), features=features)
+    return Model(symbols, sources, models, given, chosen, config.search, bins, again)
 
 
 def open_sources(

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -206,6 +206,12 @@ class Derivation:
                 )
         return trees[0]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With the part of the forest that it uses, ``forest.only(self)``."""
+        forest = self.forest.only(self)
+        features = self._features if forest.edge_features is None else dict(self.features)
+        return _unpickled, (forest, self.score, features)
+
     def __len__(self) -> int:
         """The number of target words."""
         return len(self.words)
@@ -249,3 +255,10 @@ class Derivation:
             ]
             texts.append(f"{label} → {sides[0]} | {sides[1]}")
         return texts
+
+
+def _unpickled(forest: Forest, score: float, features: Mapping[str, float] | None) -> Derivation:
+    derivation = forest.viterbi() if forest else Derivation.none(forest, score)
+    derivation.score = score
+    derivation._features = features
+    return derivation

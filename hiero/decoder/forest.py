@@ -18,10 +18,14 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
 from hiero.core.errors import HieroError
+from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.derivation import Derivation, DerivationBatch
 from hiero.decoder.forest_features import ForestFeatures
 from hiero.decoder.forest_files import read_forest, to_json, write_forest
 from hiero.decoder.forest_kernels import (
+    EDGE,
+    END,
+    NODE,
     best_derivation_kernel,
     best_outside_kernel,
     count_kernel,
@@ -36,7 +40,7 @@ from hiero.decoder.forest_kernels import (
 from hiero.decoder.forest_record import EdgeFeatures, StoredForest, stored_forest
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
 from hiero.decoder.kbest_kernels import Search, kbest, new_search
-from hiero.grammar.rules import Rules
+from hiero.grammar.rules import Rules, take_rules
 
 # Derivations that are expanded together, on first access to one of them.
 BATCH = 256
@@ -57,8 +61,14 @@ class TextList(tuple[str, ...]):
         return self[index]
 
 
+class TextMap(dict[int, str]):
+    """Texts by some ids."""
+
+    text = dict.__getitem__
+
+
 class Origin(NamedTuple):
-    """Where the nodes and edges of a pruned forest were in the forest it was pruned from."""
+    """Where the nodes and edges of a forest were in the forest that it was taken from."""
 
     node: Ids
     edge: Ids
@@ -227,6 +237,12 @@ class Forest:
             raise HieroError("this forest was made without features")
         return self.edge_features.total(derivation.edges)
 
+    def features_of_edges(self, edges: Ids) -> EdgeFeatures | None:
+        """The features of some edges, numbered from 0; None if the forest has none."""
+        if self._features is not None:
+            return self._features.of_edges(self, edges)
+        return self.edge_features and self.edge_features.of(edges)
+
     # ---- sums over all derivations; a score is the natural logarithm of a weight
 
     def inside(self) -> Floats:
@@ -304,8 +320,43 @@ class Forest:
             source=self.source,
             edge_lm=self.edge_lm[edge],
             lm_names=self.lm_names,
-            edge_features=self.edge_features and self.edge_features.of(edge),
+            edge_features=None if self._features else self.features_of_edges(edge),
             features=self._features,
+            origin=Origin(node, edge),
+        )
+
+    def only(self, derivation: Derivation) -> Forest:
+        """The forest of one derivation of this forest, with the rules that it uses and their features.
+
+        Its edges are those of the derivation, last to first; ``origin`` has the ids that they had here.
+        """
+        steps = derivation.steps[::-1]
+        edge, node, end = steps[:, EDGE], steps[:, NODE], steps[:, END]
+        last = len(steps) - 1
+        tail = np.full((len(steps), 2), -1, np.int32)
+        for new in range(len(steps)):
+            # The first child follows its parent; the second follows the subtree of the first.
+            child, old_end = last - new + 1, end[new]
+            for gap in range(2):
+                if child < old_end:
+                    tail[new, gap] = last - child
+                    child = end[last - child]
+        used, place = np.unique(self.edge_rule[edge], return_inverse=True)
+        num_bare = np.count_nonzero(used < 0)
+        return Forest(
+            Hypergraph(np.arange(len(steps) + 1, dtype=np.int64), tail),
+            self.edge_score[edge],
+            (place - num_bare).astype(np.int32),
+            self.node_label[node],
+            self.node_start[node],
+            self.node_end[node],
+            take_rules(self.rules, used[num_bare:].astype(np.int64)),
+            words=self.words,
+            labels=self.labels,
+            source=self.source,
+            edge_lm=self.edge_lm[edge],
+            lm_names=self.lm_names,
+            edge_features=self.features_of_edges(edge),
             origin=Origin(node, edge),
         )
 
@@ -373,8 +424,24 @@ class Forest:
         return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without cached results."""
-        return {**self.__dict__, "_best": None, "_inside": None, "_outside": None, "_search": {}}
+        """Without the model and cached results: with the texts in use, and the features of all edges."""
+        symbols = np.unique(np.concatenate([self.rules.src, self.rules.tgt]))
+        words = symbols[symbols >= 0].tolist()
+        labels = {*self.node_label.tolist(), *self.rules.lhs.tolist()}
+        labels.update(gap_label(symbol) for symbol in symbols[symbols < 0].tolist())
+        return {
+            **self.__dict__,
+            "words": TextMap((word, self.words.text(word)) for word in words),
+            "labels": TextMap((label, self.labels.text(label)) for label in labels),
+            "edge_features": self._features.of_edges(self, np.arange(self.num_edges, dtype=np.int32))
+            if self._features
+            else self.edge_features,
+            "_features": None,
+            "_best": None,
+            "_inside": None,
+            "_outside": None,
+            "_search": {},
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickling makes read-only arrays writable, for which kernels would be compiled again.

@@ -7,9 +7,12 @@ is one kernel call over arrays. Pass-through and glue rules, which are in no gra
 from __future__ import annotations
 
 import copy
+import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +109,14 @@ def _sides(sides: list[list[int]]) -> tuple[Ints, Ids]:
 
 
 class Model:
-    """Grammars, language models, weights and features, ready to translate; safe to share between threads."""
+    """Grammars, language models, weights and features, ready to translate; safe to share between threads.
+
+    A pickled model has the weights, and how ``hiero.load`` was called: another process reads the files again,
+    once, however often it is sent the model.
+
+    >>> with multiprocessing.Pool() as pool:                # doctest: +SKIP
+    ...     best = pool.map(model.translate, lines)
+    """
 
     def __init__(
         self,
@@ -117,6 +127,7 @@ class Model:
         features: FeatureSet | None = None,
         search: SearchConfig | None = None,
         bins: tuple[FeatureBins, ...] = (),
+        made_by: Callable[[], Model] | None = None,
     ) -> None:
         self.symbols = symbols
         self.features = features or FeatureSet()
@@ -127,6 +138,7 @@ class Model:
         self.search = search or SearchConfig()
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._scorer: RuleScorer | None = None
+        self._made_by = made_by
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
@@ -147,8 +159,23 @@ class Model:
         """A copy of the model with other weights: names and numbers, or a file. Everything else is shared."""
         other = copy.copy(self)
         other.weights = weights
-        other._scorer = None
         return other
+
+    def __copy__(self) -> Model:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By ``made_by``, and the present weights and settings of the search: large files stay files."""
+        if self._made_by is None:
+            raise HieroError("a model that was not made by hiero.load cannot be pickled")
+        try:
+            made_by = pickle.dumps(self._made_by)
+        except Exception as error:
+            hint = "features must be at the top level of a module"
+            raise HieroError(f"this model cannot be pickled: {error} ({hint})") from error
+        return _unpickled, (made_by, self.weights, self.search)
 
     @property
     def scorer(self) -> RuleScorer:
@@ -339,6 +366,19 @@ class Model:
             lm_names=self.language_models.names,
             features=ForestFeatures(self.scorer, grammar, lm_word),
         )
+
+
+@functools.lru_cache(maxsize=1)
+def _made(made_by: bytes) -> Model:
+    """A model from a pickled function, kept: a pool of processes sends it with every few sentences."""
+    model: Model = pickle.loads(made_by)()
+    return model
+
+
+def _unpickled(made_by: bytes, weights: Weights, search: SearchConfig) -> Model:
+    model = _made(made_by).with_weights(weights)
+    model.search = search
+    return model
 
 
 def _segment_of(sentence: object) -> Segment:

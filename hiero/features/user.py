@@ -24,6 +24,8 @@ sentence.
 from __future__ import annotations
 
 import contextlib
+import functools
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -183,13 +185,20 @@ class UserRuleFeature:
         self.function = function
         self.name = name
         self.per_rule = per_rule
-        self.__doc__ = function.__doc__
+        functools.update_wrapper(self, function, updated=())
 
     def __call__(self, rules: Any) -> Any:
         return self.function(rules)
 
     def __repr__(self) -> str:
         return f"<rule feature {self.name!r}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By the name of the function, which in its module is that of the feature if it was decorated."""
+        name = vars(self).get("__qualname__", "")
+        if vars(sys.modules.get(self.__module__, object)).get(name) is self:
+            return str(name)
+        return UserRuleFeature, (self.function, self.name, self.per_rule)
 
     def rows(self, batch: RuleBatch) -> FeatureRows:
         """One row per rule; ids in Symbols.names. Values of a name that is given twice for a rule add up."""

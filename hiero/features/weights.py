@@ -23,7 +23,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,7 +70,8 @@ class Weights(MutableMapping[str, float]):
     """A mapping from names to weights, stored as arrays.
 
     ``index`` numbers the features, also features without a weight; a learner with a vector of its own starts
-    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0. Changes apply from the next
+    from ``vector()`` and calls ``assign`` at the end. A missing weight is 0. By default a copy of other
+    ``Weights`` is ``exact`` if they are, and a copy of a plain mapping is. Changes apply from the next
     sentence that a model with these weights translates.
     """
 
@@ -80,12 +81,12 @@ class Weights(MutableMapping[str, float]):
         weights: Mapping[str, float] | Iterable[tuple[str, float]] = (),
         index: FeatureIndex | None = None,
         *,
-        exact: bool = True,
+        exact: bool | None = None,
     ) -> None:
         self.symbols = symbols
         self.names = Names(symbols)
         self.index = FeatureIndex() if index is None else index
-        self.exact = exact
+        self.exact: bool = getattr(weights, "exact", True) if exact is None else exact
         self.shared: dict[bytes, float] = {}
         self._value = np.empty(0)
         self._given = np.empty(0, np.bool_)
@@ -146,6 +147,10 @@ class Weights(MutableMapping[str, float]):
         listed = [f"{name}={self[name]:.6g}" for name in itertools.islice(self, SHOWN)]
         more = [f"{len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
         return f"<Weights: {', '.join([*listed, *more]) or 'none'}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By names: numbers of features and words mean nothing in another process."""
+        return _unpickled, (self.exact, dict(self))
 
     @property
     def has_shared_names(self) -> bool:
@@ -283,12 +288,16 @@ class Weights(MutableMapping[str, float]):
             self._given = np.concatenate([self._given, np.zeros(missing, np.bool_)])
 
 
+def _unpickled(exact: bool, weights: dict[str, float]) -> Weights:
+    return Weights(Symbols(), weights, exact=exact)
+
+
 def weights_of(given: LinearWeights | Mapping[str, float] | str | Path, symbols: Symbols) -> LinearWeights:
     """Weights for a model: a file is read and a mapping copied; weights of the same symbols are shared."""
     if isinstance(given, str | Path):
         return read_weights(given, symbols)
     if isinstance(given, Weights):
-        return given if given.symbols is symbols else Weights(symbols, given, exact=given.exact)
+        return given if given.symbols is symbols else Weights(symbols, given)
     return Weights(symbols, given) if isinstance(given, Mapping) else given
 
 

@@ -280,7 +280,27 @@ def test_copies_are_equal():
         assert not other.graph.tail.flags.writeable
         assert not other.rules.tgt.flags.writeable
         assert not other.edge_score.flags.writeable
-    assert pickle.loads(pickle.dumps(forest.viterbi())).text == "a b"
+    for derivation in forest.kbest(2):
+        other = pickle.loads(pickle.dumps(derivation))
+        assert (other.text, other.score) == (derivation.text, derivation.score)
+
+
+@given(worlds())
+def test_the_forest_of_one_derivation(world):
+    forest = world.forest
+    for derivation in forest.kbest(20, unique=False):
+        only = forest.only(derivation)
+        validate(only.graph)
+        assert only.num_derivations == 1
+        own = only.viterbi()
+        assert (own.score, own.text, str(own.tree())) == (
+            derivation.score,
+            derivation.text,
+            str(derivation.tree()),
+        )
+        assert (own.spans, own.alignment) == (derivation.spans, derivation.alignment)
+        assert only.origin.edge[own.edges].tolist() == derivation.edges.tolist()
+        assert only.origin.node[own.nodes].tolist() == derivation.nodes.tolist()
 
 
 @given(worlds())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import multiprocessing
+import pickle
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +18,7 @@ import pytest
 from hypothesis import given
 
 import hiero
-from hiero import Model, SearchConfig, Statistics, rule_feature
+from hiero import Derivation, Model, SearchConfig, Statistics, rule_feature
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.text import Segment
 from hiero.decoder.parse_kernels import Parse, parse_kernel
@@ -323,6 +326,91 @@ def test_other_weights(tmp_path: Path) -> None:
     assert model.with_weights(model.weights).weights is model.weights
     with pytest.raises(HieroError, match="nope: found no such file"):
         model.with_weights(tmp_path / "nope")
+
+
+# ---- pickling
+
+
+def full_model(**how: Any) -> Model:
+    weights = {**WEIGHTS, "LM": 0.5, "Shared": 0.1, "SpanSize_X_2": 0.2, "%~RBS:X_haus": 0.3}
+    features = ["span_size", "source_bigram", shared_words]
+    return model_of(weights=weights, lm={"LM": TINY}, features=features, **how)
+
+
+def content(derivation: Derivation) -> tuple[Any, ...]:
+    return (
+        derivation.text,
+        derivation.score,
+        derivation.features,
+        derivation.alignment,
+        derivation.spans,
+        str(derivation.tree()),
+        derivation.lm_scores.tolist(),
+    )
+
+
+def test_forests_and_derivations_are_pickled() -> None:
+    forest = full_model().parse("er hat das haus gesehen")
+    other = pickle.loads(pickle.dumps(forest))
+    assert repr(other) == repr(forest)
+    for name in ("edge_score", "edge_rule", "edge_lm", "node_label", "node_start", "node_end"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(forest, name))
+    pairs = list(zip(other.kbest(20, unique=False), forest.kbest(20, unique=False), strict=True))
+    for one, original in pairs:
+        assert (one.text, one.score, str(one.tree())) == (original.text, original.score, str(original.tree()))
+        assert one.features == pytest.approx(original.features)
+        assert content(pickle.loads(pickle.dumps(original))) == content(original)
+        assert content(pickle.loads(pickle.dumps(one))) == content(one)
+    assert pickle.loads(pickle.dumps(forest.viterbi())).forest.source == forest.source
+    with pytest.raises(HieroError, match="does not come from a model"):
+        _ = other.features
+
+
+def test_an_empty_derivation_is_pickled() -> None:
+    for sentence in ("", "das x"):
+        best = full_model(pass_through="none").translate(sentence)
+        other = pickle.loads(pickle.dumps(best))
+        assert not other
+        assert content(other) == content(best)
+
+
+def test_models_are_pickled_with_their_weights() -> None:
+    model = full_model(pop_limit=20)
+    model.weights["p"] = 1.0
+    sentence = "er hat das haus gesehen"
+    expected = content(model.translate(sentence))
+    data = pickle.dumps(model)
+    one, two = pickle.loads(data), pickle.loads(data)
+    assert one.search == model.search
+    one.weights["p"] = -1.0
+    assert content(two.translate(sentence)) == expected != content(one.translate(sentence))
+    for other in (copy.deepcopy(model), copy.copy(model), model.with_weights(two.weights)):
+        assert content(other.translate(sentence)) == expected
+
+
+def test_models_that_cannot_be_pickled() -> None:
+    @rule_feature(per_rule=True)
+    def local(rule):  # type: ignore[no-untyped-def]
+        yield "Local", 1.0
+
+    with pytest.raises(HieroError, match=r"cannot be pickled: .*local.*top level of a module"):
+        pickle.dumps(model_of(features=[local]))
+    model = model_of()
+    with pytest.raises(HieroError, match=r"not made by hiero\.load"):
+        pickle.dumps(Model(model.symbols, model.sources, model.language_models, model.weights))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_pool_of_processes(method: str) -> None:
+    model = full_model()
+    lines = ["er hat das haus gesehen", "", "das haus", "x y das", "hat haus gesehen"]
+    expected = [content(model.translate(line)) for line in lines]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert [content(best) for best in pool.map(model.translate, lines, 2)] == expected
+        assert [forest.num_edges for forest in pool.map(model.parse, lines)] == [
+            model.parse(line).num_edges for line in lines
+        ]
 
 
 # ---- many sentences
