@@ -23,6 +23,8 @@ from hiero.jobs.tune import tune
 from hiero.learning.config import ALGORITHMS, Algorithm, TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.lists import CandidateLists
+from hiero.pipeline.plan import Plan, Stage
+from hiero.pipeline.stages import STAGES, StageKind
 from tests.worlds.grammars import rules_of
 from tests.worlds.tune import Tuning
 
@@ -128,3 +130,47 @@ def test_a_learner_is_a_class_and_a_row(
     world.set(tune={"algorithm": "mine", "freeze": "dense"})
     message = world.error(capfd)
     assert message.endswith("freeze works with sgd, mixsgd, itermixsgd and iterselsgd, not with mine")
+
+
+# ---- stages of hiero run
+
+
+def add_count(plan: Plan) -> None:
+    """Count the lines of the sets to translate."""
+    for name, data in plan.test_sets():
+        output = plan.out / f"{name}.count"
+
+        def work(task, source=Path(data.source), output=output):
+            lines = source.read_bytes().count(b"\n")
+            output.write_text(f"{lines}\n")
+            return {"lines": lines}
+
+        inputs = {f"data: {name}: source": Path(data.source)}
+        plan.add(Stage(name=f"count:{name}", work=work, inputs=inputs, outputs=(output,)))
+
+
+def test_a_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd) -> None:
+    """It is planned, run, chosen by --only and skipped, like those of the package."""
+    monkeypatch.setattr(
+        "hiero.pipeline.run.STAGES", {"count": StageKind(f"{__name__}:add_count", ("data",), "")}
+    )
+    (tmp_path / "dev").write_text("a\nb\n")
+    config, out = tmp_path / "c.yaml", tmp_path / "out"
+    config.write_text("data: {dev: {source: dev}, test: {source: dev}}\n")
+    command = ["run", str(config), "-o", str(out)]
+    assert main([*command, "--only", "count:test"]) == 0
+    assert (out / "test.count").read_text() == "2\n"
+    assert not (out / "dev.count").exists()
+    assert main([*command, "--only", "count"]) == 0
+    assert main([*command, "--dry-run"]) == 0
+    assert capfd.readouterr().out == "count:dev: unchanged\ncount:test: unchanged\n"
+
+
+def test_stages_that_are_not_asked_for_are_not_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(STAGES, "prep", StageKind("no_such_module:add", ("prep",), ""))
+    (tmp_path / "dev").write_text("a\n")
+    config = tmp_path / "c.yaml"
+    config.write_text("data: {dev: {source: dev}}\ngrammar: [{path: dev}]\nweights: {path: dev}\n")
+    assert main(["run", str(config), "--dry-run", "-o", str(tmp_path / "out")]) == 0

@@ -8,17 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hiero.core.errors import UsageError
+from hiero.pipeline.stages import STAGES
 
 DESCRIPTION = """\
-Run all stages of a configuration: prepare text, align words, estimate language models, index the bitext,
-extract grammars, tune, translate, evaluate. Each stage runs if its inputs, settings or outputs have changed
-since the last time; otherwise it is skipped. After an interruption, the same command continues the run and
-ends with the same files.
+Run all stages of a configuration. Each stage runs if its inputs, settings or outputs have changed since the
+last time; otherwise it is skipped. After an interruption, the same command continues the run and ends with
+the same files.
 
 RUNDIR holds all outputs, config.yaml (the configuration in full), model.yaml (for hiero decode -c),
 manifest.json (versions, digests, settings, times of all stages) and log.jsonl. Scores go to standard output.
 Paths in CONFIG are relative to CONFIG."""
-EPILOG = """\
+NAMES = "\n".join(f"  {name:8} {kind.help}" for name, kind in STAGES.items())
+EPILOG = f"""\
+stages, in their order:
+{NAMES}
+
 examples:
   hiero run demo.yaml -j 4
   hiero run experiment.yaml -o runs/first --dry-run

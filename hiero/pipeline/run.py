@@ -28,11 +28,8 @@ from hiero.core.progress import Progress, table_lines
 from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
 from hiero.jobs.directory import CONFIG, LOCK, NAME, Entry, Manifest, differences, locked, series
-from hiero.pipeline.bins_stages import add_bins, add_curves
-from hiero.pipeline.model_stages import add_align, add_index, add_lm, add_prep, add_reorder
 from hiero.pipeline.plan import Plan, Stage, Task
-from hiero.pipeline.translate_stages import add_decode, add_eval, add_extract
-from hiero.pipeline.tune_stages import add_grid, add_tune
+from hiero.pipeline.stages import STAGES
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
@@ -40,20 +37,12 @@ MODEL = "model.yaml"
 LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
 
 
-# Each adds the stages that the configuration asks for, and puts their outputs into the configuration for the
-# next. A new kind of stage is a new function.
-STAGES = (
-    *(add_prep, add_align, add_lm, add_index, add_reorder, add_extract),
-    *(add_grid, add_bins, add_tune, add_curves),
-    *(add_decode, add_eval),
-)
-
-
 def plan(config: Config, out: Path, where: str) -> Plan:
     """All stages of a configuration, in the order of running."""
     made = Plan(config, out, where)
-    for add in STAGES:
-        add(made)
+    for kind in STAGES.values():
+        if kind.is_asked_for(made.config):
+            kind.function()(made)
     if not made.stages:
         raise ConfigError(f"{where}: nothing to do: needs data, and sections such as align, lm or grammar")
     return made
