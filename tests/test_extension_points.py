@@ -12,9 +12,16 @@ import pytest
 from hiero.cli.main import main
 from hiero.config.config import config_of
 from hiero.config.load import model_settings
-from hiero.core.arrays import Floats
+from hiero.core.arrays import Floats, read_only
+from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.evaluation.bleu import sentence_bleu
+from hiero.features.feature_set import BUILT_IN, TEMPLATES, feature_set
+from hiero.features.index import KINDS, FeatureIndex, KeyKind, KeyPart, pack_keys
+from hiero.features.names import Names
+from hiero.features.shared_names import SharedNames
+from hiero.features.shared_names_kernels import shared_scores_kernel
+from hiero.features.weights import Weights
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.config import FORMATS, Format, GrammarFormat
 from hiero.grammar.reader import RuleReader
@@ -25,6 +32,7 @@ from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.lists import CandidateLists
 from hiero.pipeline.plan import Plan, Stage
 from hiero.pipeline.stages import STAGES, StageKind
+from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.worlds.grammars import rules_of
 from tests.worlds.tune import Tuning
 
@@ -174,3 +182,48 @@ def test_stages_that_are_not_asked_for_are_not_imported(
     config = tmp_path / "c.yaml"
     config.write_text("data: {dev: {source: dev}}\ngrammar: [{path: dev}]\nweights: {path: dev}\n")
     assert main(["run", str(config), "--dry-run", "-o", str(tmp_path / "out")]) == 0
+
+
+# ---- templates of rules
+
+
+@pytest.fixture
+def first_words(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A kind of features with a row in each table; kernels would make its keys."""
+    kind, bit = len(KINDS), 2 * max(TEMPLATES.values())
+    monkeypatch.setitem(KINDS, kind, KeyKind(b"FW:", (KeyPart.SOURCE, KeyPart.TARGET), b"_"))
+    monkeypatch.setitem(TEMPLATES, "first_words", bit)
+    assert feature_set(["first_words", "shape"], Symbols()).templates == bit | TEMPLATES["shape"]
+    return kind
+
+
+def test_a_template_of_rules(first_words: int, tmp_path: Path) -> None:
+    """Its names, its features in files of vectors, and weights under cdec's names."""
+    symbols, other = Symbols(), Symbols()
+    other.words.intern_all([b"other", b"words"])
+    key = first_words, symbols.words.intern(b"a_b"), int(gap(symbols.labels.intern(b"X"), 2))
+    names = Names(symbols)
+    assert (names.name(key), names.cdec_name(key)) == ("FW:a%5Fb_X2", "FW:a_b_X2")
+    assert names.parse("FW:a%5Fb_X2") == key
+
+    index, read = FeatureIndex(), FeatureIndex()
+    write_vectors(tmp_path / "vectors", symbols, index, index.intern_all([key]), weight=np.array([2.5]))
+    ids, values = read_vectors(tmp_path / "vectors", other, read)
+    assert [Names(other).name(read.key(feature)) for feature in ids.tolist()] == [names.name(key)]
+    assert values["weight"].tolist() == [2.5]
+
+    shared = Weights(symbols, {"FW:a_b_X2": 3.0}, exact=False)
+    scores = np.zeros(1)
+    table, _ = shared.template_weights()
+    rows, sequence = pack_keys([key])
+    shared_scores_kernel(
+        read_only(np.arange(2)), rows, sequence, table, SharedNames(symbols, shared).current(), scores
+    )
+    assert scores.tolist() == [3.0]
+
+
+def test_help_lists_the_built_in_features(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["decode", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(BUILT_IN) <= set(words)

@@ -36,12 +36,11 @@ from hiero.config.load import make_model, model_config
 from hiero.core.errors import ConfigError, HieroError
 from hiero.decoder.model import Model
 from hiero.features.index import FeatureIndex
-from hiero.features.index_kernels import (
+from hiero.features.index_kernels import NAME, RULE_ID
+from hiero.features.template_kernels import (
     DELETION,
     INSERTION,
     INSERTION_PAIR,
-    NAME,
-    RULE_ID,
     SHAPE,
     SOURCE_BIGRAM,
     TARGET_BIGRAM,

@@ -26,12 +26,11 @@ from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.features.feature_set import CDEC_NAMES, TEMPLATES
-from hiero.features.index_kernels import (
+from hiero.features.index_kernels import NAME, RULE_ID
+from hiero.features.template_kernels import (
     DELETION,
     INSERTION,
     INSERTION_PAIR,
-    NAME,
-    RULE_ID,
     SHAPE,
     SOURCE_BIGRAM,
     TARGET_BIGRAM,

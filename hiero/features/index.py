@@ -1,4 +1,4 @@
-"""Sparse features: their keys, the table that numbers them, and the protocols for new features.
+"""Sparse features: their kinds and keys, the table that numbers them, and the protocols for new features.
 
 A feature that a template reads off a rule is known by its *key*, three integers ``(kind, a, b)``:
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,11 +31,21 @@ import numpy as np
 from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry, take_rows
 from hiero.core.hash_kernels import table_size
 from hiero.features.index_kernels import (
+    NAME,
     RULE_ID,
     FeatureTable,
     find_keys_kernel,
     intern_keys_kernel,
     rebuild_slots_kernel,
+)
+from hiero.features.template_kernels import (
+    DELETION,
+    INSERTION,
+    INSERTION_PAIR,
+    SHAPE,
+    SOURCE_BIGRAM,
+    TARGET_BIGRAM,
+    WORD_PAIR,
 )
 from hiero.grammar.rules import Rules
 
@@ -43,6 +54,54 @@ if TYPE_CHECKING:
 
 
 Key = tuple[int, ...]
+
+
+class KeyPart(Enum):
+    """The contents of a or b in a key, or of a whole rule id. Symbols may be combined, other parts not."""
+
+    WORD = auto()
+    SOURCE = auto()  # a symbol of a source side: a word, a bare gap, or a boundary of the rule
+    TARGET = auto()  # a symbol of a target side: a word, a gap with its index, or a boundary of the rule
+    NAME = auto()
+    RULE = auto()
+    SHAPE = auto()
+
+    @property
+    def is_symbol(self) -> bool:
+        return self in (KeyPart.WORD, KeyPart.SOURCE, KeyPart.TARGET)
+
+
+class KeyKind(NamedTuple):
+    """A kind of features: how their keys are written as names, and what is in them.
+
+    prefix     of their names; no name of another kind begins with it
+    parts      of their keys: one, where b is 0, or two
+    separator  between the names of two parts: ``_`` or ``:``
+    """
+
+    prefix: bytes
+    parts: tuple[KeyPart, ...]
+    separator: bytes = b""
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether a, and b, are symbols; a rule id is a sequence of them instead."""
+        return self.parts[0].is_symbol
+
+
+# Kinds by their numbers, 0, 1, ... A new template of rules is a row here (its names, files of weights and
+# cdec's spelling follow), a part of room_kernel and keys_kernel, and a row of TEMPLATES in feature_set.py.
+KINDS = {
+    NAME: KeyKind(b"", (KeyPart.NAME,)),
+    RULE_ID: KeyKind(b"R:", (KeyPart.RULE,)),
+    SOURCE_BIGRAM: KeyKind(b"RBS:", (KeyPart.SOURCE, KeyPart.SOURCE), b"_"),
+    TARGET_BIGRAM: KeyKind(b"RBT:", (KeyPart.TARGET, KeyPart.TARGET), b"_"),
+    SHAPE: KeyKind(b"Shape_S", (KeyPart.SHAPE,)),
+    WORD_PAIR: KeyKind(b"LT:", (KeyPart.WORD, KeyPart.WORD), b":"),
+    DELETION: KeyKind(b"LD:", (KeyPart.WORD,)),
+    INSERTION: KeyKind(b"LI:", (KeyPart.WORD,)),
+    INSERTION_PAIR: KeyKind(b"IP:", (KeyPart.WORD, KeyPart.WORD), b":"),
+}
 
 
 def pack_keys(keys: Sequence[Key]) -> tuple[Ids, Ids]:

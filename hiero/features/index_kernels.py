@@ -11,8 +11,7 @@ from hiero.core.arrays import Ids, Ints
 from hiero.core.hash_kernels import mix, probe, probe_new
 from hiero.core.jit import kernel, leaf
 
-NAME, RULE_ID, SOURCE_BIGRAM, TARGET_BIGRAM, SHAPE = 0, 1, 2, 3, 4
-WORD_PAIR, DELETION, INSERTION, INSERTION_PAIR = 5, 6, 7, 8
+NAME, RULE_ID = 0, 1  # kinds; those of templates are in template_kernels.py
 
 RULE_START, RULE_END, SEPARATOR = -4, -8, -12  # gap(0, 3), gap(1, 3), gap(2, 3)
 

@@ -35,36 +35,13 @@ from collections.abc import Callable, Sequence
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label
 from hiero.core.symbols import Symbols, Vocabulary
-from hiero.features.index import Key
-from hiero.features.index_kernels import (
-    DELETION,
-    INSERTION,
-    INSERTION_PAIR,
-    NAME,
-    RULE_END,
-    RULE_ID,
-    RULE_START,
-    SEPARATOR,
-    SHAPE,
-    SOURCE_BIGRAM,
-    TARGET_BIGRAM,
-    WORD_PAIR,
-)
+from hiero.features.index import KINDS, Key, KeyKind, KeyPart
+from hiero.features.index_kernels import NAME, RULE_END, RULE_ID, RULE_START, SEPARATOR
 
 CATEGORIES = frozenset(
     b"X S Goal GOAL ROOT TOP ADJP ADVP CONJP FRAG INTJ LST NAC NP NX PP PRN PRT QP RRC SBAR SBARQ SINV SQ "
     b"UCP VP WHADJP WHADVP WHNP WHPP".split()
 )
-PREFIXES = {
-    RULE_ID: b"R:",
-    SOURCE_BIGRAM: b"RBS:",
-    TARGET_BIGRAM: b"RBT:",
-    SHAPE: b"Shape_S",
-    WORD_PAIR: b"LT:",
-    DELETION: b"LD:",
-    INSERTION: b"LI:",
-    INSERTION_PAIR: b"IP:",
-}
 START, END = b"<r>", b"</r>"
 INDICES = tuple(b"%d" % index for index in range(1, MAX_GAPS + 1))
 RESERVED = frozenset(
@@ -74,13 +51,13 @@ RESERVED = frozenset(
     | {b"N" + index for index in INDICES}
 )
 
-_TEMPLATE = re.compile(rb"(R:|RBS:|RBT:|LT:|LD:|LI:|IP:|Shape_S(?=[01]{5}_T[01]{5}\Z))")
 _UNSAFE = re.compile(rb"[\x00-\x20=;\x7f]|%(?!\Z)|\|(?=\|\|)")
 _UNSAFE_OR = {separator: re.compile(_UNSAFE.pattern + b"|" + separator) for separator in (b"_", b":")}
 _UNSAFE_OR_BOTH = re.compile(_UNSAFE.pattern + b"|[_:]")
 # A name without these has no escapes and needs none.
 _SUSPECT = re.compile(rb"[%\x00-\x20=;\x7f]|\|\|\|")
 _ESCAPED = re.compile(rb"%([0-9A-F]{2})")
+_SHAPE_FOLLOWS = rb"(?=[01]{5}_T[01]{5}\Z)"
 _TO_CDEC = bytes.maketrans(b"=;", b"__")
 
 
@@ -139,50 +116,50 @@ class Names:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        self._template = _template_pattern()
         self._adding, self._finding = _NameReader(symbols, True), _NameReader(symbols, False)
+        write: dict[KeyPart, Callable[[int, re.Pattern[bytes]], bytes]] = {
+            KeyPart.WORD: self._word,
+            KeyPart.SOURCE: self._source_symbol,
+            KeyPart.TARGET: self._target_symbol,
+            KeyPart.SHAPE: lambda bits, _: _shape(bits),
+        }
+        self._write = {
+            number: [write[part] for part in kind.parts if part in write] for number, kind in KINDS.items()
+        }
 
     def name(self, key: Key) -> str:
         """The name, which is unique."""
         return self.name_bytes(key).decode()
 
     def name_bytes(self, key: Key) -> bytes:
-        kind, a, b = key[:3]
-        if kind == NAME:
-            return self._own_name(self.symbols.names.entry(a))
-        if kind == SHAPE:
-            return _shape(a)
-        prefix = PREFIXES[kind]
-        if kind == RULE_ID:
+        if key[0] == NAME:
+            return self._own_name(self.symbols.names.entry(key[1]))
+        prefix, parts, separator = KINDS[key[0]]
+        if key[0] == RULE_ID:
             return prefix + self._rule(key[1:])
-        word = self.symbols.words.entry
-        if kind in (DELETION, INSERTION):
-            return prefix + _escape(word(a), _UNSAFE)
-        if kind in (WORD_PAIR, INSERTION_PAIR):
-            return prefix + _pair(word(a), word(b), _escape, b":")
-        write = self._source_symbol if kind == SOURCE_BIGRAM else self._target_symbol
-        return prefix + _pair(a, b, write, b"_")
+        write = self._write[key[0]]
+        text = write[0](key[1], _UNSAFE)
+        if len(parts) == 2:
+            text += separator + write[1](key[2], _UNSAFE)
+            # Separators inside words are escaped if the name could be split in more than one way.
+            if len(_splits(text, separator)) != 1:
+                unsafe = _UNSAFE_OR[separator]
+                text = write[0](key[1], unsafe) + separator + write[1](key[2], unsafe)
+        return prefix + text
 
     def cdec_name(self, key: Key) -> str:
         """The name in cdec: ``=`` and ``;`` become ``_``, nothing else is escaped."""
         return self.cdec_bytes(key).decode(errors="replace")
 
     def cdec_bytes(self, key: Key) -> bytes:
-        kind, a, b = key[:3]
-        word = self.symbols.words.entry
-        if kind == NAME:
-            name = self.symbols.names.entry(a)
-        elif kind == SHAPE:
-            name = _shape(a)
-        elif kind in (DELETION, INSERTION):
-            name = PREFIXES[kind] + word(a)
-        elif kind in (WORD_PAIR, INSERTION_PAIR):
-            name = PREFIXES[kind] + word(a) + b":" + word(b)
-        elif kind == RULE_ID:
-            name = self._cdec_rule(key[1:])
-        else:
-            indexed = kind == TARGET_BIGRAM
-            name = PREFIXES[kind] + self._plain(a, indexed) + b"_" + self._plain(b, indexed)
-        return as_cdec(name)
+        if key[0] == NAME:
+            return as_cdec(self.symbols.names.entry(key[1]))
+        prefix, parts, separator = KINDS[key[0]]
+        if key[0] == RULE_ID:
+            return as_cdec(prefix + self._cdec_rule(key[1:]))
+        plain = (self._plain(part, value) for part, value in zip(parts, key[1:], strict=False))
+        return as_cdec(prefix + separator.join(plain))
 
     def parse(self, name: str | bytes, *, add: bool = True) -> Key | None:
         """The feature with exactly this name, or None if there is none.
@@ -197,17 +174,23 @@ class Names:
 
     def _own_name(self, name: bytes) -> bytes:
         text = _escape(name, _UNSAFE)
-        return _escape_first(text) if text[:1] == b"#" or _TEMPLATE.match(text) else text
+        return _escape_first(text) if text[:1] == b"#" or self._template.match(text) else text
 
     def _label(self, symbol: int) -> bytes:
         return self.symbols.labels.entry(gap_label(symbol))
 
-    def _plain(self, symbol: int, indexed: bool) -> bytes:
-        if symbol >= 0:
-            return self.symbols.words.entry(symbol)
-        if symbol in (RULE_START, RULE_END):
-            return START if symbol == RULE_START else END
-        return self._label(symbol) + (b"%d" % gap_index(symbol) if indexed else b"")
+    def _plain(self, part: KeyPart, value: int) -> bytes:
+        """A part as in cdec's names."""
+        if part is KeyPart.SHAPE:
+            return _shape(value)
+        if value >= 0:
+            return self.symbols.words.entry(value)
+        if value in (RULE_START, RULE_END):
+            return START if value == RULE_START else END
+        return self._label(value) + (b"%d" % gap_index(value) if part is KeyPart.TARGET else b"")
+
+    def _word(self, word: int, unsafe: re.Pattern[bytes]) -> bytes:
+        return _escape(self.symbols.words.entry(word), unsafe)
 
     def _source_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol >= 0:
@@ -259,7 +242,7 @@ class Names:
         src = (words.entry(s) if s >= 0 else b"N" + self._label(s) for s in sequence[1:cut])
         tgt = (words.entry(s) if s >= 0 else b"N%d" % gap_index(s) for s in sequence[cut + 1 :])
         lhs = self.symbols.labels.entry(sequence[0])
-        return b"R:" + lhs + b":" + b"_".join(src) + b":" + b"_".join(tgt)
+        return lhs + b":" + b"_".join(src) + b":" + b"_".join(tgt)
 
 
 def _is_plain(text: bytes) -> bool:
@@ -276,16 +259,21 @@ def _is_plain(text: bytes) -> bool:
 
 
 def _shape(bits: int) -> bytes:
-    return b"Shape_S%s_T%s" % (format(bits >> 5, "05b").encode(), format(bits & 31, "05b").encode())
+    return b"%s_T%s" % (format(bits >> 5, "05b").encode(), format(bits & 31, "05b").encode())
 
 
-def _pair(first: object, second: object, write: Callable[..., bytes], separator: bytes) -> bytes:
-    """Join two symbols by a separator; separators inside words are escaped if the split is ambiguous."""
-    text = write(first, _UNSAFE) + separator + write(second, _UNSAFE)
-    if len(_splits(text, separator)) == 1:
-        return text
-    unsafe = _UNSAFE_OR[separator]
-    return write(first, unsafe) + separator + write(second, unsafe)
+def _read_shape(text: bytes) -> int:
+    return int(text[:5], 2) << 5 | int(text[7:], 2)
+
+
+def _template_pattern() -> re.Pattern[bytes]:
+    """The beginning of the name of a template's feature: a prefix, and a shape whose text is complete."""
+    prefixes = (
+        re.escape(kind.prefix) + (_SHAPE_FOLLOWS if KeyPart.SHAPE in kind.parts else b"")
+        for number, kind in KINDS.items()
+        if number != NAME
+    )
+    return re.compile(b"|".join(prefixes))
 
 
 class _Unknown(Exception):
@@ -298,36 +286,41 @@ class _NameReader:
     def __init__(self, symbols: Symbols, add: bool) -> None:
         self.symbols = symbols
         self.add = add
+        self._template = _template_pattern()
+        read: dict[KeyPart, Callable[[bytes], int]] = {
+            KeyPart.WORD: self._word,
+            KeyPart.SOURCE: self._category,
+            KeyPart.TARGET: self._gap,
+            KeyPart.SHAPE: _read_shape,
+        }
+        self._kinds = {
+            kind.prefix: (number, kind, [read[part] for part in kind.parts if part in read])
+            for number, kind in KINDS.items()
+        }
 
     def key(self, text: bytes) -> Key | None:
-        found = _TEMPLATE.match(text)
+        found = self._template.match(text)
         try:
             if not found:
                 return (NAME, self._id(self.symbols.names, text), 0) if text else None
-            return self._template_key(found[0], text[found.end() :])
+            number, kind, read = self._kinds[found[0]]
+            rest = text[found.end() :]
+            return self._rule(rest) if number == RULE_ID else self._key(number, kind, read, rest)
         except _Unknown:
             return None
 
-    def _template_key(self, prefix: bytes, rest: bytes) -> Key | None:
-        if prefix == b"Shape_S":
-            return (SHAPE, int(rest[:5], 2) << 5 | int(rest[7:], 2), 0)
-        if prefix == b"R:":
-            return self._rule(rest)
-        if not rest:
-            return None
-        if prefix in (b"LD:", b"LI:"):
-            return (DELETION if prefix == b"LD:" else INSERTION, self._word(rest), 0)
-        lexical = prefix in (b"LT:", b"IP:")
-        splits = _splits(rest, b":" if lexical else b"_")
+    def _key(
+        self, number: int, kind: KeyKind, read: Sequence[Callable[[bytes], int]], text: bytes
+    ) -> Key | None:
+        if len(read) == 1:
+            return (number, read[0](text), 0) if text else None
+        splits = _splits(text, kind.separator)
         if len(splits) != 1:
             return None
         first, second = splits[0]
-        if lexical:
-            return (WORD_PAIR if prefix == b"LT:" else INSERTION_PAIR, self._word(first), self._word(second))
-        kind, read = (SOURCE_BIGRAM, self._category) if prefix == b"RBS:" else (TARGET_BIGRAM, self._gap)
-        if first == END or second == START:
+        if KeyPart.WORD not in kind.parts and (first == END or second == START):
             return None
-        return (kind, read(first), read(second))
+        return (number, read[0](first), read[1](second))
 
     def _rule(self, rest: bytes) -> Key | None:
         lhs, colon, rest = rest.partition(b":")

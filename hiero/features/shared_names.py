@@ -8,9 +8,9 @@ import numpy as np
 
 from hiero.core.arrays import Bytes, Flags, Ints, read_only
 from hiero.core.symbols import Symbols, Vocabulary, pack
-from hiero.features.index_kernels import INSERTION_PAIR
-from hiero.features.names import CATEGORIES, END, PREFIXES, RESERVED, START
-from hiero.features.shared_names_kernels import Spelling, mark_special_kernel
+from hiero.features.index import KINDS, KeyKind, KeyPart
+from hiero.features.names import CATEGORIES, END, RESERVED, START
+from hiero.features.shared_names_kernels import INDEXED, PLAIN, Spelling, mark_special_kernel
 from hiero.features.weights import LinearWeights
 
 
@@ -43,13 +43,22 @@ class _Entries:
         return range(start, end)
 
 
+def _form(kind: KeyKind) -> tuple[int, int, int]:
+    """How to spell the symbols a and b of a key, and the byte between them; zeros where there are none."""
+    if not kind.has_symbols:
+        return 0, 0, 0
+    spelt = [INDEXED if part is KeyPart.TARGET else PLAIN for part in kind.parts]
+    return (spelt[0], spelt[1], ord(kind.separator)) if len(spelt) == 2 else (spelt[0], 0, 0)
+
+
 class SharedNames:
     """The shared names of some weights, and the spelling of all symbols; safe to share between threads."""
 
     def __init__(self, symbols: Symbols, weights: LinearWeights) -> None:
         self._words, self._labels = _Entries(symbols.words), _Entries(symbols.labels)
-        marks = [PREFIXES.get(kind, b"") for kind in range(INSERTION_PAIR + 1)]
-        self._marks = pack([*marks, START, END])
+        kinds = [KINDS[number] for number in range(len(KINDS))]
+        self._form = read_only(np.array([_form(kind) for kind in kinds], np.int64))
+        self._marks = pack([*(kind.prefix for kind in kinds), START, END])
         self._table, self._weight = weights.shared_weights()
         self._lock = threading.Lock()
 
@@ -71,6 +80,7 @@ class SharedNames:
             return Spelling(
                 *self._arrays(self._words),
                 *self._arrays(self._labels),
+                self._form,
                 *self._marks,
                 self._table,
                 self._weight,

@@ -9,21 +9,18 @@ from hiero.core.arrays import Bytes, Flags, Floats, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import WordTable, find_bytes, gap_index, gap_label
 from hiero.features.index_kernels import (
-    DELETION,
-    INSERTION,
     RULE_END,
     RULE_ID,
     RULE_START,
     SEPARATOR,
-    SHAPE,
-    SOURCE_BIGRAM,
-    TARGET_BIGRAM,
     find_feature,
     key_code,
 )
 
 UNDERSCORE, COLON, EQUALS, SEMICOLON, PERCENT, BAR = 95, 58, 61, 59, 37, 124
 LETTER_N, DIGIT_0, SPACE, DELETE = 78, 48, 32, 127
+
+PLAIN, INDEXED = 1, 2  # spelling of a symbol: gaps as their category, or followed by their index
 
 
 class Spelling(NamedTuple):
@@ -32,6 +29,7 @@ class Spelling(NamedTuple):
     word, label    bytes of entry i: pool[first[i]:first[i + 1]]; there may be more rows than entries
     word_special   bool [.]  whether a feature with this word may have the same spelling as another one
     label_special  bool [.]  likewise
+    form           int64 [K, 3]  for each kind: PLAIN, INDEXED or 0 for a and for b, the byte between them
     mark_pool      uint8     the prefix of feature kind k is mark_pool[mark_first[k]:mark_first[k + 1]], and
     mark_first     int64     after the last kind follow ``<r>`` and ``</r>``
     table          WordTable the shared names
@@ -44,6 +42,7 @@ class Spelling(NamedTuple):
     label_pool: Bytes
     label_first: Ints
     label_special: Flags
+    form: Ints
     mark_pool: Bytes
     mark_first: Ints
     table: WordTable
@@ -127,20 +126,20 @@ def put_rule(spelling, sequence, start, length, num_kinds, out, n):
 
 @kernel
 def spell(spelling, kind, a, b, pool, out):
-    """Write cdec's name of a feature (but a SHAPE or NAME); returns its length, even if ``out`` is shorter.
+    """Write cdec's name of a rule id or a feature of symbols; returns its length, even if ``out`` is shorter.
 
     Twin: hiero.features.names.Names.cdec_name.
     """
-    num_kinds = spelling.mark_first.shape[0] - 3
+    form = spelling.form
+    num_kinds = form.shape[0]
     n = put_bytes(spelling.mark_pool, spelling.mark_first[kind], spelling.mark_first[kind + 1], out, 0)
     if kind == RULE_ID:
         return put_rule(spelling, pool, a, b, num_kinds, out, n)
-    n = put_symbol(spelling, a, kind == TARGET_BIGRAM, num_kinds, out, n)
-    if kind in (DELETION, INSERTION):
+    n = put_symbol(spelling, a, form[kind, 0] == INDEXED, num_kinds, out, n)
+    if form[kind, 1] == 0:
         return n
-    bigram = kind in (SOURCE_BIGRAM, TARGET_BIGRAM)
-    n = put_byte(UNDERSCORE if bigram else COLON, out, n)
-    return put_symbol(spelling, b, kind == TARGET_BIGRAM, num_kinds, out, n)
+    n = put_byte(form[kind, 2], out, n)
+    return put_symbol(spelling, b, form[kind, 1] == INDEXED, num_kinds, out, n)
 
 
 @leaf
@@ -153,13 +152,11 @@ def symbol_special(word_special, label_special, symbol):
 
 
 @leaf
-def key_special(word_special, label_special, kind, a, b, pool):
+def key_special(word_special, label_special, form, kind, a, b, pool):
     """Whether cdec's spelling of a feature may differ from its exact name."""
-    if kind == SHAPE:
-        return False
     if kind != RULE_ID:
-        return symbol_special(word_special, label_special, a) or symbol_special(
-            word_special, label_special, b
+        return (form[kind, 0] != 0 and symbol_special(word_special, label_special, a)) or (
+            form[kind, 1] != 0 and symbol_special(word_special, label_special, b)
         )
     if label_special[pool[a]] or pool[a + b - 1] == SEPARATOR:  # an empty target side has a mark
         return True
@@ -190,7 +187,7 @@ def shared_scores_kernel(first, key, pool, table, spelling, out_score):
     for i in range(first.shape[0] - 1):
         for k in range(first[i], first[i + 1]):
             kind, a, b = key[k, 0], key[k, 1], key[k, 2]
-            if not key_special(word_special, label_special, kind, a, b, pool):
+            if not key_special(word_special, label_special, spelling.form, kind, a, b, pool):
                 continue
             if find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool) >= 0:
                 continue

@@ -9,21 +9,17 @@ import numpy as np
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap, gap_index, gap_label
 from hiero.features.index_kernels import (
-    DELETION,
-    INSERTION,
-    INSERTION_PAIR,
     RULE_END,
     RULE_ID,
     RULE_START,
     SEPARATOR,
-    SHAPE,
-    SOURCE_BIGRAM,
-    TARGET_BIGRAM,
-    WORD_PAIR,
     find_feature,
     intern_feature,
     key_code,
 )
+
+# Kinds of features; index.py describes them in KINDS.
+SOURCE_BIGRAM, TARGET_BIGRAM, SHAPE, WORD_PAIR, DELETION, INSERTION, INSERTION_PAIR = 2, 3, 4, 5, 6, 7, 8
 
 # Bits of a set of templates.
 WITH_RULE_ID = 1

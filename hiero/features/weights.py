@@ -32,8 +32,8 @@ from hiero.core.errors import FormatError, show
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, word_table
 from hiero.core.text import open_output, read_utf8_chunks
-from hiero.features.index import FeatureIndex, Key
-from hiero.features.index_kernels import NAME, SHAPE, FeatureTable, intern_keys_kernel
+from hiero.features.index import KINDS, FeatureIndex, Key
+from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.names import Names, as_cdec
 
 SHARED = "%~"
@@ -255,7 +255,7 @@ class Weights(MutableMapping[str, float]):
         shared = dict(self.shared)
         if not self.exact:
             for key, name, value in self.items_bytes():
-                if key[0] not in (NAME, SHAPE):
+                if key[0] == RULE_ID or KINDS[key[0]].has_symbols:
                     shared.setdefault(name, value)
         return word_table(list(shared)), read_only(np.array(list(shared.values()), np.float64))
 

@@ -23,8 +23,8 @@ from hiero.core.errors import FormatError, os_message
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
 from hiero.core.text import open_output
-from hiero.features.index import FeatureIndex
-from hiero.features.index_kernels import NAME, RULE_ID, SHAPE, FeatureTable, intern_keys_kernel
+from hiero.features.index import KINDS, FeatureIndex
+from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.weights import Weights
 
 RESERVED = 3  # a gap index that no gap has, of codes without a label
@@ -139,8 +139,8 @@ class _VectorKeys:
         self._named = kind == NAME
         ids = kind == RULE_ID
         self._lhs = np.sort(key[ids, 1])  # the first of a sequence is a label
-        # Not of shapes, which are bits. The 0 of a missing second word counts as a word, which is harmless.
-        self._symbols = ~(self._named | ids | (kind == SHAPE))
+        # The 0 of a missing second word counts as a word, which is harmless.
+        self._symbols = np.isin(kind, [number for number, row in KINDS.items() if row.has_symbols])
 
     def _parts(self) -> Iterator[Ids]:
         """All symbols except the labels that sequences begin with."""
