@@ -167,6 +167,9 @@ class Binned:
     def feature_names(self) -> None:
         """Not needed after the transform."""
 
+    def __repr__(self) -> str:
+        return repr(self.source)
+
     def applied(self, table: RuleTable) -> RuleTable:
         """The same rules, transformed."""
         chosen = [k for k, known in enumerate(self._known) if known]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints
-from hiero.core.symbol_kernels import gap_index, is_gap
+from hiero.core.symbol_kernels import gap_index, gap_label, is_gap
 from hiero.decoder.forest_kernels import (
     DEPTH,
     EDGE,
@@ -23,6 +23,7 @@ from hiero.decoder.forest_kernels import (
     align_kernel,
 )
 from hiero.decoder.hypergraph import Derivations
+from hiero.grammar.cdec import spell_word
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
@@ -144,8 +145,31 @@ class Derivation:
 
     @property
     def rules(self) -> Ids:
-        """The rules of the edges, as rows of ``forest.rules``; -1 for the edge into the goal."""
+        """The rules of the edges, as rows of ``forest.rules``; -1 for the edge into the goal.
+
+        ``rule_texts`` has them as text.
+        """
         return self.forest.edge_rule[self.edges]
+
+    @property
+    def rule_texts(self) -> list[str]:
+        """The rule of each edge in cdec's form, ``[X] ||| das [X,1] ||| the [1] ||| p=0.5 ||| 0-0``.
+
+        Features are those of the edge, with what it adds to the scores of language models: over all edges,
+        they add up to ``features``. The rule of the edge into the goal is ``[S] ||| [S,1] ||| [1]``.
+        """
+        rules, features = self.forest.rules, self.forest.features_of_edges(self.edges)
+        texts = []
+        for number, (sides, rule) in enumerate(zip(self._rule_sides(), self.rules.tolist(), strict=True)):
+            row = {} if features is None else features.row(number)
+            fields = [sides, " ".join(f"{name}={value:.9g}" for name, value in sorted(row.items()))]
+            if rule >= 0:
+                links = rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist()
+                fields.append(" ".join(f"{src}-{tgt}" for src, tgt in links))
+            while not fields[-1]:
+                fields.pop()
+            texts.append(" ||| ".join(fields))
+        return texts
 
     @property
     def lm_scores(self) -> Floats:
@@ -225,7 +249,7 @@ class Derivation:
             f"<td>{span.src_start}–{span.src_end}</td><td>{span.tgt_start}–{span.tgt_end}</td>"
             f"<td>{score:.4f}</td></tr>"
             for tree, span, score, depth in zip(
-                self._rule_texts(),
+                self._rule_sides(),
                 self.spans,
                 self.forest.edge_score[self.edges].tolist(),
                 self.steps[:, DEPTH].tolist(),
@@ -237,23 +261,27 @@ class Derivation:
             f"{title}<table><tr><th>rule</th><th>source</th><th>target</th><th>score</th></tr>{rows}</table>"
         )
 
-    def _rule_texts(self) -> list[str]:
-        """Each rule as ``X → das [1] | the [1]``."""
-        forest = self.forest
-        rules, texts = forest.rules, []
-        for node, rule in zip(self.nodes.tolist(), self.rules.tolist(), strict=True):
-            label = forest.labels.text(int(forest.node_label[node]))
+    def _rule_sides(self) -> list[str]:
+        """Each rule as ``[X] ||| das [X,1] ||| the [1]``."""
+        forest, rules = self.forest, self.forest.rules
+        label = forest.labels.text
+
+        def text(symbol: int, is_src: bool) -> str:
+            if not is_gap(symbol):
+                return spell_word(forest.words.text(symbol).encode()).decode()
+            return f"[{label(gap_label(symbol))},{gap_index(symbol)}]" if is_src else f"[{gap_index(symbol)}]"
+
+        texts = []
+        for node, edge in zip(self.nodes.tolist(), self.edges.tolist(), strict=True):
+            lhs, rule = label(int(forest.node_label[node])), int(forest.edge_rule[edge])
             if rule < 0:
-                texts.append(label)
+                tail = int(forest.node_label[forest.graph.tail[edge, 0]])
+                texts.append(f"[{lhs}] ||| [{label(tail)},1] ||| [1]")
                 continue
-            sides = [
-                " ".join(
-                    f"[{gap_index(symbol)}]" if is_gap(symbol) else forest.words.text(symbol)
-                    for symbol in side[first[rule] : first[rule + 1]].tolist()
-                )
-                for side, first in ((rules.src, rules.first_src), (rules.tgt, rules.first_tgt))
-            ]
-            texts.append(f"{label} → {sides[0]} | {sides[1]}")
+            src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
+            tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()
+            sides = (" ".join(text(symbol, side is src) for symbol in side) for side in (src, tgt))
+            texts.append(" ||| ".join([f"[{lhs}]", *sides]))
         return texts
 
 

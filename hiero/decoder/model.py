@@ -7,6 +7,7 @@ is one kernel call over arrays. Pass-through and glue rules, which are in no gra
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
 import pickle
@@ -143,6 +144,27 @@ class Model:
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
         self._ranks = label_ranks(symbols.labels)
+
+    def __repr__(self) -> str:
+        models = self.language_models
+        sizes = zip(models.names, models.arrays.order.tolist(), models.tables, strict=True)
+        defaults = dataclasses.asdict(SearchConfig())
+        search = dataclasses.asdict(self.search).items()
+        parts = {
+            "grammars": [repr(source) for source in self.sources],
+            "language models": [
+                f"{name} (order {order}, {len(table.first) - 1:,} words)" for name, order, table in sizes
+            ],
+            "features": self.features.names,
+            "bins": [one.feature for one in self.bins],
+            "search": [
+                f"{key}={value}" for key, value in search if key == "pop_limit" or value != defaults[key]
+            ],
+        }
+        lines = [f"{key}: {', '.join(values)}" for key, values in parts.items() if values]
+        if isinstance(self._weights, Weights):
+            lines.append(f"{len(self._weights):,} weights")
+        return f"<Model: {'; '.join(lines)}>"
 
     @property
     def weights(self) -> Weights:

@@ -443,6 +443,10 @@ class IndexSource:
             )
         return self.extract(src, int(left_out))
 
+    def __repr__(self) -> str:
+        index = self.extractor.index
+        return f"{index.path} (an index of {index.num_sentences:,} sentence pairs)"
+
     def feature_names(self) -> frozenset[int]:
         """Ids in Symbols.names of the features that rules have."""
         return frozenset(self._columns)

@@ -57,6 +57,14 @@ class FeatureSet:
     rule_features: tuple[RuleFeature, ...] = ()
     edge_features: tuple[EdgeFeature, ...] = ()
 
+    @property
+    def names(self) -> list[str]:
+        """The names in configurations."""
+        templates = [name for name, bit in TEMPLATES.items() if self.templates & bit]
+        flags = [SOURCE_WORD_PENALTY] * self.source_word_penalty + [ARITY] * self.arity
+        own = [one.name for one in self.rule_features] + [one.name for one in self.edge_features]
+        return templates + flags + own
+
 
 Feature = RuleFeature | EdgeFeature
 

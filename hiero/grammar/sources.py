@@ -119,6 +119,9 @@ class StaticGrammar:
             return {symbols.words.entry(word) for word in words}
         return {table_entry(self._id_maps[0].table, word) for word in words}
 
+    def __repr__(self) -> str:
+        return f"{self.grammar.num_rules:,} rules"
+
     def all_rules(self) -> RuleTable:
         return self._table(np.arange(self.grammar.num_rules))
 
@@ -178,6 +181,9 @@ class PerSentence:
 
     def feature_names(self) -> None:
         """Unknown before the files are read."""
+
+    def __repr__(self) -> str:
+        return "those named by <seg>"
 
     def _table(self, path: Path, src: Ids) -> RuleTable:
         if is_compiled(path):

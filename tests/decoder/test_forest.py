@@ -206,7 +206,7 @@ def test_representation_of_a_derivation():
     assert second.tree().children[0].span == (0, 2, 0, 2)
     assert [child.span for child in second.tree().children[0].children] == [(1, 2, 0, 1), (0, 1, 1, 2)]
     assert "<td>1–2</td><td>0–1</td>" in second._repr_html_()
-    assert "X → a | a" in second._repr_html_()
+    assert "[X] ||| a ||| a" in second._repr_html_()
 
 
 def test_representation_of_a_forest():

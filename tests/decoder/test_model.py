@@ -328,6 +328,50 @@ def test_other_weights(tmp_path: Path) -> None:
         model.with_weights(tmp_path / "nope")
 
 
+# ---- representation
+
+
+def test_representation() -> None:
+    assert repr(full_model(span_limit=9)) == (
+        "<Model: grammars: 5 rules, those named by <seg>; language models: LM (order 3, 9 words);"
+        " features: source_bigram, shared_words, span_size; search: span_limit=9, pop_limit=200; 7 weights>"
+    )
+    assert repr(model_of().weights) == "<Weights: p=-1, PassThrough=-2, Glue=-0.5>"
+    assert repr(full_model().weights).endswith(", Shared=0.1, 2 more>")
+    assert repr(hiero.Weights(model_of().symbols)) == "<Weights: none>"
+
+
+# ---- rules as text
+
+
+def test_rules_as_text() -> None:
+    model = model_of(["[X] ||| das [Y,1] ||| [1] |||", "[Y] ||| b a ||| x %y ||| p=0.5 q=2 ||| 0-1 1-0"])
+    best = model.translate("das b a ||| c")
+    penalty = "WordPenalty=-0.434294482"
+    assert best.rule_texts == [
+        "[S] ||| [S,1] ||| [1]",
+        "[S] ||| [S,1] [X,2] ||| [1] [2] ||| Glue=1",
+        "[S] ||| [S,1] [X,2] ||| [1] [2] ||| Glue=1",
+        "[S] ||| [X,1] ||| [1]",
+        "[X] ||| das [Y,1] ||| [1]",
+        "[Y] ||| b a ||| x %y ||| WordPenalty=-0.868588964 p=0.5 q=2 ||| 0-1 1-0",
+        f"[X] ||| &#124;&#124;&#124; ||| &#124;&#124;&#124; ||| PassThrough=1 {penalty} ||| 0-0",
+        f"[X] ||| c ||| c ||| PassThrough=1 {penalty} ||| 0-0",
+    ]
+    assert len(best.rule_texts) == len(best.rules) == len(best.spans)
+    assert model.with_weights({}).parse("b").prune(0.0).viterbi().rule_texts[-1].startswith("[X] ||| b ||| b")
+
+
+def test_features_of_rules_add_up() -> None:
+    best = full_model().translate("er hat das haus gesehen")
+    total: dict[str, float] = {}
+    for text in best.rule_texts:
+        for field in text.split(" ||| ")[3].split() if text.count("|||") > 2 else []:
+            name, _, value = field.rpartition("=")
+            total[name] = total.get(name, 0.0) + float(value)
+    assert total == pytest.approx(best.features)
+
+
 # ---- pickling
 
 
