@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,12 +30,30 @@ def test_docstrings(name: str) -> None:
     assert result.failed == 0
 
 
+def readme_blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+@pytest.mark.heavy
+def test_readme_is_typed(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    script = tmp_path / "readme.py"
+    script.write_text("\n\n".join(readme_blocks()))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(script)],
+        cwd=README.parent,
+        env=os.environ | {"MYPYPATH": str(README.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.heavy
 def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     # One needs the reader's files; tests/cli/test_tune.py has the same with existing files.
-    blocks = [block for block in blocks if "experiment.yaml" not in block]
+    blocks = [block for block in readme_blocks() if "experiment.yaml" not in block]
     assert len(blocks) == 2
     scope: dict[str, object] = {}
     for block in blocks:
