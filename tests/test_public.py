@@ -95,3 +95,15 @@ def test_without_arguments_help_is_printed() -> None:
 def test_a_missing_file_is_reported_before_missing_weights(tmp_path: Path) -> None:
     with pytest.raises(HieroError, match="nope: found no such file"):
         hiero.load(rules=["[X] ||| a ||| b ||| p=1"], lm=tmp_path / "nope")
+
+
+def test_mistakes_in_arguments_of_load(tmp_path: Path) -> None:
+    rule = "[X] ||| a ||| b ||| p=1"
+    with pytest.raises(HieroError, match=r"load: unknown argument 'gramar'; did you mean 'grammar'\?"):
+        hiero.load(gramar="x")
+    with pytest.raises(HieroError, match="weights: found 3, expected a path, or names and numbers"):
+        hiero.load(rules=[rule], weights=3)  # type: ignore[arg-type]
+    # One rule and one feature need no list.
+    model = hiero.load(rules=rule, weights={"p": 1.0}, features="shape")
+    assert model.translate("a").text == "b"
+    assert model.features.names == ["shape"]

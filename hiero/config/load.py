@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -79,8 +80,8 @@ def load(
     grammar: str | Path | Sequence[str | Path] = (),
     lm: str | Path | Mapping[str, str | Path] | None = None,
     weights: str | Path | Mapping[str, float] | None = None,
-    rules: Sequence[str] = (),
-    features: Sequence[str | Feature] | None = None,
+    rules: str | Sequence[str] = (),
+    features: str | Feature | Sequence[str | Feature] | None = None,
     bins: str | Path | None = None,
     base: str | Path = ".",
     **search: Any,
@@ -91,8 +92,8 @@ def load(
     grammar   one or more files or compiled directories
     lm        a file or compiled directory, or several by the names of their features
     weights   a file, or names and numbers
-    rules     rules of a grammar in cdec's text form
-    features  names as in ``--features``, or feature functions of your own
+    rules     one or more rules of a grammar in cdec's text form
+    features  one or more names as in ``--features``, or feature functions of your own
     bins      a file of bins that replace dense features
     base      directory of relative paths in ``<seg grammar=…>``
     search    keys of ``SearchConfig``
@@ -124,8 +125,17 @@ def load(
     if bins is not None:
         section = dataclasses.replace(settings.features, bins=str(bins))
         settings = dataclasses.replace(settings, features=section)
+    if isinstance(rules, str):
+        rules = [rules]
+    if features is not None and (isinstance(features, str) or not isinstance(features, Sequence)):
+        features = [features]
+    if weights is not None and not isinstance(weights, str | Path | Mapping):
+        raise ConfigError(f"weights: found {weights!r}, expected a path, or names and numbers")
     if search:
         known = dataclasses.asdict(settings.search)
+        for key in search.keys() - known.keys():
+            arguments = [*inspect.signature(load).parameters][:-1]
+            raise ConfigError(f"load: unknown argument {key!r}; {did_you_mean(key, [*arguments, *known])}")
         settings = dataclasses.replace(settings, search=record(SearchConfig, known | search, "search"))
     if settings.is_bundled and not rules and weights is None:
         settings = with_bundled(settings)
