@@ -27,21 +27,6 @@ from hiero.features.user import Rule, RuleBatch
 from hiero.grammar.rules import GrammarSource, Rules, RuleTable
 
 
-class BinTable(NamedTuple):
-    """The bins of K features as kernels read them; all arrays are read-only.
-
-    first    int64 [K + 1]  bins of feature k: first[k] ... first[k + 1] - 1, at least one
-    begin    float32        smallest value of each bin, ascending within a feature, the first one -inf
-    overlap  int64 [K]      neighbouring bins on either side that a value fires too, fewer than bins
-    name     int32          id in Symbols.names of each bin's indicator
-    """
-
-    first: Ints
-    begin: Floats32
-    overlap: Ints
-    name: Ids
-
-
 def _none() -> Ints:
     return np.zeros(0, np.int64)
 
@@ -124,6 +109,24 @@ def raw_values(of: Of, column: Floats32) -> Floats32:
         return (np.rint(np.power(10.0, column.astype(np.float64))) - 1).astype(np.float32)
 
 
+# ---- application to grammars
+
+
+class BinTable(NamedTuple):
+    """The bins of K features as kernels read them; all arrays are read-only.
+
+    first    int64 [K + 1]  bins of feature k: first[k] ... first[k + 1] - 1, at least one
+    begin    float32        smallest value of each bin, ascending within a feature, the first one -inf
+    overlap  int64 [K]      neighbouring bins on either side that a value fires too, fewer than bins
+    name     int32          id in Symbols.names of each bin's indicator
+    """
+
+    first: Ints
+    begin: Floats32
+    overlap: Ints
+    name: Ids
+
+
 def bin_table(bins: Sequence[FeatureBins], names: Sequence[Ids]) -> BinTable:
     """Pack the bins of features that have at least one; ``names`` has the ids of their indicators."""
     first = np.cumsum([0, *map(len, bins)], dtype=np.int64)
@@ -133,9 +136,6 @@ def bin_table(bins: Sequence[FeatureBins], names: Sequence[Ids]) -> BinTable:
         read_only(np.array([min(one.overlap, len(one) - 1) for one in bins], np.int64)),
         read_only(np.concatenate([np.zeros(0, np.int32), *names])),
     )
-
-
-_INDICATOR = re.compile(r"(.+)_bin\d+(?:x\d+)?_(?:-inf|-?\d[-+.e\d]*)")  # FeatureBins.names
 
 
 class Binned:
@@ -259,6 +259,11 @@ def _without_sparse(rules: Rules, names: Sequence[int]) -> Rules:
         sparse_name=read_only(rules.sparse_name[~gone]),
         sparse_value=read_only(rules.sparse_value[~gone]),
     )
+
+
+# ---- checks
+
+_INDICATOR = re.compile(r"(.+)_bin\d+(?:x\d+)?_(?:-inf|-?\d[-+.e\d]*)")  # FeatureBins.names
 
 
 def check_features(bins: Sequence[FeatureBins], sources: Sequence[GrammarSource], symbols: Symbols) -> None:

@@ -104,6 +104,9 @@ KINDS = {
 }
 
 
+# ---- the index
+
+
 def pack_keys(keys: Sequence[Key]) -> tuple[Ids, Ids]:
     """Keys as rows (kind, a, b) and the sequences of the rule ids among them."""
     rows: list[tuple[int, ...]] = []
@@ -200,6 +203,9 @@ def _grown(array: Ids, needed: int, used: int) -> Ids:
     return grown
 
 
+# ---- rows
+
+
 class FeatureRows(NamedTuple):
     """The features of N things, row by row.
 
@@ -211,62 +217,6 @@ class FeatureRows(NamedTuple):
     first: Ints
     id: Ids
     value: Floats
-
-
-class EdgeBatch(NamedTuple):
-    """P applications of rules to spans of one sentence, before the search builds target sides.
-
-    rule   int32 [P]
-    start  int32 [P]     the rule covers the source words start ... end - 1
-    end    int32 [P]
-    split  int32 [P, 4]  start and end of the spans of gap 1 and gap 2; -1 where the rule has no such gap
-    src    int32 [n]     the source sentence
-    """
-
-    rule: Ids
-    start: Ids
-    end: Ids
-    split: Ids
-    src: Ids
-
-
-@runtime_checkable
-class RuleFeature(Protocol):
-    """Features of rules alone; ``rulebatch.rule_feature`` makes one from a Python function."""
-
-    @property
-    def name(self) -> str:
-        """The name in configurations."""
-        ...
-
-    def rows(self, batch: RuleBatch) -> FeatureRows:
-        """One row per rule of the batch; ids in Symbols.names, at most once in a row.
-
-        Must depend on nothing but the rule: results are cached, and each rule is passed only once.
-        """
-        ...
-
-
-@runtime_checkable
-class EdgeFeature(Protocol):
-    """Features of a rule application: of the rule, its span and splits, and the source sentence.
-
-    The target side is not available. ``rows`` is called once a sentence before the search, for all
-    applications, and again for those in a derivation whose features are requested; results must agree.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in configurations."""
-        ...
-
-    def names(self) -> Sequence[str]:
-        """The names known in advance; more may depend on the input."""
-        ...
-
-    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
-        """One row per application; ids in Symbols.names, at most once in a row."""
-        ...
 
 
 def pick_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
@@ -298,3 +248,62 @@ def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
     first = np.zeros(len(parts[0].first), np.int64)
     np.cumsum(np.bincount(row, minlength=len(first) - 1), out=first[1:])
     return FeatureRows(first, ids, value)
+
+
+# ---- features in Python
+
+
+@runtime_checkable
+class RuleFeature(Protocol):
+    """Features of rules alone; ``rulebatch.rule_feature`` makes one from a Python function."""
+
+    @property
+    def name(self) -> str:
+        """The name in configurations."""
+        ...
+
+    def rows(self, batch: RuleBatch) -> FeatureRows:
+        """One row per rule of the batch; ids in Symbols.names, at most once in a row.
+
+        Must depend on nothing but the rule: results are cached, and each rule is passed only once.
+        """
+        ...
+
+
+class EdgeBatch(NamedTuple):
+    """P applications of rules to spans of one sentence, before the search builds target sides.
+
+    rule   int32 [P]
+    start  int32 [P]     the rule covers the source words start ... end - 1
+    end    int32 [P]
+    split  int32 [P, 4]  start and end of the spans of gap 1 and gap 2; -1 where the rule has no such gap
+    src    int32 [n]     the source sentence
+    """
+
+    rule: Ids
+    start: Ids
+    end: Ids
+    split: Ids
+    src: Ids
+
+
+@runtime_checkable
+class EdgeFeature(Protocol):
+    """Features of a rule application: of the rule, its span and splits, and the source sentence.
+
+    The target side is not available. ``rows`` is called once a sentence before the search, for all
+    applications, and again for those in a derivation whose features are requested; results must agree.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in configurations."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """The names known in advance; more may depend on the input."""
+        ...
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        """One row per application; ids in Symbols.names, at most once in a row."""
+        ...

@@ -62,10 +62,6 @@ class SharedNames:
         self._table, self._weight = weights.shared_weights()
         self._lock = threading.Lock()
 
-    @property
-    def num_names(self) -> int:
-        return len(self._weight)
-
     def current(self) -> Spelling:
         """Arrays for all symbols interned so far."""
         with self._lock:

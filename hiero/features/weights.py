@@ -305,11 +305,14 @@ def _shared_name(name: str) -> bytes:
     return as_cdec(name.removeprefix(SHARED).encode(errors="surrogateescape"))
 
 
-EXACT = b"# hiero weights: every name is exact"
+# ---- files
 
+EXACT = b"# hiero weights: every name is exact"
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINE = re.compile(rb"([^ \t]+)[ \t]+(?:= *)?([^ \t]+)[ \t]*")
 _SHARED = SHARED.encode()
+_CDEC_HINT = "without its first line the file may use cdec's names"
+Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it must be written even if 0
 
 
 def read_weights(path: str | Path, symbols: Symbols) -> Weights:
@@ -383,9 +386,6 @@ class _WeightsReader:
         return self.weights
 
 
-_CDEC_HINT = "without its first line the file may use cdec's names"
-
-
 def write_weights(
     path: str | Path, weights: Weights, *, zeros: bool = False, cdec_names: bool = False
 ) -> list[bytes]:
@@ -404,9 +404,6 @@ def write_weights(
             if value != 0 or zeros or needed:
                 stream.write(b"%s %.17g\n" % (name, value))
     return clashes
-
-
-Lines = dict[bytes, "tuple[float, bool]"]  # the weight, and whether it must be written even if 0
 
 
 def _exact_lines(weights: Weights) -> Lines:
