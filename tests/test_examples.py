@@ -1,4 +1,4 @@
-"""Examples in docstrings and in the README run as shown."""
+"""Examples in docstrings, in the README and in docs run as shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+PROJECT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,20 @@ def test_docstrings(name: str) -> None:
     assert result.failed == 0
 
 
-def readme_blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def blocks(page: Path) -> list[str]:
+    """The Python code of a page."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
 @pytest.mark.heavy
-def test_readme_is_typed(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
-    script = tmp_path / "readme.py"
-    script.write_text("\n\n".join(readme_blocks()))
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/tuning.md"])
+def test_code_of_pages_is_typed(tmp_path: Path, page: str) -> None:
+    script = tmp_path / "page.py"
+    script.write_text("\n\n".join(blocks(PROJECT / page)))
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", str(script)],
-        cwd=README.parent,
-        env=os.environ | {"MYPYPATH": str(README.parent)},
+        cwd=PROJECT,
+        env=os.environ | {"MYPYPATH": str(PROJECT)},
         capture_output=True,
         text=True,
     )
@@ -50,16 +51,30 @@ def test_readme_is_typed(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_of_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of docs/tuning.md needs the files of a user; tests/cli/test_tune.py has the same with a world."""
     monkeypatch.chdir(tmp_path)
-    # One needs the reader's files; tests/cli/test_tune.py has the same with existing files.
-    blocks = [block for block in readme_blocks() if "experiment.yaml" not in block]
-    assert len(blocks) == 2
-    scope: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), scope)
+    for page, number in (("README.md", 1), ("docs/python.md", 2)):
+        scope: dict[str, object] = {}
+        assert len(blocks(PROJECT / page)) == number
+        for block in blocks(PROJECT / page):
+            exec(compile(block, page, "exec"), scope)
     printed = capsys.readouterr().out
-    translation = re.search(r"hiero decode\n(.*)\n```", README.read_text())
+    translation = re.search(r"hiero decode\n(.*)\n```", (PROJECT / "README.md").read_text())
     assert translation is not None
     assert printed.startswith(translation[1] + " ")
     assert (tmp_path / "forest.json").stat().st_size > 0
+
+
+def test_links_of_pages_exist() -> None:
+    for page in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md"), *PROJECT.glob("benchmarks/**/*.md")):
+        text = page.read_text()
+        headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if target.startswith("#"):
+                assert target[1:] in anchors, (page.name, target)
+            elif "://" not in target:
+                assert (page.parent / target).exists(), (page.name, target)
