@@ -114,6 +114,7 @@ class Derivation:
 
     @property
     def forest(self) -> Forest:
+        """The forest that the derivation is from."""
         return self._batch.forest
 
     @property
@@ -136,6 +137,7 @@ class Derivation:
 
     @property
     def edges(self) -> Ids:
+        """The edges, as numbers in the forest."""
         return self.steps[:, EDGE]
 
     @property

@@ -75,7 +75,9 @@ class Origin(NamedTuple):
 
 
 class Forest:
-    """Nodes and edges as numpy arrays, all read-only; node and edge ids are places in them.
+    """All derivations that the search built for a sentence.
+
+    Nodes and edges are numpy arrays, all read-only; node and edge ids are places in them.
 
     graph        Hypergraph of V nodes and E edges, the goal last
     edge_score   float64 [E]     local score: a derivation's score is the sum over its edges

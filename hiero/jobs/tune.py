@@ -140,7 +140,7 @@ def tune(
     watch: TuneWatch | None = None,
     **keys: Any,
 ) -> Tuned:
-    """Learn weights.
+    """Learn weights as ``hiero tune`` does; the result has the path of a file for ``load(weights=...)``.
 
     config    path of a YAML file, or its content, with a ``tune`` section
     run_dir   a new directory; with ``resume``, that of an earlier run of the same configuration

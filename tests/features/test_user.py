@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -166,6 +168,15 @@ def mine(rules):
 def plain(rules):
     return {}
 """
+
+
+def test_pickling():
+    """A decorated function by its name, another one by that of the function."""
+    for feature in (growth, _doubles):
+        assert pickle.loads(pickle.dumps(feature)) is feature
+    named = rule_feature("named", per_rule=True)(pytest.approx)
+    other = pickle.loads(pickle.dumps(named))
+    assert (other.name, other.per_rule, other.function) == ("named", True, pytest.approx)
 
 
 def test_features_of_a_module(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,22 @@ def test_mapping():
         weights["Glue"] = math.nan
 
 
+def test_changes_are_counted():
+    weights = Weights(Symbols(), {"Glue": -0.1, "%~LD:a": 2.0})
+    versions = [weights.version]
+    weights["Glue"] = 2.0
+    versions.append(weights.version)
+    weights["%~LD:b"] = 2.0
+    versions.append(weights.version)
+    del weights["%~LD:a"]
+    versions.append(weights.version)
+    weights.assign(np.ones(1))
+    versions.append(weights.version)
+    weights.vector()
+    assert len(set(versions)) == len(versions)
+    assert weights.version == versions[-1]
+
+
 def test_shared_names_apply_without_an_exact_one():
     symbols = symbols_of()
     weights = Weights(symbols, {"RBS:a_b_a": 0.5, "RBS:a%5Fb_a": 2.0, "RBS:a_b": 1.0})
@@ -67,6 +84,8 @@ def test_files_round_trip(tmp_path_factory, rules, named, zeros, exact):
     for r, value in rules:
         keys = naive.keys(r, set(TEMPLATES))
         weights.set_all(keys, [value] * len(keys))
+    pickled = pickle.loads(pickle.dumps(weights))
+    assert (dict(pickled), pickled.exact) == (dict(weights), exact)
     write_weights(path, weights, zeros=zeros)
     symbols = symbols_of()
     again = read_weights(path, symbols)
