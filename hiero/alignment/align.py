@@ -39,7 +39,7 @@ from hiero.alignment.pair_kernels import (
 from hiero.alignment.symmetrize import combine
 from hiero.bitext.alignments import write_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.core.arrays import Floats, Ids, Ints, read_only
+from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import HieroError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output
@@ -50,8 +50,7 @@ MAX_PAIRS = 2147483647  # their ids are int32
 def pair_index(bitext: Bitext) -> PairIndex:
     """Number the pairs of words that occur together, and list the pair of every cell."""
     src, tgt = bitext.src, bitext.tgt
-    first_cell = np.zeros(bitext.num_pairs + 1, np.int64)
-    np.cumsum(src.length * tgt.length, out=first_cell[1:])
+    first_cell = offsets_of(src.length * tgt.length)
     first_pair = np.empty(src.num_words + 1, np.int64)
     pair = np.empty(first_cell[-1], np.int32)
     num_pairs = number_pairs_kernel(

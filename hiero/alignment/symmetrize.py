@@ -9,7 +9,7 @@ import numpy as np
 from hiero.alignment.config import METHODS
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
 from hiero.bitext.alignments import Alignment, alignment_of
-from hiero.core.arrays import Ids, Ints
+from hiero.core.arrays import Ids, Ints, offsets_of, row_of_entry
 
 if TYPE_CHECKING:
     from hiero.alignment.align import DirectionalLinks
@@ -44,8 +44,8 @@ def symmetrize(
 
 def _reverse(src_first: Ints, rev: Ids) -> Alignment:
     linked = rev >= 0
-    position = np.arange(len(rev)) - np.repeat(src_first[:-1], np.diff(src_first))
-    first = np.append(0, np.cumsum(linked))[src_first]
+    position = np.arange(len(rev)) - src_first[row_of_entry(src_first)]
+    first = offsets_of(linked)[src_first]
     return alignment_of(first, np.stack([position[linked], rev[linked]], axis=1).astype(np.int32))
 
 
@@ -91,6 +91,6 @@ def score_alignment(hypothesis: Alignment, gold: Alignment) -> Agreement:
 
 def _distinct(alignment: Alignment) -> tuple[list[tuple[int, int, int]], list[bool]]:
     """Links as (sentence pair, source, target), with whether each is only possible."""
-    pair = np.repeat(np.arange(alignment.num_pairs), np.diff(alignment.first))
+    pair = row_of_entry(alignment.first)
     keys = zip(pair.tolist(), *alignment.link.T.tolist(), strict=True)
     return list(keys), alignment.possible.tolist()

@@ -20,7 +20,16 @@ import numpy.typing as npt
 
 from hiero.bins.config import WORDS, Of
 from hiero.bins.kernels import bins_kernel
-from hiero.core.arrays import Floats32, Ids, Ints, read_only, row_of_entry
+from hiero.core.arrays import (
+    Floats32,
+    Ids,
+    Ints,
+    count_per_row,
+    offsets_by_row,
+    offsets_of,
+    read_only,
+    row_of_entry,
+)
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbols import Symbols
 from hiero.features.user import Rule, RuleBatch
@@ -129,7 +138,7 @@ class BinTable(NamedTuple):
 
 def bin_table(bins: Sequence[FeatureBins], names: Sequence[Ids]) -> BinTable:
     """Pack the bins of features that have at least one; ``names`` has the ids of their indicators."""
-    first = np.cumsum([0, *map(len, bins)], dtype=np.int64)
+    first = offsets_of(map(len, bins))
     return BinTable(
         read_only(first),
         read_only(np.concatenate([np.zeros(0, np.float32), *(one.begin for one in bins)])),
@@ -235,9 +244,7 @@ def column_of(table: RuleTable, feature: str, name: int) -> Floats32:
     """The values of a feature, dense or not, for all rules."""
     rules = table.rules
     if feature == WORDS:
-        before = np.zeros(len(rules.tgt) + 1, np.int64)
-        np.cumsum(rules.tgt >= 0, out=before[1:])
-        return np.diff(before[rules.first_tgt]).astype(np.float32)
+        return count_per_row(rules.tgt >= 0, rules.first_tgt).astype(np.float32)
     if name in table.columns:
         return rules.dense[:, table.columns.index(name)]
     column = np.zeros(table.num_rules, np.float32)
@@ -252,10 +259,8 @@ def _without_sparse(rules: Rules, names: Sequence[int]) -> Rules:
     if not gone.any():
         return rules
     row = row_of_entry(rules.first_sparse)[~gone]
-    first = np.zeros(len(rules.lhs) + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=len(rules.lhs)), out=first[1:])
     return rules._replace(
-        first_sparse=read_only(first),
+        first_sparse=read_only(offsets_by_row(row, len(rules.lhs))),
         sparse_name=read_only(rules.sparse_name[~gone]),
         sparse_value=read_only(rules.sparse_value[~gone]),
     )

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from hiero.bitext.alignments_kernels import format_links_kernel, scan_alignments_kernel
-from hiero.core.arrays import Flags, Ids, Ints, read_only
+from hiero.core.arrays import Flags, Ids, Ints, read_only, row_of_entry
 from hiero.core.errors import FormatError, show
 from hiero.core.text import read_chunks
 
@@ -86,7 +86,7 @@ def check_alignment(
             found="the end of the file" if alignment.num_pairs < len(src_length) else "another line",
             expected=f"{len(src_length)} lines, one for each sentence pair",
         )
-    pair = np.repeat(np.arange(alignment.num_pairs), np.diff(alignment.first))
+    pair = row_of_entry(alignment.first)
     outside = (alignment.link[:, 0] >= src_length[pair]) | (alignment.link[:, 1] >= tgt_length[pair])
     if outside.any():
         k = int(np.argmax(outside))

@@ -110,12 +110,13 @@ def describe(table: RuleTable, symbols: Symbols) -> str:
     """Facts about a grammar, a ``name<TAB>value`` on each line, and a table of its dense features."""
     import numpy as np
 
+    from hiero.core.arrays import count_per_row
     from hiero.core.records import MAX_GAPS
     from hiero.grammar.assemble import build_grammar
 
     grammar = build_grammar([table])
     rules, trie = grammar.rules, grammar.trie
-    num_gaps = np.diff(np.concatenate([[0], np.cumsum(rules.src < 0)])[rules.first_src])
+    num_gaps = count_per_row(rules.src < 0, rules.first_src)
     by_label = np.bincount(rules.lhs, minlength=len(symbols.labels)).tolist()
     facts: list[tuple[str, object]] = [
         ("rules", table.num_rules),

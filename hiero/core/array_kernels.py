@@ -7,10 +7,26 @@ from hiero.core.jit import kernel
 
 
 @kernel
+def longer(array, size):
+    """A copy with room for ``size`` entries."""
+    larger = np.empty(size, array.dtype)
+    # Item by item: an assignment of slices takes seconds to compile.
+    for i in range(array.shape[0]):
+        larger[i] = array[i]
+    return larger
+
+
+@kernel
 def longer_rows(array, size):
-    """The same rows with room for ``size``."""
+    """A copy with room for ``size`` rows."""
     larger = np.empty((size, array.shape[1]), array.dtype)
     for i in range(array.shape[0]):
         for j in range(array.shape[1]):
             larger[i, j] = array[i, j]
     return larger
+
+
+@kernel
+def grown(array, size):
+    """The array, or if it has fewer than ``size`` entries a copy of at least twice the length."""
+    return array if size <= array.shape[0] else longer(array, max(2 * array.shape[0], size))

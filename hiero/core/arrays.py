@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,12 +31,43 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return view
 
 
+def grown(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
+    """The array, or a larger copy if it has fewer than ``size`` rows or is read-only; new rows are 0.
+
+    Unused room takes no memory, because zeros are not written.
+    """
+    if size <= len(array) and array.flags.writeable:
+        return array
+    length = max(size, len(array) + len(array) // 2) if size > len(array) else len(array)
+    larger = np.zeros((length, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def offsets_of(lengths: Iterable[int] | npt.NDArray[Any]) -> Ints:
+    """CSR offsets of rows of these lengths."""
+    if not isinstance(lengths, np.ndarray):
+        lengths = np.fromiter(lengths, np.int64)
+    first = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=first[1:])
+    return first
+
+
+def offsets_by_row(row: npt.NDArray[Any], num_rows: int) -> Ints:
+    """CSR offsets of entries whose rows are given; the inverse of ``row_of_entry``."""
+    return offsets_of(np.bincount(row, minlength=num_rows))
+
+
+def count_per_row(flags: Flags, first: Ints) -> Ints:
+    """The number of entries in each row of a CSR array that are true."""
+    return np.diff(offsets_of(flags)[first])
+
+
 def take_rows(first: Ints, order: Ints) -> tuple[Ints, Ints]:
     """CSR rows in another order: their new offsets, and the old place of every item."""
     # Not np.diff: the offsets may be mapped, and long.
     length = first[order + 1] - first[order]
-    new_first = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(length, out=new_first[1:])
+    new_first = offsets_of(length)
     place = np.arange(new_first[-1]) + np.repeat(first[order] - new_first[:-1], length)
     return new_first, place
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Bytes, Floats, Ids, Ints, read_only
+from hiero.core.arrays import Bytes, Floats, Ids, Ints, grown, read_only
 from hiero.core.hash_kernels import table_size
 from hiero.core.scan_kernels import intern_tokens_kernel
 from hiero.core.symbol_kernels import fill_slots_kernel
@@ -47,17 +47,12 @@ def local_vocabulary(entries: int = 1 << 13, num_bytes: int = 1 << 17) -> LocalV
 
 def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
     """The vocabulary with room for more entries, one of them of ``num_bytes``."""
-    count = int(old.used[0])
-    pool_bytes = len(old.pool)
-    while pool_bytes < old.first[count] + num_bytes:
-        pool_bytes *= 2
-    new = local_vocabulary(2 * len(old.after), 2 * pool_bytes)
-    new.pool[: old.first[count]] = old.pool[: old.first[count]]
-    new.first[: count + 1] = old.first[: count + 1]
-    new.after[:count] = old.after[:count]
-    new.used[0] = count
-    fill_slots_kernel(read_only(new.pool), read_only(new.first[: count + 1]), new.slot)
-    return new
+    count, entries = int(old.used[0]), 2 * len(old.after)
+    pool = grown(old.pool, 2 * len(old.pool) + num_bytes)
+    first, after = grown(old.first, entries + 1), grown(old.after, entries)
+    slot = np.full(table_size(entries), -1, np.int32)
+    fill_slots_kernel(read_only(pool), read_only(first[: count + 1]), slot)
+    return LocalVocabulary(pool, first, slot, after, old.used)
 
 
 def intern_tokens(local: LocalVocabulary, data: Bytes, token: Ids) -> tuple[LocalVocabulary, Ids]:

@@ -7,11 +7,13 @@ A word is an int32 >= 0: its id in ``Symbols.words``. A gap is negative and carr
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, Ids, Ints, read_only
+from hiero.core.arrays import Bytes, Ids, Ints, offsets_of, read_only
 from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel, find_all_kernel
 
@@ -77,9 +79,7 @@ class Symbols:
 
 def pack(entries: Sequence[bytes]) -> tuple[Bytes, Ints]:
     """Byte strings end to end, and where each begins."""
-    first = np.zeros(len(entries) + 1, np.int64)
-    np.cumsum(np.fromiter((len(entry) for entry in entries), np.int64, len(entries)), out=first[1:])
-    return read_only(np.frombuffer(b"".join(entries), np.uint8)), read_only(first)
+    return read_only(np.frombuffer(b"".join(entries), np.uint8)), read_only(offsets_of(map(len, entries)))
 
 
 def word_table(entries: Sequence[bytes]) -> WordTable:
@@ -103,3 +103,67 @@ def find_all(table: WordTable, entries: Sequence[bytes]) -> Ids:
 
 def table_entry(table: WordTable, index: int) -> bytes:
     return table.pool[table.first[index] : table.first[index + 1]].tobytes()
+
+
+class SharedIds:
+    """Map from the entries of a word table to ids in a vocabulary, each looked up on first use.
+
+    Threads may share it. Entries are numbered from ``start``; ``gaps`` are the shared codes of -1, -2, ...
+    """
+
+    def __init__(
+        self, table: WordTable, vocabulary: Vocabulary, start: int = 0, gaps: Sequence[int] = ()
+    ) -> None:
+        self.table, self.vocabulary, self._start = table, vocabulary, start
+        size = start + len(table.first) - 1 + len(gaps)  # codes of gaps are at the end of the array
+        self._shared = np.zeros(size, np.int32)
+        self._known = np.zeros(size, np.bool_)
+        for index, code in enumerate(gaps, 1):
+            self._shared[-index], self._known[-index] = code, True
+
+    def to_own(self, shared: Ids) -> Ids:
+        """The places in the table of shared ids; -1 for entries that it does not have."""
+        return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
+
+    def to_shared(self, own: Ids) -> Ids:
+        """An array of shared ids, indexed by own ones; valid for those in ``own``."""
+        new = np.unique(own[~self._known[own]])
+        if len(new):
+            entries = (table_entry(self.table, k - self._start) for k in new.tolist())
+            # Values before flags: a thread that sees the flag sees the value.
+            self._shared[new] = self.vocabulary.intern_all(entries)
+            self._known[new] = True
+        return self._shared
+
+
+# ---- word tables in directories of arrays
+
+_FIELDS: dict[str, tuple[type[np.generic], int]] = {
+    "pool": (np.uint8, 1),
+    "first": (np.int64, 1),
+    "slot": (np.int32, 1),
+}
+
+
+def word_table_files(*names: str) -> dict[str, tuple[type[np.generic], int]]:
+    """The arrays of word tables, for ``directories.Kind``."""
+    return {f"{name}_{field}": shape for name in names for field, shape in _FIELDS.items()}
+
+
+def word_table_arrays(tables: Mapping[str, WordTable]) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}_{field}": getattr(table, field) for name, table in tables.items() for field in _FIELDS}
+
+
+def word_table_from(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> WordTable:
+    return WordTable(*(arrays[f"{name}_{field}"] for field in _FIELDS))
+
+
+def is_sound(table: WordTable) -> bool:
+    """Whether the arrays of a table fit together, since kernels do not check."""
+    slots = len(table.slot)
+    return (
+        0 < len(table.first) <= slots
+        and slots & (slots - 1) == 0
+        and table.first[0] == 0
+        and table.first[-1] == len(table.pool)
+    )

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hiero.core.arrays import Flags, Floats, Ids, Ints, read_only
+from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Vocabulary
 from hiero.evaluation.bleu_kernels import ReferenceWords, bleu_statistics_kernel
@@ -49,7 +49,9 @@ class References:
                 raise ConfigError(f"sentence {number}: found no reference, expected at least one")
             per_sentence.append(len(refs))
             rows.extend(np.asarray(ref, np.int32) for ref in refs)
-        self.arrays = ReferenceWords(_offsets(per_sentence), _offsets(map(len, rows)), _joined(rows))
+        self.arrays = ReferenceWords(
+            read_only(offsets_of(per_sentence)), read_only(offsets_of(map(len, rows))), _joined(rows)
+        )
 
     @classmethod
     def from_lines(cls, words: Vocabulary, files: Sequence[Sequence[bytes]]) -> References:
@@ -78,7 +80,7 @@ class References:
         return self.batch_statistics(
             np.array([sentence], np.int64),
             first_hyp,
-            _offsets(map(len, rows)),
+            offsets_of(map(len, rows)),
             _joined(rows),
             order,
             shortest=shortest,
@@ -108,10 +110,6 @@ class References:
             word = read_only(np.asarray(word, np.int32))
             bleu_statistics_kernel(self.arrays, sentence, first_hyp, first_word, word, shortest, stats)
         return stats
-
-
-def _offsets(lengths: Iterable[int]) -> Ints:
-    return read_only(np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64))
 
 
 def _joined(rows: Sequence[Ids]) -> Ids:

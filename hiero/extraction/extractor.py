@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, read_only
+from hiero.core.arrays import Ids, grown, read_only
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.hash_kernels import table_size
-from hiero.core.symbol_kernels import WordTable, gap
-from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
+from hiero.core.symbol_kernels import gap
+from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.index import BitextIndex, open_index
@@ -138,9 +138,7 @@ class Workspace:
 
 def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A copy of twice the length and one more, since offsets are one more than items."""
-    new = np.empty((2 * len(array) + 1, *array.shape[1:]), array.dtype)
-    new[: len(array)] = array
-    return new
+    return grown(array, 2 * len(array) + 1)
 
 
 def _new_patterns(config: ExtractConfig) -> Patterns:
@@ -392,28 +390,6 @@ class Extractor:
                 self._free.append(workspace)
 
 
-class _SharedWords:
-    """A map from words of one side of an index to shared ids, each looked up on first use."""
-
-    def __init__(self, table: WordTable, vocabulary: Vocabulary, gaps: Sequence[int]) -> None:
-        self.table, self.vocabulary = table, vocabulary
-        # Word w is at index w; gaps, which are negative, are at the end of the arrays.
-        size = len(table.first) + len(gaps)
-        self._shared = np.zeros(size, np.int32)
-        self._known = np.zeros(size, np.bool_)
-        for index, code in enumerate(gaps, 1):
-            self._shared[-index], self._known[-index] = code, True
-
-    def __call__(self, symbols: Ids) -> Ids:
-        new = np.unique(symbols[~self._known[symbols]])
-        if len(new):
-            # Values before flags: a thread that sees the flag sees the value.
-            entries = (table_entry(self.table, word - 1) for word in new.tolist())
-            self._shared[new] = self.vocabulary.intern_all(entries)
-            self._known[new] = True
-        return self._shared[symbols]
-
-
 class IndexSource:
     """A bitext index as a grammar: rules are extracted for each sentence to translate."""
 
@@ -424,8 +400,8 @@ class IndexSource:
         index = extractor.index
         self._label = symbols.labels.intern(extractor.config.category.encode())
         gaps = int(gap(self._label, 1)), int(gap(self._label, 2))
-        self._src = _SharedWords(index.src_words, symbols.words, gaps)
-        self._tgt = _SharedWords(index.tgt_words, symbols.words, gaps)
+        self._src = SharedIds(index.src_words, symbols.words, 1, gaps)
+        self._tgt = SharedIds(index.tgt_words, symbols.words, 1, gaps)
         self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
 
     @classmethod
@@ -459,6 +435,7 @@ class IndexSource:
     def shared(self, rules: Rules) -> RuleTable:
         """Rules with shared ids."""
         lhs = np.full(len(rules.lhs), self._label, np.int32)
-        rules = rules._replace(lhs=lhs, src=self._src(rules.src), tgt=self._tgt(rules.tgt))
+        src, tgt = self._src.to_shared(rules.src)[rules.src], self._tgt.to_shared(rules.tgt)[rules.tgt]
+        rules = rules._replace(lhs=lhs, src=src, tgt=tgt)
         arrays = {name: read_only(array) for name, array in rules._asdict().items()}
         return RuleTable(Rules(**arrays), self._columns)

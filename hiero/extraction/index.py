@@ -24,11 +24,12 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import Text, read_bitext
-from hiero.core.arrays import Bytes, Ids, Ints, read_only
+from hiero.core.arrays import Bytes, Ids, Ints, offsets_by_row, offsets_of, read_only, row_of_entry
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import word_table_arrays, word_table_files, word_table_from
 from hiero.core.text import digest_of
 from hiero.extraction.config import FrequentSettings, RuleLimits
 from hiero.extraction.lexicon import Side, make_lexicon
@@ -55,17 +56,12 @@ _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "first_triple": (np.int64, 1),
     "match": (np.int64, 1),
 }
-_WORDS: dict[str, tuple[type[np.generic], int]] = {
-    "pool": (np.uint8, 1),
-    "first": (np.int64, 1),
-    "slot": (np.int32, 1),
-}
 SIDES = ("src_words", "tgt_words")
 INDEX = Kind(
     "hiero index",
     1,
     "make it again with hiero index",
-    _TABLES | {f"{side}_{name}": kind for side in SIDES for name, kind in _WORDS.items()},
+    _TABLES | word_table_files(*SIDES),
 )
 Arrays = dict[str, npt.NDArray[Any]]
 SPOTS, SPOT_BYTES = 64, 4096
@@ -79,9 +75,7 @@ def write_index(
     sources: Sequence[Path],
 ) -> None:
     """Write a directory under a temporary name, then rename it; ``words`` by the names in SIDES."""
-    arrays: Arrays = dict(tables)
-    for side, table in words.items():
-        arrays |= {f"{side}_{name}": getattr(table, name) for name in _WORDS}
+    arrays = dict(tables) | word_table_arrays(words)
     meta = {
         "sentences": len(tables["first_src"]) - 1,
         "settings": dict(settings),
@@ -120,7 +114,7 @@ def read_index(path: Path, *, thorough: bool = False) -> tuple[dict[str, Any], A
             raise INDEX.broken(path / f"{name}.npy", "other content", "what was written with the index")
     for source in sources:
         _check_source(path, source)
-    words = {side: WordTable(*(arrays[f"{side}_{name}"] for name in _WORDS)) for side in SIDES}
+    words = {side: word_table_from(arrays, side) for side in SIDES}
     return meta, {name: arrays[name] for name in _TABLES}, words
 
 
@@ -221,7 +215,7 @@ def make_index(
     for path in alignments:
         alignment = read_alignment(path)
         check_alignment(alignment, *lengths, path)
-        pair = np.repeat(np.arange(alignment.num_pairs), np.diff(alignment.first))
+        pair = row_of_entry(alignment.first)
         links.append(_links(sides["src"], pair, alignment.link))
         del alignment, pair
     progress.begin(None, "counting links")
@@ -258,7 +252,7 @@ def _check_lengths(path: str | Path, text: Text) -> None:
 def _side(text: Text) -> Side:
     """Convert a text to words from 1, so that 0 can end sentences."""
     numbers = np.zeros(len(text.word) + text.num_lines, np.int32)
-    line = np.repeat(np.arange(text.num_lines), text.length)
+    line = row_of_entry(text.first)
     numbers[np.arange(len(text.word)) + line] = text.word + 1
     return Side(read_only(numbers), read_only(text.first + np.arange(text.num_lines + 1)), text.num_words)
 
@@ -271,13 +265,11 @@ def _links(src: Side, pair: Ints, link: Ids) -> Link:
     key = (src.first[pair] + link[:, 0]) << 16 | link[:, 1]
     if not (np.diff(key) > 0).all():
         key = np.unique(key)
-    first = np.zeros(len(src.text) + 1, np.int64)
-    np.cumsum(np.bincount(key >> 16, minlength=len(src.text)), out=first[1:])
-    return read_only(first), read_only((key & 0xFFFF).astype(np.int16))
+    return read_only(offsets_by_row(key >> 16, len(src.text))), read_only((key & 0xFFFF).astype(np.int16))
 
 
 def _all_links(links: Sequence[Link]) -> Arrays:
-    before = np.cumsum([0, *(len(link) for _, link in links)])
+    before = offsets_of(len(link) for _, link in links)
     first = np.stack([first + before[k] for k, (first, _) in enumerate(links)])
     return {"first_link": read_only(first), "link": read_only(np.concatenate([link for _, link in links]))}
 
@@ -291,11 +283,10 @@ def _spans(src: Side, tgt: Side, links: Sequence[Link]) -> Arrays:
 
 
 def _suffixes(src: Side) -> Arrays:
-    first = np.zeros(src.num_words + 2, np.int64)
-    np.cumsum(np.bincount(src.text, minlength=src.num_words + 1), out=first[1:])
+    first = offsets_by_row(src.text, src.num_words + 1)
     suffix = np.empty(len(src.text), np.int32)
     suffix_array_kernel(src.text, read_only(first), np.empty(len(src.text) + 1, np.int32), suffix)
-    sentence = np.repeat(np.arange(len(src.first) - 1, dtype=np.int32), np.diff(src.first))
+    sentence = row_of_entry(src.first).astype(np.int32)
     return {
         "suffix": read_only(suffix),
         "first_suffix": read_only(first),

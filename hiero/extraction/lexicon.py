@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, Ints, read_only
+from hiero.core.arrays import Ids, Ints, offsets_by_row, read_only
 from hiero.extraction.lexicon_kernels import (
     count_pairs_kernel,
     grow_pairs_kernel,
@@ -116,8 +116,6 @@ class LeftOutLexicon:
 
 def _by_word(slot: Ints, word: Ints, count: Ints, num_words: int) -> tuple[Ints, Ints, Ints]:
     """Slots sorted by one of their words, the offsets of those of each word, and the links of each word."""
-    first = np.zeros(num_words + 2, np.int64)
-    np.cumsum(np.bincount(word, minlength=num_words + 1), out=first[1:])
     total = np.zeros(num_words + 1, np.int64)
     np.add.at(total, word, count[slot])
-    return slot[np.argsort(word, kind="stable")], first, total
+    return slot[np.argsort(word, kind="stable")], offsets_by_row(word, num_words + 1), total

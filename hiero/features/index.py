@@ -28,7 +28,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry, take_rows
+from hiero.core.arrays import (
+    Floats,
+    Ids,
+    Ints,
+    grown,
+    joined_offsets,
+    offsets_by_row,
+    read_only,
+    row_of_entry,
+    take_rows,
+)
 from hiero.core.hash_kernels import table_size
 from hiero.features.index_kernels import (
     NAME,
@@ -186,21 +196,14 @@ class FeatureIndex:
         if size[0] + num_features > 2**31 - 2 or size[1] + num_symbols > 2**31 - 1:
             raise OverflowError("more than 2^31 features or symbols of rule ids")
         if size[0] + num_features > len(key):
-            key = _grown(key, int(size[0]) + num_features, int(size[0]))
+            key = grown(key, int(size[0]) + num_features)
         if size[1] + num_symbols > len(pool):
-            pool = _grown(pool, int(size[1]) + num_symbols, int(size[1]))
+            pool = grown(pool, int(size[1]) + num_symbols)
         if len(slot) < 2 * len(key):
             slot = np.full(table_size(len(key)), -1, np.int64)
             rebuild_slots_kernel(key, pool, int(size[0]), slot)
         self._table = FeatureTable(slot, key, pool, size)
         return self._table
-
-
-def _grown(array: Ids, needed: int, used: int) -> Ids:
-    length = max(needed, len(array) + len(array) // 2)
-    grown = np.empty((length, *array.shape[1:]), np.int32)
-    grown[:used] = array[:used]
-    return grown
 
 
 # ---- rows
@@ -227,7 +230,7 @@ def pick_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
 def concat_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
     """Append the rows of ``below`` to those of ``above``."""
     return FeatureRows(
-        np.concatenate([above.first, below.first[1:] + above.first[-1]]),
+        joined_offsets([above.first, below.first]),
         np.concatenate([above.id, below.id]),
         np.concatenate([above.value, below.value]),
     )
@@ -245,6 +248,7 @@ def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
         value = np.add.reduceat(value, starts)
         row, ids = row[starts][value != 0], ids[starts][value != 0]
         value = value[value != 0]
+<<<<<<< HEAD
     first = np.zeros(len(parts[0].first), np.int64)
     np.cumsum(np.bincount(row, minlength=len(first) - 1), out=first[1:])
     return FeatureRows(first, ids, value)
@@ -307,3 +311,6 @@ class EdgeFeature(Protocol):
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
         """One row per application; ids in Symbols.names, at most once in a row."""
         ...
+=======
+    return FeatureRows(offsets_by_row(row, len(parts[0].first) - 1), ids, value)
+>>>>>>> 51256cb (Compute CSR offsets, grow arrays and map ids in one place each)

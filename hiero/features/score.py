@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints, read_only, row_of_entry
+from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, read_only, row_of_entry
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
@@ -187,9 +187,7 @@ class RuleScorer:
 
 
 def _rows_of(row: Ints, ids: Ids, value: Floats, num_rows: int) -> FeatureRows:
-    first = np.zeros(num_rows + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=num_rows), out=first[1:])
-    return FeatureRows(first, ids, value)
+    return FeatureRows(offsets_by_row(row, num_rows), ids, value)
 
 
 def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:

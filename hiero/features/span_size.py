@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hiero.core.arrays import Ids, read_only
+from hiero.core.arrays import Ids, offsets_of, read_only
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols
 from hiero.features.index import EdgeBatch, FeatureRows
@@ -51,8 +51,7 @@ class SpanSize:
         rules = Rules._make(read_only(array) for array in rules)
         span_sizes_kernel(batch, rules, self._bucket, self._name_ids(), ids)
         present = ids >= 0
-        first = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum(present.sum(axis=1), out=first[1:])
+        first = offsets_of(present.sum(axis=1))
         return FeatureRows(first, ids[present], np.ones(int(first[-1])))
 
     def _name_ids(self) -> Ids:

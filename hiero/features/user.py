@@ -35,7 +35,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from hiero.core.arrays import Floats32, Ids, Ints, read_only
+from hiero.core.arrays import Floats32, Ids, Ints, count_per_row, offsets_by_row, read_only
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
@@ -173,9 +173,7 @@ class RuleBatch(Sequence[Rule]):
 
 
 def _words_per_side(symbols: Ids, first: Ints) -> Ints:
-    before = np.zeros(len(symbols) + 1, np.int64)
-    np.cumsum(symbols >= 0, out=before[1:])
-    return np.diff(before[first])
+    return count_per_row(symbols >= 0, first)
 
 
 class UserRuleFeature:
@@ -224,9 +222,7 @@ class UserRuleFeature:
             at = (int(rule), names[name])
             merged[at] = merged.get(at, 0.0) + float(value)
         fired = [(rule, name, value) for (rule, name), value in sorted(merged.items()) if value != 0]
-        counts = np.bincount([rule for rule, _, _ in fired], minlength=len(batch)) if fired else 0
-        first = np.zeros(len(batch) + 1, np.int64)
-        first[1:] = np.cumsum(counts) if fired else 0
+        first = offsets_by_row(np.array([rule for rule, _, _ in fired], np.int64), len(batch))
         ids = np.array([name for _, name, _ in fired], np.int32)
         return FeatureRows(first, ids, np.array([value for _, _, value in fired], np.float64))
 

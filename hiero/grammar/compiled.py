@@ -20,7 +20,15 @@ import numpy as np
 
 from hiero.core.directories import Kind
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import Symbols, table_entry, word_table
+from hiero.core.symbols import (
+    Symbols,
+    is_sound,
+    table_entry,
+    word_table,
+    word_table_arrays,
+    word_table_files,
+    word_table_from,
+)
 from hiero.core.text import digest_of
 from hiero.grammar.rules import Grammar, Rules, Trie
 
@@ -43,16 +51,11 @@ _TRIE: dict[str, tuple[type[np.generic], int]] = {
     "first_child": (np.int64, 1),
     "first_rule": (np.int64, 1),
 }
-_TABLE: dict[str, tuple[type[np.generic], int]] = {
-    "pool": (np.uint8, 1),
-    "first": (np.int64, 1),
-    "slot": (np.int32, 1),
-}
 GRAMMAR = Kind(
     "hiero grammar",
     1,
     "make it again with hiero grammar compile",
-    _RULES | _TRIE | {f"{table}_{name}": kind for table in _TABLES for name, kind in _TABLE.items()},
+    _RULES | _TRIE | word_table_files(*_TABLES),
 )
 
 
@@ -72,9 +75,7 @@ def write_compiled(
 ) -> None:
     """Write a grammar together with the vocabularies; ``sources`` are the files it was made from."""
     arrays: dict[str, Any] = grammar.rules._asdict() | grammar.trie._asdict()
-    for name in _TABLES:
-        table = word_table(getattr(symbols, name).entries())
-        arrays |= {f"{name}_{field}": getattr(table, field) for field in WordTable._fields}
+    arrays |= word_table_arrays({name: word_table(getattr(symbols, name).entries()) for name in _TABLES})
     meta = {
         "rules": grammar.num_rules,
         "columns": {symbols.names.text(column): int(column) for column in grammar.columns},
@@ -95,14 +96,14 @@ def read_compiled(path: str | Path) -> CompiledGrammar:
     meta, arrays = GRAMMAR.read(path)
     rules = Rules(**{name: arrays[name] for name in _RULES})
     trie = Trie(**{name: arrays[name] for name in _TRIE})
-    words, labels, names = (WordTable(*(arrays[f"{name}_{field}"] for field in _TABLE)) for name in _TABLES)
+    words, labels, names = (word_table_from(arrays, name) for name in _TABLES)
     columns = meta.get("columns")
     if not (
         isinstance(columns, dict)
         and all(isinstance(column, int) for column in columns.values())
         and _rules_are_sound(rules, len(columns))
         and _trie_is_sound(trie, len(rules.lhs))
-        and all(_table_is_sound(table) for table in (words, labels, names))
+        and all(map(is_sound, (words, labels, names)))
     ):
         raise GRAMMAR.broken(path, "arrays that do not fit together", f"a {GRAMMAR.name}")
     num_names = len(names.first) - 1
@@ -133,14 +134,4 @@ def _trie_is_sound(trie: Trie, num_rules: int) -> bool:
         and len(trie.first_child) == len(trie.first_rule) == num_nodes + 1
         and trie.first_child[-1] == num_nodes
         and trie.first_rule[-1] == num_rules
-    )
-
-
-def _table_is_sound(table: WordTable) -> bool:
-    slots = len(table.slot)
-    return (
-        0 < len(table.first) <= slots
-        and slots & (slots - 1) == 0
-        and table.first[0] == 0
-        and table.first[-1] == len(table.pool)
     )

@@ -9,8 +9,7 @@ import numpy as np
 
 from hiero.core.arrays import Ids, Ints, read_only, take_rows
 from hiero.core.progress import Progress
-from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import Symbols, Vocabulary, find_all, table_entry
+from hiero.core.symbols import SharedIds, Symbols, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.cdec import parse_cdec
@@ -48,28 +47,6 @@ def open_grammar(
     return StaticGrammar(build_grammar([read_grammar(path, symbols, how, progress)]), span_limit)
 
 
-class _IdMap:
-    """Conversion between the ids of a compiled grammar and the shared ids, looked up on demand."""
-
-    def __init__(self, table: WordTable, vocabulary: Vocabulary) -> None:
-        self.table, self.vocabulary = table, vocabulary
-        size = len(table.first) - 1
-        self._shared = np.zeros(size, np.int32)
-        self._known = np.zeros(size, np.bool_)
-
-    def to_own(self, shared: Ids) -> Ids:
-        """The ids in the grammar of shared ids; -1 for entries that it does not have."""
-        return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
-
-    def to_shared(self, own: Ids) -> Ids:
-        """An array of shared ids, indexed by the ids in the grammar; valid for those in ``own``."""
-        new = np.unique(own[~self._known[own]])
-        # Values are set before flags, for threads that read the flags at the same time.
-        self._shared[new] = self.vocabulary.intern_all(table_entry(self.table, k) for k in new.tolist())
-        self._known[new] = True
-        return self._shared
-
-
 class StaticGrammar:
     """A grammar that is the same for all sentences; returns the rules that match part of a sentence.
 
@@ -81,14 +58,14 @@ class StaticGrammar:
 
     def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
         self.grammar, self.span_limit = grammar, span_limit
-        self._id_maps: tuple[_IdMap, _IdMap, _IdMap] | None = None
+        self._id_maps: tuple[SharedIds, SharedIds, SharedIds] | None = None
         self._columns = grammar.columns
 
     @classmethod
     def mapped(cls, compiled: CompiledGrammar, symbols: Symbols, span_limit: int = 0) -> StaticGrammar:
         source = cls(compiled.grammar, span_limit)
         words, labels, names = (
-            _IdMap(table, vocabulary)
+            SharedIds(table, vocabulary)
             for table, vocabulary in (
                 (compiled.words, symbols.words),
                 (compiled.labels, symbols.labels),
@@ -139,7 +116,7 @@ class StaticGrammar:
         return RuleTable(rules, self._columns)
 
     @staticmethod
-    def _with_shared_ids(rules: Rules, words: _IdMap, labels: _IdMap, names: _IdMap) -> Rules:
+    def _with_shared_ids(rules: Rules, words: SharedIds, labels: SharedIds, names: SharedIds) -> Rules:
         src, tgt = rules.src.copy(), rules.tgt.copy()
         word_ids = words.to_shared(np.concatenate([src[src >= 0], tgt[tgt >= 0]]))
         # All labels, since there are few.

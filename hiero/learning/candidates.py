@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
@@ -101,7 +101,7 @@ def _columns(rows: FeatureRows, columns: Ids) -> Floats32:
     table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
     place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
     place[columns] = np.arange(len(columns))
-    row, column = np.repeat(np.arange(len(table)), np.diff(rows.first)), place[rows.id]
+    row, column = row_of_entry(rows.first), place[rows.id]
     np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
     return table
 

@@ -7,12 +7,12 @@ finds no new ones. A ``BatchLearner`` learns the weights.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Ints, read_only
+from hiero.core.arrays import Floats, Ints, grown, offsets_of, read_only
 from hiero.core.directories import Kind
 from hiero.core.hash_kernels import table_size
 from hiero.evaluation.bleu import MAX_ORDER, corpus_bleu
@@ -26,10 +26,6 @@ from hiero.learning.list_kernels import (
     refill_slots_kernel,
     scores_kernel,
 )
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-GROWTH = 1.5  # unused room is never touched, and takes no memory
 
 KIND = Kind(
     "hiero k-best lists",
@@ -122,8 +118,8 @@ class CandidateLists:
         self._size += int(added)
         if len(candidates.id):
             self._num_features = max(self._num_features, 1 + int(candidates.id.max()))
-        self._source_length = _with_room(self._source_length, example.number + 1)
-        self._shortest = _with_room(self._shortest, example.number + 1)
+        self._source_length = grown(self._source_length, example.number + 1)
+        self._shortest = grown(self._shortest, example.number + 1)
         self._source_length[example.number] = example.source_length
         self._shortest[example.number] = example.shortest
         if added:
@@ -134,14 +130,14 @@ class CandidateLists:
         size, store = self._size + candidates, self._store
         first, first_word = store.first[self._size], store.first_word[self._size]
         self._store = ListStore(
-            _with_room(store.sentence, size),
-            _with_room(store.code, size),
-            _with_room(store.first, size + 1),
-            _with_room(store.id, int(first) + features),
-            _with_room(store.value, int(first) + features),
-            _with_room(store.first_word, size + 1),
-            _with_room(store.word, int(first_word) + words),
-            _with_room(store.statistics, size),
+            grown(store.sentence, size),
+            grown(store.code, size),
+            grown(store.first, size + 1),
+            grown(store.id, int(first) + features),
+            grown(store.value, int(first) + features),
+            grown(store.first_word, size + 1),
+            grown(store.word, int(first_word) + words),
+            grown(store.statistics, size),
         )
         if 2 * size > len(self._slot):
             self._slot = np.full(table_size(2 * size), -1, np.int64)
@@ -155,7 +151,7 @@ class CandidateLists:
             store, size = self._store, self._size
             sentence = store.sentence[:size]
             number, count = np.unique(sentence, return_counts=True)
-            first_place = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+            first_place = offsets_of(count)
             end = store.first[size]
             arrays = (
                 number,
@@ -223,16 +219,6 @@ class CandidateLists:
         lists._slot = np.full(table_size(2 * lists._size), -1, np.int64)
         refill_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
         return lists
-
-
-def _with_room(array: npt.NDArray[Scalar], needed: int) -> npt.NDArray[Scalar]:
-    """Return a writable array with at least ``needed`` entries: ``array`` itself, or a larger copy."""
-    if needed <= len(array) and array.flags.writeable:
-        return array
-    size = max(needed, int(GROWTH * len(array))) if needed > len(array) else len(array)
-    larger = np.zeros((size, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:

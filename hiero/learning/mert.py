@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ints, read_only
+from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
@@ -357,7 +357,7 @@ class ForestSurface:
             for forest, value, fixed in forests
         ]
         goal = [np.arange(lines.first[-2], lines.first[-1]) for lines in found]
-        first = np.concatenate([[0], np.cumsum([len(roots) for roots in goal])]).astype(np.int64)
+        first = offsets_of(map(len, goal))
         start, leading = union_kernel(
             first,
             np.concatenate([lines.slope[roots] for lines, roots in zip(found, goal, strict=True)]),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.array_kernels import grown
 from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
 from hiero.decoder.forest_kernels import empty_derivations, write_sizes
@@ -139,31 +140,14 @@ def list_envelopes_kernel(lists, value, fixed, point, direction):
             size = insert_line(slope, intercept, start, label, size, b, a, c)
         at = out_first[s]
         if at + size > out_start.shape[0]:
-            out_start = larger_floats(out_start, at + size)
-            out_candidate = larger_ints(out_candidate, at + size)
+            out_start = grown(out_start, at + size)
+            out_candidate = grown(out_candidate, at + size)
         for i in range(size):
             out_start[at + i] = start[i]
             out_candidate[at + i] = label[i]
         out_first[s + 1] = at + size
     count = out_first[num_sentences]
     return out_first, out_start[:count].copy(), out_candidate[:count].copy()
-
-
-@kernel
-def larger_floats(array, needed):
-    larger = np.empty(max(2 * array.shape[0], needed), np.float64)
-    # Item by item: an assignment of slices takes seconds to compile.
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
-
-
-@kernel
-def larger_ints(array, needed):
-    larger = np.empty(max(2 * array.shape[0], needed), np.int64)
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
 
 
 @kernel
@@ -256,12 +240,12 @@ class Lines(NamedTuple):
 def _with_room(lines, needed):
     return Lines(
         lines.first,
-        larger_floats(lines.slope, needed),
-        larger_floats(lines.intercept, needed),
-        larger_floats(lines.start, needed),
-        larger_ints(lines.edge, needed),
-        larger_ints(lines.left, needed),
-        larger_ints(lines.right, needed),
+        grown(lines.slope, needed),
+        grown(lines.intercept, needed),
+        grown(lines.start, needed),
+        grown(lines.edge, needed),
+        grown(lines.left, needed),
+        grown(lines.right, needed),
     )
 
 
@@ -348,13 +332,13 @@ def forest_lines_kernel(graph, value, fixed, point, direction):
                 if j >= 0:
                     a, b = a + lines.intercept[j], b + lines.slope[j]
                 if size == slope.shape[0]:
-                    slope, intercept = larger_floats(slope, size + 1), larger_floats(intercept, size + 1)
-                    start, label = larger_floats(start, size + 1), larger_ints(label, size + 1)
+                    slope, intercept = grown(slope, size + 1), grown(intercept, size + 1)
+                    start, label = grown(start, size + 1), grown(label, size + 1)
                 if made == pool_edge.shape[0]:
-                    pool_edge = larger_ints(pool_edge, made + 1)
+                    pool_edge = grown(pool_edge, made + 1)
                     pool_left, pool_right = (
-                        larger_ints(pool_left, made + 1),
-                        larger_ints(pool_right, made + 1),
+                        grown(pool_left, made + 1),
+                        grown(pool_right, made + 1),
                     )
                 pool_edge[made], pool_left[made], pool_right[made] = edge, i, j
                 size = insert_line(slope, intercept, start, label, size, b, a, made)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Flags, Floats, Floats32, Hashes, Ints, read_only
+from hiero.core.arrays import Flags, Floats, Floats32, Hashes, Ints, grown, read_only
 from hiero.core.errors import ConfigError, FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
@@ -27,7 +27,7 @@ from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kneserney
 from hiero.lm import estimate_kernels as ngram
 from hiero.lm.arpa import write_arpa
-from hiero.lm.compiled import check_target, write_ngrams
+from hiero.lm.compiled import MODEL, write_ngrams
 from hiero.lm.config import Discounts, OrderStatistics, estimate_discounts
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
@@ -80,11 +80,9 @@ class WordNumbering:
 
     def _grow(self, num_bytes: int) -> None:
         """Double the capacity, with room for a word of ``num_bytes``."""
-        table, used = self._table, self._table.first[self._size]
-        pool = np.empty(2 * len(table.pool) + num_bytes, np.uint8)
-        pool[:used] = table.pool[:used]
-        first = np.zeros(2 * len(table.first), np.int64)
-        first[: self._size + 1] = table.first[: self._size + 1]
+        table = self._table
+        pool = grown(table.pool, 2 * len(table.pool) + num_bytes)
+        first = grown(table.first, 2 * len(table.first))
         slot = np.full(2 * len(table.slot), -1, np.int32)
         fill_slots_kernel(read_only(pool), read_only(first[: self._size + 1]), slot)
         self._table = WordTable(pool, first, slot)
@@ -239,7 +237,7 @@ def estimate_language_model(
 ) -> EstimatedModel:
     """Estimate a model and write it, as ARPA or compiled. The blocks of the result have been read."""
     if compiled:
-        check_target(output)
+        MODEL.check_place(output)
     elif str(output) != "-" and not output.parent.is_dir():
         raise FormatError(output, 0, found="no such directory", expected="a writable path")
     if not config.temp.is_dir():

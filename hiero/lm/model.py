@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hiero.core.arrays import Floats32, Hashes, Ids, Ints, read_only
+from hiero.core.arrays import Floats32, Hashes, Ids, Ints, offsets_of, read_only
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Vocabulary, find_all
 from hiero.lm.table_kernels import Ngrams
@@ -39,9 +39,9 @@ def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
     return Ngrams(
         slots,
         slots.view(np.float32),
-        _column(0, *np.cumsum([len(model.key) // 2 for model in models])),
+        read_only(offsets_of(len(model.key) // 2 for model in models)),
         read_only(unigram),
-        _column(0, *np.cumsum([len(model.unigram) for model in models])),
+        read_only(offsets_of(len(model.unigram) for model in models)),
         _column(*(int(order) for model in models for order in model.order)),
         _column(*(int(bos) for model in models for bos in model.bos)),
         _column(*(int(eos) for model in models for eos in model.eos)),

@@ -29,13 +29,11 @@ from hiero.core.arrays import Hashes, Ids, Ints
 from hiero.core.directories import META, GrowingArray, Kind
 from hiero.core.errors import show
 from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import word_table_arrays, word_table_files, word_table_from
 
 NUM_CLASSES = 3
 Shape = tuple[type[np.generic], int]
-_TABLE: dict[str, Shape] = {"pool": (np.uint8, 1), "first": (np.int64, 1), "slot": (np.int32, 1)}
-_WORDS: dict[str, Shape] = {
-    f"{side}_{name}": kind for side in ("src", "tgt") for name, kind in _TABLE.items()
-}
+_WORDS = word_table_files("src", "tgt")
 _ROWS: dict[str, Shape] = {
     "first": (np.int64, 1),
     "feature": (np.int32, 1),
@@ -91,16 +89,7 @@ class FeatureKeys(NamedTuple):
 
 
 def words_of(arrays: Arrays) -> tuple[WordTable, WordTable]:
-    src, tgt = (WordTable(*(arrays[f"{s}_{n}"] for n in WordTable._fields)) for s in ("src", "tgt"))
-    return src, tgt
-
-
-def word_arrays(src: WordTable, tgt: WordTable) -> Arrays:
-    return {
-        f"{side}_{name}": getattr(table, name)
-        for side, table in (("src", src), ("tgt", tgt))
-        for name in WordTable._fields
-    }
+    return word_table_from(arrays, "src"), word_table_from(arrays, "tgt")
 
 
 class ExampleWriter:
@@ -134,7 +123,7 @@ def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any])
     """Write a directory of examples, which appears when the block ends without an exception."""
     with EXAMPLES.create(path) as (folder, head):
         table: Arrays = {"key": features.key, "times": features.times}
-        for name, array in (table | word_arrays(features.src, features.tgt)).items():
+        for name, array in (table | word_table_arrays({"src": features.src, "tgt": features.tgt})).items():
             np.save(folder / f"{name}.npy", array)
         with contextlib.ExitStack() as stack:
             files = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids
+from hiero.core.arrays import Floats, Ids, read_only, take_rows
 from hiero.core.progress import Progress, SilentProgress
 from hiero.reordering.config import LearnConfig
 from hiero.reordering.examples import Examples, Rows
@@ -197,14 +197,8 @@ def best_rate(rows: Rows, num_features: int, decay: float, seed: int) -> float:
 
 
 def _rows(rows: Rows, chosen: np.ndarray) -> Rows:
-    length = rows.first[chosen + 1] - rows.first[chosen]
-    first = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(length, out=first[1:])
-    place = np.arange(first[-1]) + np.repeat(rows.first[chosen] - first[:-1], length)
-    feature, label = rows.feature[place], rows.label[chosen]
-    for array in (first, feature, label):
-        array.flags.writeable = False
-    return Rows(first, feature, label)
+    first, place = take_rows(rows.first, chosen)
+    return Rows(read_only(first), read_only(rows.feature[place]), read_only(rows.label[chosen]))
 
 
 FIRST_RATE = 0.5

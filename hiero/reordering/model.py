@@ -16,10 +16,11 @@ from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbols import word_table_arrays
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.examples import Examples, check_features, open_examples, slots_of
 from hiero.reordering.feature_kernels import LexicalArrays, lexical_log_probs_kernel
-from hiero.reordering.files import CLASSIFIER, LEXICALISED, Arrays, check_meta, word_arrays, words_of
+from hiero.reordering.files import CLASSIFIER, LEXICALISED, Arrays, check_meta, words_of
 from hiero.reordering.learn import Learned, learn_dual, learn_primal
 from hiero.reordering.learn_kernels import gather_counts_kernel, log_probs_kernel
 from hiero.reordering.table_kernels import OrientationCounts
@@ -163,7 +164,7 @@ def write_classifier(
         # Without the time, so that learning again gives the same bytes.
         "passes_made": [{k: v for k, v in one.as_dict().items() if k != "cpu"} for one in learned.history],
     }
-    words = word_arrays(examples.features.src, examples.features.tgt)
+    words = word_table_arrays({"src": examples.features.src, "tgt": examples.features.tgt})
     CLASSIFIER.write(path, _head(examples, config, seed, found), arrays | words)
 
 

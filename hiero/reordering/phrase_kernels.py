@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from hiero.core.array_kernels import longer_rows
+from hiero.core.array_kernels import grown, longer_rows
 from hiero.core.hash_kernels import is_same, mix, probe_number, probe_within, table_size
 from hiero.core.jit import kernel, leaf
 from hiero.reordering.table_kernels import (
@@ -198,12 +198,7 @@ def phrase_features_kernel(
         src_base, tgt_base = src_first[begin + s], tgt_first[begin + s]
         links = link_first[begin + s + 1] - link_first[begin + s]
         for p in range(first[s], first[s + 1]):
-            most = n + links + 3 + 2 * window
-            if most > out_key.shape[0]:
-                larger = np.empty(2 * most, np.int64)
-                for k in range(n):
-                    larger[k] = out_key[k]
-                out_key = larger
+            out_key = grown(out_key, n + links + 3 + 2 * window)
             out_key[n] = feature_key(BIAS, 0, 0)
             n += 1
             pairs = n

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Floats32, Ints, read_only
+from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only, row_of_entry
 from hiero.core.errors import ConfigError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
@@ -96,12 +96,12 @@ def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: S
 def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
     """Read the candidates of each sentence from a file, with features numbered by ``index``."""
     to, content = read_vectors(path, symbols, index)
-    first, first_word = _ends(content["num_features"]), _ends(content["num_words"])
-    row = np.repeat(np.arange(len(first) - 1), content["num_features"])
+    first, first_word = offsets_of(content["num_features"]), offsets_of(content["num_words"])
+    row = row_of_entry(first)
     ids = to[content["id"]]
     order = np.lexsort((ids, row))  # rows are sorted by the numbers of this index
     ids, values = ids[order], content["value"][order]
-    ends = _ends(content["size"]).tolist()
+    ends = offsets_of(content["size"]).tolist()
     for i, number in enumerate(content["number"].tolist()):
         a, b = ends[i], ends[i + 1]
         here, words = slice(first[a], first[b]), slice(first_word[a], first_word[b])
@@ -120,10 +120,6 @@ def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[
             content["statistics"][a:b],
             int(content["shortest"][i]),
         )
-
-
-def _ends(lengths: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins
-from hiero.core.arrays import Floats, Ids, Ints, read_only
+from hiero.core.arrays import Floats, Ids, Ints, grown, read_only
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
@@ -320,11 +320,8 @@ class ColumnSums:
         self.number[feature] += weight != 0
 
     def _grow(self, size: int) -> None:
-        missing = size - len(self.plain)
-        if missing > 0:
-            more = np.zeros(max(missing, len(self.plain) // 2))
-            for name in ("weighted", "plain", "size", "square", "largest", "number"):
-                setattr(self, name, np.concatenate([getattr(self, name), more]))
+        for name in ("weighted", "plain", "size", "square", "largest", "number"):
+            setattr(self, name, grown(getattr(self, name), size))
 
     def mean(self) -> Floats:
         """The mean weight of each feature over all rows."""

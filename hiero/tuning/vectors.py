@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, Floats, Ids, Ints, read_only
+from hiero.core.arrays import Bytes, Floats, Ids, Ints, grown, offsets_of, read_only
 from hiero.core.errors import FormatError, os_message
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
@@ -120,7 +120,7 @@ def _chosen_keys(table: FeatureTable, chosen: Ints) -> tuple[Ids, Ids]:
     key = np.array(table.key[chosen])
     ids = np.flatnonzero(key[:, 0] == RULE_ID)
     length = key[ids, 2].astype(np.int64)
-    first = np.concatenate([[0], np.cumsum(length)])
+    first = offsets_of(length)
     pool = np.empty(first[-1], table.pool.dtype)
     for block in _blocks(len(ids)):
         begin, end = first[block.start], first[block.stop]
@@ -218,8 +218,7 @@ class WeightVector:
     def grow(self) -> None:
         """Make room for all features of the index."""
         known, size = self._known, len(self.index)
-        if size > len(self.value):
-            self.value = np.concatenate([self.value, np.zeros(max(size, 2 * len(self.value)))])
+        self.value = grown(self.value, size)
         rows = self.index.table.key[known:size]
         named = np.flatnonzero(rows[:, 0] == NAME)
         self._name_room()

@@ -407,7 +407,7 @@ def test_unwritable_output(text: Path, tmp_path: Path) -> None:
         FormatError, match="nowhere: found no such directory, expected a directory for temporary"
     ):
         lm("--temp", tmp_path / "nowhere", text, tmp_path / "lm.arpa")
-    with pytest.raises(HieroError, match="already exists and contains no compiled language model"):
+    with pytest.raises(HieroError, match="already exists and contains no hiero language model"):
         lm(text, tmp_path)
     (tmp_path / "words").write_text("\n")
     with pytest.raises(FormatError, match="words: found no words, expected the vocabulary of the model"):

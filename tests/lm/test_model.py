@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hiero.core import directories
 from hiero.core.errors import FormatError, HieroError
 from hiero.core.symbols import Vocabulary
 from hiero.lm.arpa import read_arpa
@@ -27,7 +28,8 @@ def compiled(tmp_path: Path) -> Path:
     return tmp_path / "tiny.lm"
 
 
-def test_compiled_is_the_same_model_mapped(compiled: Path) -> None:
+def test_compiled_is_the_same_model_mapped(compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "SMALL_BYTES", 0)  # so that this small model is mapped
     (model, words), (arpa, same_words) = load_language_model(compiled), read_arpa(DATA / "tiny.arpa")
     assert contents(model, words) == contents(arpa, same_words)
     mapped = cast("list[npt.NDArray[Any]]", [*model, *words])
@@ -56,7 +58,7 @@ def test_compiling_records_the_source_and_leaves_no_temporary_files(compiled: Pa
 def test_only_models_are_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("x")
-    with pytest.raises(HieroError, match="no compiled language model"):
+    with pytest.raises(HieroError, match="no hiero language model"):
         compile_language_model(DATA / "tiny.arpa", tmp_path / "out")
     assert (tmp_path / "out" / "precious").read_text() == "x"
 
@@ -77,7 +79,7 @@ def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -
 
     meta = json.loads((compiled / "meta.json").read_text())
     (tmp_path / "empty").mkdir()
-    assert "found no such file, expected a compiled language model" in error_of(tmp_path / "empty")
+    assert "found no such file, expected a hiero language model" in error_of(tmp_path / "empty")
     assert error_of(tmp_path / "none") == (
         f"{tmp_path / 'none'}: found no such file, expected a language model: ARPA, KenLM binary of type "
         "probing, or compiled directory"
