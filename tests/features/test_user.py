@@ -1,4 +1,4 @@
-"""User-defined features, and the choice of features by name."""
+"""User-defined features, and the standard ones beside them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
-from hiero.features.feature_set import BUILT_IN, CDEC_NAMES, TEMPLATES, feature_set
+from hiero.features.feature_set import feature_set
 from hiero.features.score import Replay, RuleScorer
 from hiero.features.user import RuleBatch, RuleCache, rule_feature
 from hiero.features.weights import Weights
@@ -135,18 +135,6 @@ def test_invalid_results(answer, message):
         features_of(wrong)
 
 
-def test_built_in_names_and_those_of_cdec():
-    for name in BUILT_IN:
-        feature_set([name], Symbols())
-    for cdec, name in CDEC_NAMES.items():
-        assert feature_set([cdec], Symbols()) == feature_set([name], Symbols())
-    everything = feature_set([*CDEC_NAMES, *BUILT_IN], Symbols())
-    assert everything.templates == sum(TEMPLATES.values())
-    assert everything.arity
-    assert everything.source_word_penalty
-    assert [feature.name for feature in everything.edge_features] == ["span_size"]
-
-
 def test_penalties_have_cdecs_values():
     symbols = Symbols()
     rules = parse_cdec(["[X] ||| a [X,1] b ||| [1] c ||| F=1"], symbols)
@@ -158,18 +146,6 @@ def test_penalties_have_cdecs_values():
     )
 
 
-MODULE = """
-from hiero.features.user import rule_feature
-
-@rule_feature
-def mine(rules):
-    return {"Mine": [1.0] * len(rules)}
-
-def plain(rules):
-    return {}
-"""
-
-
 def test_pickling():
     """A decorated function by its name, another one by that of the function."""
     for feature in (growth, _doubles):
@@ -177,19 +153,3 @@ def test_pickling():
     named = rule_feature("named", per_rule=True)(pytest.approx)
     other = pickle.loads(pickle.dumps(named))
     assert (other.name, other.per_rule, other.function) == ("named", True, pytest.approx)
-
-
-def test_features_of_a_module(tmp_path, monkeypatch):
-    (tmp_path / "my_features_for_a_test.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    assert features_of("my_features_for_a_test:mine")[0] == {"Mine": 1.0}
-    for name, message in [
-        ("my_features_for_a_test:mien", "has no 'mien'; did you mean 'mine'"),
-        ("my_features_for_a_test:plain", "is not a feature .decorate a function with @rule_feature"),
-        ("no_such_module:x", "cannot import 'no_such_module' for 'no_such_module:x'"),
-        ("shap", "unknown feature 'shap'; did you mean 'shape'"),
-    ]:
-        with pytest.raises(ConfigError, match=message):
-            feature_set([name], Symbols())
-    with pytest.raises(ConfigError, match="two features are called 'growth'"):
-        feature_set([growth, rule_feature("growth")(lambda rules: {})], Symbols())
