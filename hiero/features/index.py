@@ -248,10 +248,7 @@ def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
         value = np.add.reduceat(value, starts)
         row, ids = row[starts][value != 0], ids[starts][value != 0]
         value = value[value != 0]
-<<<<<<< HEAD
-    first = np.zeros(len(parts[0].first), np.int64)
-    np.cumsum(np.bincount(row, minlength=len(first) - 1), out=first[1:])
-    return FeatureRows(first, ids, value)
+    return FeatureRows(offsets_by_row(row, len(parts[0].first) - 1), ids, value)
 
 
 # ---- features in Python
@@ -311,6 +308,3 @@ class EdgeFeature(Protocol):
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
         """One row per application; ids in Symbols.names, at most once in a row."""
         ...
-=======
-    return FeatureRows(offsets_by_row(row, len(parts[0].first) - 1), ids, value)
->>>>>>> 51256cb (Compute CSR offsets, grow arrays and map ids in one place each)
