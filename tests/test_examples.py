@@ -35,6 +35,7 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/tuning.md"])
 def test_code_of_pages_is_typed(tmp_path: Path, page: str) -> None:

@@ -78,6 +78,7 @@ def test_output_does_not_depend_on_threads(style: str, small: list[str], tmp_pat
     assert_equal_output_with_threads(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_output_of_many_sentences_does_not_depend_on_threads(tmp_path: Path) -> None:
     assert_equal_output_with_threads(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
@@ -150,6 +151,7 @@ def test_forests_statistics_and_derivations(small: list[str], tmp_path: Path) ->
     assert numbers["mean_score"] == pytest.approx(best["score"], rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_killed_and_resumed(tmp_path: Path) -> None:
     source = str(bundled.path("demo.dev.de"))

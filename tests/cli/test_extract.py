@@ -267,6 +267,7 @@ def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.Ca
     assert with_store("--leave-one-out") == grammars("--leave-one-out") != with_store()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_killed_and_run_again(tmp_path: Path) -> None:
     """Cached rules are found again, and existing files are complete."""

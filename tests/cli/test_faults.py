@@ -324,6 +324,7 @@ def stdout(made: Path) -> dict[str, Any]:
     return without_room("stdout", made, PRINTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FULL)
 @pytest.mark.parametrize(
     ("how", "reason"), [("disk", "no space left on device"), ("limit", "file too large")]
@@ -336,6 +337,7 @@ def test_full_disk(name: str, how: str, reason: str, request: pytest.FixtureRequ
     assert left == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTED)
 def test_full_standard_output(name: str, stdout: dict[str, Any]) -> None:
     code, said, left = stdout[name]

@@ -215,6 +215,7 @@ def test_two_runs_in_one_directory(experiment: Experiment, capfd: Capture) -> No
 
 # A simulated kill leaves files open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
 def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated kills before each rename of a file."""
     assert experiment.run("-q") == 0
@@ -353,6 +354,7 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
     assert "prep: target_language is missing" in experiment.error(capfd)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_killed_at_random_moments(experiment: Experiment) -> None:
     """benchmarks/kills.py does this twenty times with the demo."""

@@ -232,6 +232,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: it is never caught."""
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -289,6 +290,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
     assert path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_ctrl_c(world: Tuning, executor: str) -> None:
@@ -323,6 +325,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
 @pytest.mark.parametrize("room", [1000, 2500])
 def test_full_disk(world: Tuning, room: int) -> None:

@@ -134,6 +134,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of files")
 def test_full_disk(experiment: Experiment, capfd: Capture) -> None:

@@ -59,6 +59,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: it is never caught."""
 
 
+@pytest.mark.slow
 def test_killed_grids_are_resumed(
     experiment: Experiment, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: it is never caught."""
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"

@@ -61,6 +61,7 @@ def test_the_first_error_ends_the_run() -> None:
     assert not stop.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_a_process_that_dies(tmp_path: Path) -> None:
     with open_executor("processes", 2) as current:
@@ -68,6 +69,7 @@ def test_a_process_that_dies(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4", "died"]
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_processes_that_always_die() -> None:
     message = r"^2 tasks failed: the process died 3 times \(out of memory\?\)$"
@@ -115,12 +117,14 @@ def test_threads(world: Tuning, workers: int) -> None:
     assert learnt(world, f"threads{workers}", "threads", workers) == world.answer()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_processes(world: Tuning, workers: int) -> None:
     assert learnt(world, f"processes{workers}", "processes", workers) == world.answer()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("algorithm", ["mira", "adagrad", "pro", "kbmira", "mert"])
 def test_every_kind_of_algorithm(tmp_path: Path, algorithm: str) -> None:
@@ -176,6 +180,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield Cluster(tmp_path, stack)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 def test_dask(world: Tuning, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +192,7 @@ def test_dask(world: Tuning, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) 
     assert tuned.weights.read_bytes() == world.answer()["weights.gz"]
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
@@ -223,6 +229,7 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     assert world.answer() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +242,7 @@ def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- killed, and gone on with
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_killed_at_random_moments(tmp_path: Path, executor: str) -> None:
