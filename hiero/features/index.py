@@ -256,7 +256,7 @@ def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
 
 @runtime_checkable
 class RuleFeature(Protocol):
-    """Features of rules alone; ``rulebatch.rule_feature`` makes one from a Python function."""
+    """Features of rules alone; ``hiero.rule_feature`` makes one from a Python function."""
 
     @property
     def name(self) -> str:
