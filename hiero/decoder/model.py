@@ -11,9 +11,11 @@ import dataclasses
 import functools
 import math
 import pickle
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -112,8 +114,8 @@ def _sides(sides: list[list[int]]) -> tuple[Ints, Ids]:
 class Model:
     """Grammars, language models, weights and features, ready to translate; safe to share between threads.
 
-    A pickled model has the weights, and how ``hiero.load`` was called: another process reads the files again,
-    once, however often it is sent the model.
+    A pickled model has the weights, and how ``hiero.load`` was called: another process, unless it was forked
+    since, reads the files again, once, however often it is sent the model.
 
     >>> with multiprocessing.Pool() as pool:                # doctest: +SKIP
     ...     best = pool.map(model.translate, lines)
@@ -139,7 +141,8 @@ class Model:
         self.search = search or SearchConfig()
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._scorer: RuleScorer | None = None
-        self._made_by = made_by
+        self._made_by, self._key = made_by, uuid.uuid4().bytes
+        _LIVE[self._key] = self
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
@@ -197,7 +200,7 @@ class Model:
         except Exception as error:
             hint = "features must be at the top level of a module"
             raise HieroError(f"this model cannot be pickled: {error} ({hint})") from error
-        return _unpickled, (made_by, self.weights, self.search)
+        return _unpickled, (self._key, made_by, self.weights, self.search)
 
     @property
     def scorer(self) -> RuleScorer:
@@ -390,6 +393,10 @@ class Model:
         )
 
 
+# By their keys, also in processes that were forked since.
+_LIVE: WeakValueDictionary[bytes, Model] = WeakValueDictionary()
+
+
 @functools.lru_cache(maxsize=1)
 def _made(made_by: bytes) -> Model:
     """A model from a pickled function, kept: a pool of processes sends it with every few sentences."""
@@ -397,8 +404,8 @@ def _made(made_by: bytes) -> Model:
     return model
 
 
-def _unpickled(made_by: bytes, weights: Weights, search: SearchConfig) -> Model:
-    model = _made(made_by).with_weights(weights)
+def _unpickled(key: bytes, made_by: bytes, weights: Weights, search: SearchConfig) -> Model:
+    model = (_LIVE.get(key) or _made(made_by)).with_weights(weights)
     model.search = search
     return model
 

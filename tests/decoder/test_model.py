@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import math
 import multiprocessing
 import pickle
@@ -428,8 +429,14 @@ def test_models_are_pickled_with_their_weights() -> None:
     assert one.search == model.search
     one.weights["p"] = -1.0
     assert content(two.translate(sentence)) == expected != content(one.translate(sentence))
+    assert one.sources is model.sources, "a process that has the model shares its files"
     for other in (copy.deepcopy(model), copy.copy(model), model.with_weights(two.weights)):
         assert content(other.translate(sentence)) == expected
+    del model, one, two, other
+    gc.collect()
+    again = pickle.loads(data)
+    assert content(again.translate(sentence)) == expected
+    assert pickle.loads(data).sources is again.sources, "files are read once"
 
 
 def test_models_that_cannot_be_pickled() -> None:
