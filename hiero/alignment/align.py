@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import queue
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -41,6 +40,7 @@ from hiero.bitext.alignments import write_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
 from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import HieroError
+from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output
 
@@ -161,13 +161,12 @@ def align(bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progr
     Its progress is in sentence pairs, in ``num_rounds(config)`` passes over the bitext.
     """
     trainer = Trainer(bitext, config, threads, progress)
-    with trainer.pool:
-        for _ in range(config.iterations):
-            trainer.improve_ibm2()
-        if config.model == "hmm":
-            for _ in range(config.hmm_iterations):
-                trainer.improve_hmm()
-        return Aligned(trainer.decode(), trainer.history)
+    for _ in range(config.iterations):
+        trainer.improve_ibm2()
+    if config.model == "hmm":
+        for _ in range(config.hmm_iterations):
+            trainer.improve_hmm()
+    return Aligned(trainer.decode(), trainer.history)
 
 
 def num_rounds(config: AlignConfig) -> int:
@@ -184,7 +183,7 @@ class Trainer:
         self.config = config
         self.model = "ibm2"
         self.history: list[Iteration] = []
-        self.pool = ThreadPoolExecutor(threads)
+        self.threads = threads
         self.progress = progress or SilentProgress()
         self.progress.begin(bitext.num_pairs * num_rounds(config))
         self.index = pair_index(bitext)
@@ -304,16 +303,12 @@ class Trainer:
         self, work: Callable[[int, int], Result], blocks: Sequence[tuple[int, int]], note: str = ""
     ) -> list[Result]:
         """Results of all blocks, in order; after an error or interrupt no new ones are started."""
-        futures = [self.pool.submit(work, begin, end) for begin, end in blocks]
         results = []
-        try:
-            for (begin, end), future in zip(blocks, futures, strict=True):
-                results.append(future.result())
-                if note:
-                    self.progress.advance(end - begin, note)
-        finally:
-            for future in futures:
-                future.cancel()
+        found = in_order(lambda block: work(*block), blocks, self.threads)
+        for (begin, end), result in zip(blocks, found, strict=True):
+            results.append(result)
+            if note:
+                self.progress.advance(end - begin, note)
         return results
 
     def _maximize(self) -> None:

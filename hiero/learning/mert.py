@@ -17,14 +17,15 @@ with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
+from hiero.core.parallel import in_order
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
 from hiero.learning.candidates import check_finite
@@ -219,10 +220,10 @@ class MERT:
 
         if self.threads == 1:
             return list(map(climb, starts))
-        with ThreadPoolExecutor(self.threads) as pool:
-            if self.threads <= len(starts):
-                return list(pool.map(climb, starts))
-            return [climb(number, pool.map) for number in starts]
+        if self.threads <= len(starts):
+            return list(in_order(climb, starts, self.threads))
+        each = partial(in_order, threads=self.threads)
+        return [climb(number, each) for number in starts]
 
     def climb(self, surface: Surface, point: Floats, rng: np.random.Generator, each: Each = map) -> Climb:
         """Step in the direction with the largest gain, until none has a gain."""

@@ -22,7 +22,6 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
@@ -31,6 +30,7 @@ import numpy.typing as npt
 
 from hiero.bins.bins import FeatureBins
 from hiero.core.arrays import Floats, Ids, Ints, grown, read_only
+from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
@@ -90,14 +90,8 @@ class StaleEpoch:
         """Learn from all mini-batches, and add to the report of ``shard``."""
         size, numbers = self.task.session.config.batch, self.task.numbers
         batches = [numbers[at : at + size] for at in range(0, len(numbers), size)]
-        with ThreadPoolExecutor(self.task.threads) as pool:
-            futures = [pool.submit(self._learn, batch, shard) for batch in batches]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        for _ in in_order(lambda batch: self._learn(batch, shard), batches, self.task.threads):
+            pass
         for view in self.views:
             shard.decoding += view.decoding
             shard.report.failed += view.report.failed

@@ -20,6 +20,7 @@ from hiero.alignment.pair_kernels import (
     target_totals_kernel,
 )
 from hiero.core.errors import ConfigError, HieroError
+from hiero.core.progress import SilentProgress
 from tests.conftest import INTERPRETED
 from tests.naive import align as naive
 from tests.worlds.align import NUM_WORDS, World, bitext_of, pairs, worlds
@@ -288,10 +289,19 @@ def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.Monkey
 
 
 def test_progress_adds_up() -> None:
-    told: list[int] = []
+    class Recorded(SilentProgress):
+        total, done = 0, 0
+
+        def begin(self, total: int | None, what: str = "") -> None:
+            self.total += total or 0
+
+        def advance(self, steps: int, note: str = "") -> None:
+            self.done += steps
+
+    progress = Recorded()
     config = AlignConfig(model="hmm", iterations=2, hmm_iterations=1)
-    align(bitext_of([([1], [2]), ([3], [1])]), config, 1, lambda pairs, note: told.append(pairs))
-    assert sum(told) == 2 * 4
+    align(bitext_of([([1], [2]), ([3], [1])]), config, 1, progress)
+    assert progress.done == progress.total == 2 * 4
 
 
 @pytest.mark.parametrize(
