@@ -36,6 +36,8 @@ from benchmarks.reference import Bench
 from benchmarks.results import append_result
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from hiero.extraction.extractor import Extractor
     from hiero.grammar.rules import Rules
 
@@ -159,11 +161,11 @@ class Comparison:
 def sides_of(rules: Rules) -> Side:
     """A grammar by source and target side."""
     sides = defaultdict[bytes, dict[bytes, Rule]](dict)
+    arrays: list[npt.NDArray[Any]] = [rules.src, rules.tgt, rules.link]
     offsets = rules.first_src.tolist(), rules.first_tgt.tolist(), rules.first_link.tolist()
     for r, row in enumerate(rules.dense):
         src, tgt, link = (
-            array[first[r] : first[r + 1]].tobytes()
-            for array, first in zip((rules.src, rules.tgt, rules.link), offsets, strict=True)
+            array[first[r] : first[r + 1]].tobytes() for array, first in zip(arrays, offsets, strict=True)
         )
         sides[src][tgt] = row, link
     return sides
@@ -244,7 +246,14 @@ class Run:
     def measure_index(self, bitext: str) -> None:
         """Make an index, and print time and memory."""
         folder, out = self.data / bitext, self.bench.folder / f"{bitext}.idx"
-        command = ["index", "-q", "-s", folder / "train.src.gz", "-t", folder / "train.trg.gz"]
+        command: list[str | Path] = [
+            "index",
+            "-q",
+            "-s",
+            folder / "train.src.gz",
+            "-t",
+            folder / "train.trg.gz",
+        ]
         command += ["-a", folder / "train.align.gz", "-o", out]
         before = self.bench.calibrate()
         hiero(*command)  # to compile
@@ -257,7 +266,7 @@ class Run:
             f"peak {taken.peak_mb:.0f} MB; {bytes_in(out) / 1e6:.0f} MB on disk"
         )
         figures = {"loops": loops, "cdec_loops": cdec, "peak_mb": taken.peak_mb, "mb": bytes_in(out) / 1e6}
-        append_result("extract", {"index": bitext} | figures)
+        append_result("extract", {"index": bitext, **figures})
         if cdec:
             self.bench.expect(loops <= cdec, f"{bitext}: index takes {loops / cdec:.2f} of cdec's time")
 
@@ -271,7 +280,7 @@ class Run:
             in_new_process(time_extraction, name, index, bench.reference, self.data)
             for _ in range(bench.rounds)
         ]
-        command = ["extract", "-q", "-x", index, "-i", source, "-o", out]
+        command: list[str | Path] = ["extract", "-q", "-x", index, "-i", source, "-o", out]
         hiero(*command)
         text = least([hiero(*command) for _ in range(bench.rounds)])
         loop = min(before, bench.calibrate())

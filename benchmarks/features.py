@@ -113,7 +113,7 @@ def main() -> None:
     plain = {key: value for key, _, value in weights.items_bytes()}
     replay = Replay(sparse, rules, lm_word).rules(range(200))
     names = Names(symbols)
-    products = [sum(plain.get(names.parse(n), 0.0) * v for n, v in found.items()) for found in replay]  # type: ignore[call-overload]
+    products = [sum(plain.get(names.parse(n) or (), 0.0) * v for n, v in found.items()) for found in replay]
     assert np.allclose(products, sparse.scores(rules, lm_word)[:200])
 
     row("features of 300 rules by name", best(lambda: Replay(sparse, rules, lm_word).rules(range(300)), 5))

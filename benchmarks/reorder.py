@@ -208,12 +208,12 @@ def _scale(args: argparse.Namespace, folder: Path) -> int:
 def _pairs_for(args: argparse.Namespace, folder: Path) -> tuple[int, int]:
     """Make the largest number of examples needed."""
     wanted = max(map(float, args.examples.split(","))) * 1e6
-    paths = _bitext(args, folder, args.pairs)
-    summary = extract_examples(*paths, folder / "examples", _config(args))
+    src, tgt, align = _bitext(args, folder, args.pairs)
+    summary = extract_examples(src, tgt, align, folder / "examples", _config(args))
     times = math.ceil(wanted / summary.num_examples)
     if times > 1:
-        paths = _bitext(args, folder, args.pairs, times)
-        extract_examples(*paths, folder / "examples", _config(args))
+        src, tgt, align = _bitext(args, folder, args.pairs, times)
+        extract_examples(src, tgt, align, folder / "examples", _config(args))
     return summary.num_pairs, times
 
 

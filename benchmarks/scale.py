@@ -29,7 +29,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +120,7 @@ def expected(curve: Sequence[tuple[float, float]], target: int) -> float:
     """Extrapolate the last two points, by a power law or linearly, whichever is more."""
     (x1, y1), (x2, y2) = curve[-2:]
     line = y2 + (y2 - y1) / (x2 - x1) * (target - x2)
-    return max(line, y2 * (target / x2) ** slope([(x1, y1), (x2, y2)]))
+    return max(line, y2 * math.pow(target / x2, slope([(x1, y1), (x2, y2)])))
 
 
 def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
@@ -131,11 +131,12 @@ def report(stage: str, rows: Mapping[int, Measured], target: int) -> None:
     if len(rows) > 1:
         columns = zip(*(row.columns for row in rows.values()), strict=True)
         curves = [list(zip(rows, column, strict=True)) for column in columns]
-        for title, number in (
+        numbers: list[tuple[str, Callable[[list[tuple[int, float]]], str]]] = [
             ("exponent", lambda curve: f"{slope(curve):.2f}"),
             ("last", lambda curve: f"{slope(curve[-2:]):.2f}"),
             (f"*{target:,}*", lambda curve: f"{expected(curve, target):.0f}"),
-        ):
+        ]
+        for title, number in numbers:
             # Wall-clock time depends on other load.
             cells = ("" if name == "wall s" else number(c) for name, c in zip(MEASURES, curves, strict=True))
             print(f"| {title} | {' | '.join(cells)} |", flush=True)

@@ -46,8 +46,10 @@ def example(number: int, own: np.ndarray, draw: np.random.Generator) -> Example:
     totals = np.tile([12, 11, 10, 9], (KBEST, 1))
     statistics = np.concatenate([lengths, np.minimum(match, totals), totals], axis=1).astype(np.int64)
     words = np.arange(KBEST + 1, dtype=np.int64) * 12
-    arrays = (first, ids, draw.random(len(ids)) + 0.5, np.zeros(KBEST), words, np.zeros(KBEST * 12, np.int32))
-    return Example(number, 12, Candidates(*map(read_only, arrays)), statistics, 12)
+    values, scores, word = draw.random(len(ids)) + 0.5, np.zeros(KBEST), np.zeros(KBEST * 12, np.int32)
+    for array in (first, ids, values, scores, words, word):
+        array.flags.writeable = False
+    return Example(number, 12, Candidates(first, ids, values, scores, words, word), statistics, 12)
 
 
 def rule_ids(index: FeatureIndex, count: int, draw: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.progress import stage_display
+from hiero.cli.progress import StageProgress
 from hiero.core.records import read_settings, write_settings
 from hiero.core.text import open_output, read_lines
 from hiero.jobs.directory import Manifest
@@ -90,7 +90,7 @@ class Experiment:
         path, folder = self.out / f"{name}.yaml", self.out / f"{name}.run"
         write_settings(path, dict(content), "made by a benchmark")
         print(f"== {name}", file=sys.stderr)
-        with stage_display(quiet=self.quiet) as display:
+        with StageProgress(quiet=self.quiet) as display:
             Run(path, folder).run(display, self.threads)
         return Manifest(folder)
 
