@@ -28,7 +28,7 @@ import functools
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, overload
@@ -42,8 +42,6 @@ from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex, FeatureRows, RuleFeature, concat_rows, merge_rows, pick_rows
 from hiero.features.template_kernels import content_kernel, content_room_kernel
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
-
-Answer = Mapping[str, Any] | Iterable[tuple[int, str, float]]
 
 
 @contextlib.contextmanager

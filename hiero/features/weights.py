@@ -1,19 +1,15 @@
-"""Weights of features, by name, and as arrays for kernels.
+"""Weights of features, by name, as arrays for kernels, and in files.
 
 A feature has the weight that is given under its exact name (``names.py``). Files of other systems use cdec's
 names, which may fit several features: a weight under such a *shared* name applies to every feature of this
 cdec name without a weight of its own. A name that is not the exact name of any feature can only be shared;
 the prefix ``%~`` marks shared names. In weights that are not ``exact``, all names are shared as well.
 
-Weights as text: ``name value`` a line, as cdec writes them.
-
-Reading: lines that begin with ``#`` are comments, and empty lines are skipped. The name ends at the first
-space or tab; without these, at the last ``=``. A name may not be given twice.
-
-A file written by hiero begins with the line ``EXACT``: each name in it is that of one feature (``names.py``)
-or marked ``%~``. Any other file may be written by cdec or by hand, and gives weights that are not ``exact``
-(see above): there a name also stands for all features that cdec spells so and that have no line of their
-own.
+Files have a line ``name value`` for each weight, as in cdec. Lines that begin with ``#`` are comments, and
+empty lines are skipped. The name ends at the first space or tab; without these, at the last ``=``. A name may
+not be given twice. A file written by hiero begins with the line ``EXACT``: each name in it is that of one
+feature or marked ``%~``. Any other file may be written by cdec or by hand, and gives weights that are not
+``exact``.
 """
 
 from __future__ import annotations
