@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.results import append_result, peak_mb
 from hiero.alignment.align import align
-from hiero.alignment.config import MODELS, AlignConfig
+from hiero.alignment.config import AlignConfig
 from hiero.alignment.symmetrize import combine, score_alignment
 from hiero.bitext.alignments import Alignment, read_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("target", type=Path)
     parser.add_argument("--gold", type=Path, nargs=3, metavar=("SRC", "TGT", "ALIGN"))
     parser.add_argument("--pairs", type=int, nargs="+", default=[0], metavar="N")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--models", nargs="+", choices=["ibm2", "hmm"], default=["ibm2", "hmm"])
     parser.add_argument("--loop", type=float, metavar="SECONDS")
     parser.add_argument("-j", "--threads", type=int, default=1)
     args = parser.parse_args()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import numpy as np
 import pytest
 
 from hiero.cli.main import main
+from hiero.cli.options import Parser, add_settings, replaced
 from hiero.config.config import config_of
 from hiero.config.load import model_settings
 from hiero.core.arrays import Floats, read_only
+from hiero.core.errors import ConfigError, UsageError
+from hiero.core.records import PathKey, map_paths, paths_of, record, setting
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
+from hiero.decoder.config import SearchConfig
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.features.feature_set import BUILT_IN, TEMPLATES, feature_set
 from hiero.features.index import KINDS, FeatureIndex, KeyKind, KeyPart, pack_keys
@@ -227,3 +232,41 @@ def test_help_lists_the_built_in_features(capsys: pytest.CaptureFixture[str]) ->
         main(["decode", "--help"])
     words = capsys.readouterr().out.replace(",", " ").split()
     assert set(BUILT_IN) <= set(words)
+
+
+# ---- options
+
+
+@dataclass(frozen=True, kw_only=True)
+class WiderSearch(SearchConfig):
+    """The search with two more options, each in one field."""
+
+    beam: int = setting(30, "hypotheses kept per span", least=1, most=1000)
+    hints: PathKey | None = setting(None, "translations to prefer")
+
+
+def test_an_option_needs_a_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key of the configuration, the flag, its help, the check, and the handling of the path."""
+    parser = Parser()
+    add_settings(parser, WiderSearch)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--beam N hypotheses kept per span (default 30; 1 to 1000)" in text
+    assert "--hints FILE translations to prefer" in text
+
+    written = record(WiderSearch, {"beam": 3, "hints": "hints.txt"}, "search")
+    based = map_paths(written, lambda key, path: f"/base/{path}")
+    assert based == WiderSearch(beam=3, hints="/base/hints.txt")
+    assert paths_of(based) == {"hints": "/base/hints.txt"}
+    with pytest.raises(ConfigError, match="search: beam: found 0, expected 1 to 1000"):
+        record(WiderSearch, {"beam": 0}, "search")
+
+    monkeypatch.chdir(tmp_path)
+    args = parser.parse_args(["--hints", "mine", "--pop-limit", "9"])
+    expected = WiderSearch(beam=3, hints=str(tmp_path / "mine"), pop_limit=9)
+    assert replaced(based, args, absolute=True) == expected
+    with pytest.raises(UsageError, match="argument --beam: found 1001, expected 1 to 1000"):
+        replaced(based, parser.parse_args(["--beam", "1001"]))

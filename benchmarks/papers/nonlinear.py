@@ -37,7 +37,8 @@ from benchmarks.papers.experiment import (
 from hiero.bins.file import read_bins
 from hiero.config.sections import GridSection
 from hiero.core.records import record
-from hiero.evaluation.compare import EvalConfig, EvaluationReport, System, evaluate
+from hiero.evaluation.compare import EvaluationReport, System, evaluate
+from hiero.evaluation.config import EvalConfig
 from hiero.jobs.directory import Manifest
 from hiero.pipeline.tune_stages import OF_BINS, trials
 

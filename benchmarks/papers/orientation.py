@@ -29,7 +29,8 @@ from benchmarks.papers.experiment import (
     replica_names,
     some_of,
 )
-from hiero.evaluation.compare import EvalConfig, EvaluationReport, System, evaluate
+from hiero.evaluation.compare import EvaluationReport, System, evaluate
+from hiero.evaluation.config import EvalConfig
 
 SYSTEMS: dict[str, tuple[str, Settings | None]] = {
     "none": ("no model", None),

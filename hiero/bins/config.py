@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, setting
 
 Of = Literal["given", "probability", "count"]
 OF: tuple[Of, ...] = get_args(Of)
@@ -17,31 +18,34 @@ MOST_OVERLAP = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureConfig:
+class FeatureConfig(Checked):
     """Settings of one feature; missing ones are those of the section."""
 
     of: Of = "given"  # bin the value, or the probability or count of which it is the logarithm
-    bits: int | None = None
-    overlap: int | None = None
+    bits: int | None = setting(None, least=1, most=MOST_BITS)
+    overlap: int | None = setting(None, least=0, most=MOST_OVERLAP)
     keep: bool | None = None
-
-    def __post_init__(self) -> None:
-        _check(self.bits, self.overlap)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinsConfig:
+class BinsConfig(Checked):
     """Bins to learn, populated as evenly as possible."""
 
     features: dict[str, FeatureConfig] = field(default_factory=dict)
-    on: str = "dev"  # the set of data whose rules are counted, once for each sentence they apply to
-    leave_one_out: bool = False  # line N is pair N of the index: leave out rules extracted only from it
-    bits: int = 4  # 2 ** bits bins for each feature, or as many as it has values
-    overlap: int = 0  # neighbours on either side that a value counts for as well
-    keep: bool = False  # whether the real numbers stay features beside the bins
+    on: str = setting(
+        "dev", "set of data whose rules are counted, once for each sentence they apply to", metavar="SET"
+    )
+    leave_one_out: bool = setting(
+        False, "line N is pair N of the index: leave out rules extracted only from it"
+    )
+    bits: int = setting(
+        4, "2 ** N bins of each feature, or as many as it has values", least=1, most=MOST_BITS
+    )
+    overlap: int = setting(0, "a value also counts for the N bins on either side", least=0, most=MOST_OVERLAP)
+    keep: bool = setting(False, "keep the value itself beside its bins")
 
     def __post_init__(self) -> None:
-        _check(self.bits, self.overlap)
+        super().__post_init__()
         if "" in self.features:
             raise ConfigError("features: found an empty name, expected that of a feature of a grammar")
         if WORDS in self.features and self.features[WORDS].of != "given":
@@ -57,10 +61,3 @@ class BinsConfig:
             overlap=self.overlap if own.overlap is None else own.overlap,
             keep=self.keep if own.keep is None else own.keep,
         )
-
-
-def _check(bits: int | None, overlap: int | None) -> None:
-    if bits is not None and not 1 <= bits <= MOST_BITS:
-        raise ConfigError(f"bits: found {bits}, expected 1 to {MOST_BITS}")
-    if overlap is not None and not 0 <= overlap <= MOST_OVERLAP:
-        raise ConfigError(f"overlap: found {overlap}, expected 0 to {MOST_OVERLAP}")

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from hiero.bitext.config import PrepConfig, Row
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output, read_lines, read_text, utf8_line
@@ -104,41 +105,14 @@ class CaseCounter:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Row = tuple[str, ...]  # one line of each file
 
 BATCH = 1000  # rows that a process receives at once
 AHEAD = 4  # batches a process may be ahead of the output
-NO_LIMIT = 0
 # Tabs are white space like any other. U+0085, U+2028 and U+2029 end lines for some programs, never for ours.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 _INVISIBLE = re.compile(
     "[\u00ad\u200b\u2060\ufeff]"
 )  # soft hyphen, zero width space, joiner, byte order mark
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrepConfig:
-    """Settings of cleaning and filtering; 0 means no limit."""
-
-    tokenize: bool = True
-    normalize_punctuation: bool = False  # quotes, dashes and spaces as Moses writes them
-    lowercase: bool = False
-    min_words: int = 1
-    max_words: int = 80
-    max_ratio: float = 9.0  # of the longer side to the shorter
-    keep_empty: bool = False  # keep lines with an empty side, regardless of min_words
-
-    def reason_to_drop(self, row: Row) -> str:
-        """The name of a count of ``PrepCounts``, or an empty string."""
-        lengths = [len(text.split(" ")) if text else 0 for text in row]
-        shortest, longest = min(lengths), max(lengths)
-        if shortest == 0 and self.min_words and not self.keep_empty:
-            return "empty"
-        if 0 < shortest < self.min_words:
-            return "short"
-        if self.max_words and longest > self.max_words:
-            return "long"
-        return "ratio" if self.max_ratio and longest > self.max_ratio * shortest > 0 else ""
 
 
 @dataclass

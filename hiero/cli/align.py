@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import sys
 from pathlib import Path
 
-from hiero.alignment.config import METHODS, MODELS, AlignConfig
+from hiero.alignment.config import AlignConfig
+from hiero.cli.options import (
+    add_quiet,
+    add_settings,
+    add_threads,
+    announce_compiling,
+    flag_of,
+    overrides,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress
-from hiero.core.errors import ConfigError, FormatError, UsageError
+from hiero.core.errors import FormatError, UsageError
 
 DESCRIPTION = """\
 Align the words of a bitext, without supervision. A model is trained in each direction: IBM model 2 with a
@@ -45,44 +52,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
-    add("--model", choices=MODELS, help="default: ibm2")
-    add(
-        "--symmetrize",
-        choices=METHODS,
-        help="method that combines both directions (default grow-diag-final-and); none: only links of target "
-        "words to source words",
-    )
     add("--forward", metavar="FILE", help="also write the links of target words to source words")
     add("--reverse", metavar="FILE", help="also write the links of source words to target words")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
-    add = command.add_argument_group("models").add_argument
-    add("--iterations", metavar="N", type=int, help="rounds of training of ibm2 (default 5)")
-    add("--null", metavar="P", type=float, help="probability that a word has no counterpart (default 0.2)")
-    add(
-        "--smoothing",
-        metavar="A",
-        type=float,
-        help="parameter of the Dirichlet prior of word translations (default 0.01); 0: none",
-    )
-    add(
-        "--tension",
-        metavar="T",
-        type=float,
-        help="initial tension of links to the diagonal (default 4)",
-    )
-    add(
-        "--tension-rounds",
-        metavar="N",
-        type=int,
-        help="rounds in which the tension is fitted to the bitext (default 2; the first has no effect)",
-    )
-    add("--hmm-iterations", metavar="N", type=int, help="rounds of training of the HMM (default 3)")
-    add(
-        "--hmm-agreement",
-        action=argparse.BooleanOptionalAction,
-        help="train both directions of the HMM to agree (default)",
-    )
+    add_settings(command, AlignConfig)
+    add_threads(command)
+    add_quiet(command)
     commands = command.add_subparsers(dest="align_command", metavar="score")
     score = commands.add_parser(
         "score",
@@ -104,18 +78,12 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"argument {flag}: the {'source' if flag == '-s' else 'target'} text is missing")
     if args.source == args.target == "-":
         raise UsageError("argument -t: standard input (-) can be read only once")
-    if args.threads < 1:
-        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
     config = _config(args)
 
     # Imported after the command line is checked, since numba is slow to load.
     from hiero.alignment.align import align_files
-    from hiero.core.jit import compile_timer
 
-    if not args.quiet:
-        compile_timer.on_first = lambda: print(
-            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
-        )
+    announce_compiling(args)
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
     with CommandProgress("align", quiet=args.quiet) as progress:
@@ -125,15 +93,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> AlignConfig:
-    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(AlignConfig)}
-    given = {name: value for name, value in given.items() if value is not None}
-    for name in FOR_HMM:
-        if name in given and args.model != "hmm":
-            raise UsageError(f"argument --{name.replace('_', '-')}: requires --model hmm")
-    try:
-        return AlignConfig(**given)
-    except ConfigError as error:
-        raise UsageError(str(error).removeprefix("align: ")) from None
+    config = replaced(AlignConfig(), args)
+    for name in overrides(args, AlignConfig):
+        if name in FOR_HMM and config.model != "hmm":
+            raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model hmm")
+    return config
 
 
 def _score(hypothesis: Path, gold: Path) -> int:

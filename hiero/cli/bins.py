@@ -6,9 +6,10 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hiero.bins.config import OF, BinsConfig, FeatureConfig
+from hiero.cli.options import add_quiet, add_settings, add_threads, overrides, replaced
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,28 +90,15 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     add("-i", "--input", metavar="IN", help="text whose rules are counted (instead of --on)")
     add("-o", "--output", metavar="BINS", required=True, help="file to write; - for standard output")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
+    add_threads(learn)
     add(
         "--features",
         metavar="A,B=OF,...",
         help="columns of the grammar, or WordPenalty for the number of target words; OF is given (default) "
         "for the value itself, probability for a value of -log10 p, count for a value of log10(1 + count)",
     )
-    add("--on", metavar="SET", help="set of data in CONFIG whose rules are counted (default dev)")
-    add("--bits", metavar="N", type=int, help="2 ** N bins of each feature (default 4)")
-    add(
-        "--overlap",
-        metavar="N",
-        type=int,
-        help="a value also counts for the N bins on either side (default 0)",
-    )
-    add("--keep", action=argparse.BooleanOptionalAction, help="keep the value itself beside its bins")
-    add(
-        "--leave-one-out",
-        action=argparse.BooleanOptionalAction,
-        help="line N is pair N of the index: leave out rules that only it yields",
-    )
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_settings(learn, BinsConfig)
+    add_quiet(learn)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -133,19 +121,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _learn(args: argparse.Namespace) -> int:
-    if args.threads < 1:
-        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
-    if args.input and args.on:
+    if args.input and "on" in overrides(args, BinsConfig):
         raise UsageError("argument --on: not allowed with -i")
     if not (args.config or (args.grammar and args.input)):
         raise UsageError("requires -c CONFIG, or both -g GRAMMAR and -i IN")
 
     from hiero.cli.progress import CommandProgress
-    from hiero.jobs.learn_bins import Binning, check_train
+    from hiero.jobs.learn_bins import Binning
 
     config = _config(args)
     where = args.config or "hiero bins learn"
-    check_train(config, where)
     binning = Binning(config, where)
     with CommandProgress("bins", quiet=args.quiet) as progress:
         bins = binning.run(args.output, args.threads, progress)
@@ -161,13 +146,8 @@ def _config(args: argparse.Namespace) -> Config:
     from hiero.config.sections import DataSection, GrammarSection
 
     config = read_config(args.config) if args.config else Config()
-    bins = config.bins or BinsConfig()
-    given: dict[str, Any] = {
-        key: getattr(args, key) for key in ("on", "bits", "overlap", "keep", "leave_one_out")
-    }
-    if args.features is not None:
-        given["features"] = _features(args.features)
-    bins = dataclasses.replace(bins, **{key: value for key, value in given.items() if value is not None})
+    given = {} if args.features is None else {"features": _features(args.features)}
+    bins = replaced(config.bins or BinsConfig(), args, given)
     if args.grammar:
         config = dataclasses.replace(config, grammar=[GrammarSection(path=path) for path in args.grammar])
     if args.input:

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hiero.cli.options import add_quiet, add_settings, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
+from hiero.evaluation.config import EvalConfig
 
 if TYPE_CHECKING:
-    from hiero.evaluation.compare import EvalConfig, EvaluationReport
+    from hiero.evaluation.compare import EvaluationReport
 
 
 DESCRIPTION = """\
@@ -30,6 +32,9 @@ Several tuning runs of a system show the variance of tuning (Clark et al. 2011):
 their standard deviation, and the test swaps the outputs of the runs pair by pair."""
 
 
+OF_METRICS = ("metrics", "tokenize", "lowercase")
+
+
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Define ``hiero eval``."""
     command = subparsers.add_parser(
@@ -39,7 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = command.add_argument_group("input and output").add_argument
+    group = command.add_argument_group("input and output")
+    add = group.add_argument
     add("hypotheses", metavar="HYP", nargs="*", help="translations; - is standard input")
     add("-r", "--references", metavar="REF", nargs="+", required=True, help="one or several references")
     add(
@@ -53,37 +59,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
     add("--format", choices=["table", "json"], default="table", help="default: table")
     add("--per-segment", metavar="FILE", help="write the scores of every line, as tab-separated columns")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
-    add = command.add_argument_group("metrics").add_argument
-    add(
-        "--metrics",
-        metavar="A,B,...",
-        default="bleu,chrf,ter",
-        help="any of bleu, chrf, chrf++, ter (default bleu,chrf,ter)",
-    )
-    add(
-        "--tokenize",
-        metavar="NAME",
-        default="13a",
-        help="for BLEU, as in sacrebleu: none, 13a (default), ...",
-    )
-    add("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
-    add("--force", action="store_true", help="do not warn that the input looks tokenised")
-    add = command.add_argument_group("significance").add_argument
-    add(
-        "--test",
-        choices=["ar", "bootstrap", "none"],
-        default="ar",
-        help="against the first system: approximate randomisation (default) or paired bootstrap",
-    )
-    add(
-        "--trials",
-        metavar="N",
-        type=int,
-        default=10_000,
-        help="number of trials of test and intervals (default 10,000); 0: none",
-    )
-    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
+    add_quiet(group)
+    metrics = command.add_argument_group("metrics")
+    add_settings(metrics, EvalConfig, OF_METRICS)
+    metrics.add_argument("--force", action="store_true", help="do not warn that the input looks tokenised")
+    add_settings(command.add_argument_group("significance"), EvalConfig, without=OF_METRICS)
     command.set_defaults(run=run)
 
 
@@ -91,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     named = list(_named(args))
     if not named:
         raise UsageError("requires translations: HYP or --system NAME=RUN1,RUN2")
-    config = _config(args)
+    config = replaced(EvalConfig(), args)
     inputs = [path for _, runs in named for path in runs] + args.references
     if inputs.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
@@ -110,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     report = evaluate(systems, references, config)
     if report.tokenized and not args.force:
         progress.say(
-            f"the input looks tokenised, and BLEU tokenises it again ({args.tokenize}); "
+            f"the input looks tokenised, and BLEU tokenises it again ({config.tokenize}); "
             "detokenise both sides, or use --tokenize none or --force"
         )
     _write(args, report)
@@ -131,22 +111,6 @@ def _named(args: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         if "" in runs:
             raise UsageError(f"argument --system: found {spec!r}, expected a file between all commas")
         yield name, runs
-
-
-def _config(args: argparse.Namespace) -> EvalConfig:
-    from hiero.evaluation.compare import EvalConfig
-
-    for name in ("trials", "seed"):
-        if getattr(args, name) < 0:
-            raise UsageError(f"argument --{name}: found {getattr(args, name)}, expected 0 or more")
-    return EvalConfig(
-        metrics=[name for name in args.metrics.split(",") if name],
-        test=args.test,
-        tokenize=args.tokenize,
-        lowercase=args.lowercase,
-        trials=args.trials,
-        seed=args.seed,
-    )
 
 
 def _write(args: argparse.Namespace, report: EvaluationReport) -> None:

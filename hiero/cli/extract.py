@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hiero.cli.options import add_quiet, add_settings, add_threads, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import FormatError, UsageError, os_message
+from hiero.extraction.config import ExtractConfig
 
 if TYPE_CHECKING:
     from hiero.extraction.extractor import Extractor
@@ -40,7 +42,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = command.add_argument_group("input and output").add_argument
+    group = command.add_argument_group("input and output")
+    add = group.add_argument
     add("-x", "--index", metavar="INDEX", required=True, help="index made by hiero index")
     add("-i", "--input", metavar="IN", help="sentences to extract for; - is standard input; gz is recognised")
     add("--all", action="store_true", help="write one grammar of the whole bitext")
@@ -56,80 +59,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="input sentence N is sentence N of the bitext: extract no rules from that pair",
     )
-    add(
-        "--leave-out-links",
-        action="store_true",
-        help="with --leave-one-out: leave its links out of lexical probabilities too (cdec counts them)",
-    )
-    add(
-        "--store",
-        metavar="DIR",
-        help="directory that keeps the rules of sentences in binary form for later runs",
-    )
-    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
-    add = command.add_argument_group("rules").add_argument
-    add("--max-span", metavar="N", type=int, default=15, help="most words that a rule covers (default 15)")
-    add(
-        "--max-symbols",
-        metavar="N",
-        type=int,
-        default=5,
-        help="most words and gaps of a source side (default 5)",
-    )
-    add("--max-gaps", metavar="N", type=int, default=2, help="most gaps of a rule (default 2)")
-    add(
-        "--samples",
-        metavar="N",
-        type=int,
-        default=300,
-        help="most occurrences of a source phrase to use, evenly spaced (default 300)",
-    )
-    add(
-        "--min-count",
-        metavar="N",
-        type=int,
-        default=1,
-        help="leave out rules from fewer occurrences, except translations of single words (default 1)",
-    )
-    add("--category", metavar="LABEL", default="X", help="label of rules and gaps (default X)")
-    add(
-        "--cache-mb",
-        metavar="N",
-        type=int,
-        default=512,
-        help="MB of cached phrases in each thread (default 512)",
-    )
+    add_settings(group, ExtractConfig, ("store", "leave_out_links"))
+    add_threads(group)
+    add_quiet(group)
+    rules = command.add_argument_group("rules")
+    add_settings(rules, ExtractConfig, without=("store", "leave_out_links"))
     command.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.threads < 1:
-        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
     if args.all == (args.input is not None):
         raise UsageError("requires either -i IN or --all")
-    for flag, value in (("--leave-one-out", args.leave_one_out), ("--store", args.store)):
+    config = replaced(ExtractConfig(), args)
+    for flag, value in (("--leave-one-out", args.leave_one_out), ("--store", config.store)):
         if args.all and value:
             raise UsageError(f"argument {flag}: not allowed with --all")
-    if args.leave_out_links and not args.leave_one_out:
+    if config.leave_out_links and not args.leave_one_out:
         raise UsageError("argument --leave-out-links: requires --leave-one-out")
 
-    from hiero.extraction.config import ExtractConfig
     from hiero.extraction.extractor import Extractor
     from hiero.extraction.index import open_index
     from hiero.extraction.write import GrammarWriter
 
-    config = ExtractConfig(
-        max_span=args.max_span,
-        max_symbols=args.max_symbols,
-        max_gaps=args.max_gaps,
-        samples=args.samples,
-        min_count=args.min_count,
-        leave_out_links=args.leave_out_links,
-        category=args.category,
-        cache_mb=args.cache_mb,
-        store=args.store,
-    )
     extractor = Extractor(open_index(args.index), config)
     writer = GrammarWriter(extractor, args.threads)
     num_rules = _whole(args, writer, extractor) if args.all else _sentences(args, writer, extractor)

@@ -6,10 +6,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from hiero.cli.options import add_settings, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output
-from hiero.grammar.config import SCALES, GrammarFormat, format_names
+from hiero.grammar.config import GrammarFormat
 
 if TYPE_CHECKING:
     from hiero.core.symbols import Symbols
@@ -47,34 +48,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 metavar="OUT",
                 help="file to write, compressed if it ends in .gz (default: standard output)",
             )
-        _add_reading(action)
+        add_settings(action.add_argument_group("reading of text"), GrammarFormat)
     parser.set_defaults(run=run)
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading of text")
-    group.add_argument(
-        "--format",
-        choices=format_names(),
-        default="auto",
-        help="auto (default) detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
-    )
-    group.add_argument(
-        "--owner", default="pt", help="Joshua: name values without a name tm_OWNER_0, ... (default pt)"
-    )
-    group.add_argument(
-        "--sign",
-        choices=(-1, 1),
-        type=int,
-        default=-1,
-        help="Joshua: factor of values without a name (default -1, as in Joshua)",
-    )
-    group.add_argument(
-        "--scale",
-        choices=SCALES,
-        default="cdec",
-        help="Moses: a score p becomes -log10 p (cdec, default), ln p (moses) or stays p (keep)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from hiero.grammar.sources import read_grammar
 
     symbols = Symbols()
-    grammar_format = GrammarFormat(format=args.format, owner=args.owner, sign=args.sign, scale=args.scale)
+    grammar_format = replaced(GrammarFormat(), args)
     with CommandProgress("grammar") as progress:
         table = merge_tables([read_grammar(path, symbols, grammar_format, progress) for path in args.grammar])
     if args.action == "compile":

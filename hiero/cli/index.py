@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from hiero.cli.options import add_quiet
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
@@ -48,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="INDEX",
         help="verify an existing index against its digests",
     )
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_quiet(command)
     command.set_defaults(run=run)
 
 

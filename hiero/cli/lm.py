@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
+from hiero.cli.options import Parser, add_quiet, add_settings, add_threads, at_least, replaced
 from hiero.cli.progress import CommandProgress
-from hiero.core.errors import ConfigError, UsageError
 from hiero.core.text import open_output, read_chunks
-from hiero.lm.config import FALLBACK
+from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
 
 if TYPE_CHECKING:
     from hiero.lm.estimate import EstimatedModel
-    from hiero.lm.load import ScoredText
 
 
 READ_BYTES = 1 << 20
@@ -97,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     lm.set_defaults(run=run)
 
 
-class _NumberListParser(argparse.ArgumentParser):
+class _NumberListParser(Parser):
     """A parser in which the numbers of ``--prune 0 0 1 TEXT`` end before TEXT, unlike with nargs."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
@@ -138,7 +135,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
     add = command.add_argument
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
     add("output", metavar="OUT", type=Path, help="file or directory to write")
-    add("--order", metavar="N", type=int, default=5, help="longest n-gram, 1 to 6 (default 5)")
+    add_settings(command, EstimateConfig, ("order",))
     add(
         "--prune",
         metavar="N ...",
@@ -155,39 +152,41 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
         f"estimated, as in small or repetitive text (without numbers: {' '.join(map(str, FALLBACK))})",
     )
     add("--vocab", metavar="FILE", type=Path, help="words of the model; all others become <unk>")
-    add(
-        "--skip-symbols",
-        action="store_true",
-        help="ignore <s>, </s> and <unk> in the text (default: error)",
-    )
+    add_settings(command, EstimateConfig, ("skip_symbols",))
     add(
         "--memory",
         metavar="MB",
-        type=int,
+        type=at_least(MIN_MEMORY),
         help=f"memory for n-grams, {MIN_MEMORY} or more (default: a quarter of the machine's)",
     )
     add("--temp", metavar="DIR", type=Path, help="directory of temporary files (default: the system's)")
     add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="threads (default 1)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_threads(command)
+    add_quiet(command)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.lm_command == "estimate":
         return _estimate(args)
     # Imported here, since numba is slow to load.
-    from hiero.lm.load import compile_language_model, load_language_models, score_text
+    from hiero.lm.load import (
+        QuerySummary,
+        compile_language_model,
+        load_language_models,
+        query_lines,
+        score_text,
+    )
 
     if args.lm_command == "compile":
         compile_language_model(args.input, args.output)
         return 0
     models = load_language_models([("LanguageModel", args.model)])
     levels = set().union(*(LEVELS[level] for level in args.verbosity or ["2"]))
-    summary = _Summary()
+    summary = QuerySummary()
     with open_output(args.output) as out:
         for text in _texts(args.text):
             scored = score_text(models, 0, text, markers=not args.null_context)
-            lines = "".join(_lines(scored, text, levels, summary))
+            lines = "".join(query_lines(scored, text, levels, summary))
             out.write(lines.encode("utf-8", "surrogateescape"))
             out.flush()
         if "summary" in levels:
@@ -196,23 +195,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _estimate(args: argparse.Namespace) -> int:
-    from hiero.lm.estimate import TEMPORARY, EstimateConfig, estimate_language_model
+    from hiero.lm.estimate import estimate_language_model
 
-    if args.memory is not None and args.memory < MIN_MEMORY:
-        raise UsageError(f"argument --memory: found {args.memory}, expected {MIN_MEMORY} or more")
-    try:
-        config = EstimateConfig(
-            order=args.order,
-            prune=args.prune,
-            discount_fallback=args.discount_fallback,
-            vocabulary=args.vocab,
-            skip_symbols=args.skip_symbols,
-            memory=(args.memory or 0) * 1_000_000,
-            temp=args.temp or TEMPORARY,
-            threads=args.threads,
-        )
-    except ConfigError as error:
-        raise UsageError(str(error)) from None
+    further = {
+        "prune": args.prune,
+        "discount_fallback": args.discount_fallback,
+        "vocabulary": args.vocab,
+        "memory": (args.memory or 0) * 1_000_000,
+        "temp": args.temp or TEMPORARY,
+        "threads": args.threads,
+    }
+    config = replaced(EstimateConfig(), args, further)
     compiled = args.format == "compiled"
     if args.format is None:
         compiled = str(args.output) != "-" and not args.output.name.endswith((".arpa", ".arpa.gz"))
@@ -248,58 +241,3 @@ def _texts(path: str) -> Iterator[bytes]:
         partial = rest
     if partial:
         yield partial + b"\n"
-
-
-class _Summary:
-    """Sums as in KenLM's query: totals of lines in single precision, of the corpus in double."""
-
-    def __init__(self) -> None:
-        self.total, self.unknown_total = 0.0, 0.0
-        self.tokens, self.unknown = 0, 0
-
-    def add(self, scored: ScoredText) -> None:
-        self.unknown_total += float(np.sum(scored.prob[scored.word == 0], dtype=np.float64))
-        self.unknown += int(np.count_nonzero(scored.word == 0))
-        self.tokens += len(scored.word)
-
-    def text(self) -> str:
-        known = _perplexity(self.total - self.unknown_total, self.tokens - self.unknown)
-        return (
-            f"Perplexity including OOVs:\t{_number(_perplexity(self.total, self.tokens))}\n"
-            f"Perplexity excluding OOVs:\t{_number(known)}\n"
-            f"OOVs:\t{self.unknown}\nTokens:\t{self.tokens}\n"
-        )
-
-
-def _perplexity(total: float, tokens: int) -> np.float64:
-    with np.errstate(all="ignore"):
-        return np.float64(10.0) ** -(np.float64(total) / np.float64(tokens))
-
-
-def _lines(scored: ScoredText, text: bytes, levels: set[str], summary: _Summary) -> Iterator[str]:
-    summary.add(scored)
-    words, lengths, probs = scored.word.tolist(), scored.length.tolist(), list(scored.prob)
-    spans, first = scored.span.tolist(), scored.first.tolist()
-    for begin, end in itertools.pairwise(first):
-        if "word" in levels:
-            for n in range(begin, end):
-                start, stop = spans[n]
-                surface = text[start:stop].decode("utf-8", "surrogateescape") if stop else "</s>"
-                yield f"{surface}={words[n]} {lengths[n]} {_number(probs[n])}\t"
-        # Added one by one in single precision, as in KenLM: np.sum adds in pairs.
-        total = np.add.accumulate(scored.prob[begin:end])[-1] if end > begin else np.float32(0.0)
-        summary.total += float(total)
-        if "sentence" in levels:
-            yield f"Total: {_number(total)} OOV: {words[begin:end].count(0)}\n"
-
-
-def _number(value: np.floating) -> str:
-    """The shortest digits that read back as the same number, written as KenLM (and JavaScript) write them."""
-    text = str(value)
-    if "e" not in text and "n" not in text:
-        return text.removesuffix(".0")
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value) or 1e-6 <= abs(value) < 1e21:
-        return np.format_float_positional(value, unique=True, trim="-") if np.isfinite(value) else text
-    return np.format_float_scientific(value, unique=True, trim="-", exp_digits=1).replace("e+", "e")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 import hiero
+from hiero.cli.options import Parser
 from hiero.core.errors import HieroError, UsageError, is_interrupt, os_message
 
 COMMANDS = (
@@ -28,21 +27,6 @@ COMMANDS = (
     "run",
     "tune",
 )  # modules of hiero.cli
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser with errors of one line, which name the nearest option to an unknown one."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        known, rest = super().parse_known_args(args, namespace)
-        if rest:
-            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            self.error(f"unknown argument {rest[0]}{hint}")
-        return known, rest
 
 
 def parser() -> argparse.ArgumentParser:

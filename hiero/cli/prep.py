@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hiero.bitext.config import NO_LIMIT, PrepConfig
+from hiero.cli.options import add_quiet, add_settings, add_threads, flag_of, overrides, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hiero.bitext.prepare import PrepConfig, PrepCounts
+    from hiero.bitext.prepare import PrepCounts
 
 
 DESCRIPTION = """\
@@ -29,7 +31,8 @@ examples:
   hiero prep -i test.raw.de --lang de --lowercase -o test.de
   hiero prep --learn-truecase -i raw.en --lang en -o truecase.en
   hiero decode ... | hiero prep --detokenize --lang en --truecase truecase.en"""
-DEFAULTS = {"min_words": 1, "max_words": 80, "max_ratio": 9.0}
+OF_LINES = ("min_words", "max_words", "max_ratio", "keep_empty")
+WITHOUT_LIMITS = PrepConfig(min_words=NO_LIMIT, max_words=NO_LIMIT, max_ratio=NO_LIMIT)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = command.add_argument_group("input and output").add_argument
+    group = command.add_argument_group("input and output")
+    add = group.add_argument
     add("-s", "--source", metavar="SRC", help="source side of parallel text; gz is recognised")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
     add("-i", "--input", metavar="IN", help="a single file (default without -s and -t: standard input)")
@@ -55,22 +59,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--src-lang", metavar="LANG", help="language of -s: de, en, ...")
     add("--tgt-lang", metavar="LANG", help="language of -t")
     add("--lang", metavar="LANG", help="language of -i")
-    add("-j", "--jobs", metavar="N", type=int, default=1, help="processes (default 1)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
-    add = command.add_argument_group("text").add_argument
-    add(
-        "--tokenize",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="split off punctuation (default)",
-    )
-    add("--lowercase", action="store_true", help="write all words in lower case")
-    add("--normalize-punctuation", action="store_true", help="write quotes, dashes and spaces as Moses does")
-    add = command.add_argument_group("lines to drop (0: no limit)").add_argument
-    add("--min-words", metavar="N", type=int, help="lines of fewer words (default for pairs: 1)")
-    add("--max-words", metavar="N", type=int, help="lines of more words (default for pairs: 80)")
-    add("--max-ratio", metavar="X", type=float, help="pairs with a larger ratio of lengths (default 9)")
-    add("--keep-empty", action="store_true", help="keep pairs with an empty side")
+    add_threads(group, "processes", "--jobs")
+    add_quiet(group)
+    add_settings(command.add_argument_group("text"), PrepConfig, without=OF_LINES)
+    dropped = command.add_argument_group("lines to drop (defaults are for pairs; 0: no limit)")
+    add_settings(dropped, PrepConfig, OF_LINES)
     group = command.add_argument_group("detokenisation")
     add = group.add_mutually_exclusive_group().add_argument
     add("--detokenize", action="store_true", help="join words to text")
@@ -103,11 +96,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("argument -i: not allowed with -s and -t")
     if args.jobs < 1:
         raise UsageError(f"argument -j: found {args.jobs}, expected at least 1")
-    for name in DEFAULTS:
-        if (getattr(args, name) or 0) < 0:
-            flag = name.replace("_", "-")
-            raise UsageError(f"argument --{flag}: found {getattr(args, name)}, expected 0 or more")
-    if not pair and args.max_ratio is not None:
+    if not pair and "max_ratio" in overrides(args, PrepConfig):
         raise UsageError("argument --max-ratio: requires -s and -t")
     mode = "detokenize" if args.detokenize else "learn-truecase" if args.learn_truecase else ""
     if pair and mode:
@@ -127,15 +116,11 @@ def _check(args: argparse.Namespace) -> None:
 
 def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
     """Refuse options that would be ignored."""
-    given = {
-        "--lowercase": args.lowercase,
-        "--keep-empty": args.keep_empty,
-        **{f"--{name.replace('_', '-')}": getattr(args, name) is not None for name in DEFAULTS},
-    }
-    if detokenizing:
-        given |= {"--normalize-punctuation": args.normalize_punctuation, "--no-tokenize": not args.tokenize}
-    for flag, is_given in given.items():
-        if is_given:
+    allowed = () if detokenizing else ("tokenize", "normalize_punctuation")
+    for name, value in overrides(args, PrepConfig).items():
+        if name not in allowed:
+            flag = flag_of(PrepConfig, name)
+            flag = flag.replace("--", "--no-") if value is False else flag
             raise UsageError(f"argument {flag}: not allowed with --{mode}")
 
 
@@ -151,12 +136,12 @@ def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
         raise UsageError("standard input (-) can be read only once")
 
 
-def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
+def _languages(args: argparse.Namespace, config: PrepConfig, names: list[str]) -> list[str]:
     """The given languages, which are optional without tokenisation."""
     from hiero.bitext.prepare import knows_language
 
     languages = []
-    needed = args.tokenize or args.normalize_punctuation
+    needed = config.tokenize or config.normalize_punctuation
     for name in names:
         language = getattr(args, name)
         if language is None and needed:
@@ -170,31 +155,13 @@ def _languages(args: argparse.Namespace, names: list[str]) -> list[str]:
     return languages
 
 
-def _config(args: argparse.Namespace, pair: bool) -> PrepConfig:
-    from hiero.bitext.prepare import NO_LIMIT, PrepConfig
-
-    limits = {
-        name: getattr(args, name) if getattr(args, name) is not None else default if pair else NO_LIMIT
-        for name, default in DEFAULTS.items()
-    }
-    return PrepConfig(
-        tokenize=args.tokenize,
-        normalize_punctuation=args.normalize_punctuation,
-        lowercase=args.lowercase,
-        min_words=int(limits["min_words"]),
-        max_words=int(limits["max_words"]),
-        max_ratio=limits["max_ratio"],
-        keep_empty=args.keep_empty,
-    )
-
-
 def _prepare(args: argparse.Namespace) -> int:
     from hiero.bitext.prepare import prepare
 
     pair = args.source is not None
     inputs = [args.source, args.target] if pair else [args.input or "-"]
-    config = _config(args, pair)
-    languages = _languages(args, ["src_lang", "tgt_lang"] if pair else ["lang"])
+    config = replaced(PrepConfig() if pair else WITHOUT_LIMITS, args)
+    languages = _languages(args, config, ["src_lang", "tgt_lang"] if pair else ["lang"])
     with CommandProgress("prep", quiet=args.quiet) as progress:
         counts = prepare(inputs, args.output, languages, config, args.jobs, progress)
     if not args.quiet:
@@ -222,7 +189,7 @@ def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
 def _detokenize(args: argparse.Namespace) -> int:
     from hiero.bitext.prepare import Recaser, detokenize
 
-    (language,) = _languages(args, ["lang"])
+    (language,) = _languages(args, PrepConfig(), ["lang"])
     recaser = None
     if args.recase is not False:
         recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
@@ -234,8 +201,8 @@ def _detokenize(args: argparse.Namespace) -> int:
 def _learn(args: argparse.Namespace) -> int:
     from hiero.bitext.prepare import learn_truecase
 
-    (language,) = _languages(args, ["lang"])
-    config = _config(args, pair=False)
+    config = replaced(WITHOUT_LIMITS, args)
+    (language,) = _languages(args, config, ["lang"])
     with CommandProgress("prep", quiet=args.quiet) as progress:
         words = learn_truecase(args.input or "-", args.output[0], language, config, args.jobs, progress)
     if not args.quiet:

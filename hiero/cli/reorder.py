@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import sys
 from typing import Any
 
+from hiero.cli.options import (
+    add_quiet,
+    add_settings,
+    announce_compiling,
+    at_least,
+    flag_of,
+    overrides,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress
-from hiero.core.errors import ConfigError, UsageError
+from hiero.core.errors import UsageError
 from hiero.core.text import open_output
-from hiero.reordering.config import LEARNERS, ORIENTATIONS, USED_BY, ExampleConfig, LearnConfig
+from hiero.reordering.config import USED_BY, ExampleConfig, LearnConfig
 
 EVERY = 20  # one sentence pair of 20 is held out
 DESCRIPTION = """\
@@ -70,22 +77,14 @@ def _add_extract(commands: Any, style: Any) -> None:
     add("-a", "--alignment", metavar="ALIGN", required=True, help="word links i-j of each pair, from 0")
     add("-o", "--output", metavar="EXAMPLES", required=True, help="directory to write")
     add("--held-out", metavar="EXAMPLES", help="directory for the examples of held-out sentence pairs")
-    add("--held-out-every", metavar="N", type=int, help=f"hold out one sentence pair of N (default {EVERY})")
-    add("--max-length", metavar="N", type=int, help="most words of a phrase, on either side (default 7)")
     add(
-        "--orientation",
-        choices=ORIENTATIONS,
-        help="the previous target phrase: any phrase that ends there (default), or a single link, as in "
-        "Moses' wbe",
+        "--held-out-every",
+        metavar="N",
+        type=at_least(2),
+        help=f"hold out one sentence pair of N (default {EVERY})",
     )
-    add("--window", metavar="N", type=int, help="context words before and after a source phrase (default 1)")
-    add(
-        "--edges",
-        action=argparse.BooleanOptionalAction,
-        help="use the first and last source word of a phrase as features (default: no)",
-    )
-    add("--min-count", metavar="N", type=int, help="ignore features of fewer examples (default 10)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_settings(command, ExampleConfig)
+    add_quiet(command)
 
 
 def _add_train(commands: Any, style: Any) -> None:
@@ -95,33 +94,15 @@ def _add_train(commands: Any, style: Any) -> None:
     add = command.add_argument
     add("examples", metavar="EXAMPLES", help="directory of hiero reorder extract")
     add("-o", "--output", metavar="MODEL", required=True, help="directory to write")
-    add("--learner", choices=LEARNERS, help="default: dual")
     add("--held-out", metavar="EXAMPLES", help="classify these after each pass")
-    add("--passes", metavar="N", type=int, help="most passes over the examples (default 100)")
-    add(
-        "--variance",
-        metavar="V",
-        type=float,
-        help="variance of the Gaussian prior of weights; larger means less regularisation (default "
-        f"{LearnConfig().variance:g})",
-    )
-    add(
-        "--shrink",
-        metavar="E",
-        type=float,
-        help="dual: skip an example once its gradients are within E of each other (default 0.1)",
-    )
-    add("--rate", metavar="R", type=float, help="initial learning rate (default: dual 0.5, primal by trial)")
-    add("--trials", metavar="N", type=int, help="dual: most halvings of a step (default 20)")
-    add("--start", metavar="P", type=float, help="dual: initial value of wrong classes (default 1e-8)")
-    add("--smoothing", metavar="S", type=float, help="lexicalised: weight of the prior (default 0.5)")
-    add("--seed", metavar="N", type=int, default=1, help="random seed (default 1)")
+    add_settings(command, LearnConfig)
+    add("--seed", metavar="N", type=at_least(0), default=1, help="random seed (default 1)")
     add(
         "--history",
         metavar="FILE.json",
         help="write time, error and number of remaining examples of each pass",
     )
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_quiet(command)
 
 
 def _add_eval(commands: Any, style: Any) -> None:
@@ -132,7 +113,13 @@ def _add_eval(commands: Any, style: Any) -> None:
     add("model", metavar="MODEL", help="model of hiero reorder train")
     add("examples", metavar="EXAMPLES", help="held-out examples of the same extraction")
     add("--against", metavar="MODEL", action="append", default=[], help="model to compare with; repeatable")
-    add("--top", metavar="N", type=int, default=10, help="features to print for each class (default 10)")
+    add(
+        "--top",
+        metavar="N",
+        type=at_least(0),
+        default=10,
+        help="features to print for each class (default 10)",
+    )
     add("--format", choices=["text", "json"], default="text", help="default: text")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
 
@@ -144,32 +131,12 @@ def run(args: argparse.Namespace) -> int:
     return _train(args) if args.reorder_command == "train" else _eval(args)
 
 
-def _settings(kind: Any, args: argparse.Namespace) -> Any:
-    """A record of the given options."""
-    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(kind)}
-    try:
-        return kind(**{name: value for name, value in given.items() if value is not None})
-    except ConfigError as error:
-        raise UsageError(f"argument --{str(error).replace('_', '-')}") from None
-
-
-def _announce_compiling(args: argparse.Namespace) -> None:
-    from hiero.core.jit import compile_timer
-
-    if not args.quiet:
-        compile_timer.on_first = lambda: print(
-            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
-        )
-
-
 def _extract(args: argparse.Namespace) -> int:
-    config = _settings(ExampleConfig, args)
+    config = replaced(ExampleConfig(), args)
     every = EVERY if args.held_out_every is None else args.held_out_every
-    if every < 2:
-        raise UsageError(f"argument --held-out-every: found {every}, expected 2 or more")
     if args.held_out is None and args.held_out_every is not None:
         raise UsageError("argument --held-out-every: requires --held-out")
-    _announce_compiling(args)
+    announce_compiling(args)
     from hiero.reordering.examples import extract_examples
 
     with CommandProgress("reorder extract", quiet=args.quiet) as progress:
@@ -188,18 +155,19 @@ def _extract(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> int:
-    learner = args.learner or LearnConfig.learner
-    for flag, learners in USED_BY.items():
-        if getattr(args, flag) is not None and learner not in learners:
-            raise UsageError(f"argument --{flag}: requires --learner {' or '.join(learners)}")
-    config: LearnConfig = _settings(LearnConfig, args)
-    if args.seed < 0:
-        raise UsageError(f"argument --seed: found {args.seed}, expected 0 or more")
+    given = overrides(args, LearnConfig)
+    learner = given.get("learner", LearnConfig.learner)
+    for name, learners in USED_BY.items():
+        if name in given and learner not in learners:
+            raise UsageError(
+                f"argument {flag_of(LearnConfig, name)}: requires --learner {' or '.join(learners)}"
+            )
+    config = replaced(LearnConfig(), args)
     for flag in ("history", "held_out"):
         if getattr(args, flag) is not None and config.learner == "lexicalised":
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
-    _announce_compiling(args)
+    announce_compiling(args)
     from hiero.reordering.model import train_model
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:
@@ -215,8 +183,6 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> int:
-    if args.top < 0:
-        raise UsageError(f"argument --top: found {args.top}, expected 0 or more")
     from hiero.reordering.evaluate import evaluate, evaluate_majority, report, top_features
     from hiero.reordering.examples import open_examples
     from hiero.reordering.model import Classifier, open_model

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hiero.core.errors import UsageError
+from hiero.cli.options import add_quiet, add_threads, announce_compiling
 from hiero.pipeline.stages import STAGES
 
 DESCRIPTION = """\
@@ -57,17 +57,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="run only this stage, such as align or decode:dev, or all of a kind, such as decode; repeatable",
     )
     add("--dry-run", action="store_true", help="print the stages that would run, with reasons, and exit")
-    add("-j", "--threads", metavar="N", type=int, default=1, help="threads of each stage (default 1)")
-    add("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    add_threads(command, "threads of each stage")
+    add_quiet(command)
     command.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.threads < 1:
-        raise UsageError(f"argument -j: found {args.threads}, expected at least 1")
-
     from hiero.cli.progress import StageProgress
-    from hiero.core.jit import compile_timer
     from hiero.pipeline.run import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
@@ -77,10 +73,7 @@ def run(args: argparse.Namespace) -> int:
             verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"
             print(f"{step.stage.name}: {verdict}")
         return 0
-    if not args.quiet:
-        compile_timer.on_first = lambda: print(
-            "hiero: compiling for this machine; this takes up to a minute, once", file=sys.stderr
-        )
+    announce_compiling(args)
     with StageProgress(quiet=args.quiet) as display:
         planned.run(display, args.threads)
     sys.stdout.write(_table(planned.scores()))

@@ -16,7 +16,6 @@ from typing import Any
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
 from hiero.config.sections import (
-    TRAIN,
     DataSection,
     EvalSection,
     FeaturesSection,
@@ -26,13 +25,11 @@ from hiero.config.sections import (
     PrepSection,
     ReorderSection,
     WeightsSection,
-    as_list,
     check_data,
 )
-from hiero.core.records import read_settings, record
+from hiero.core.records import map_paths, paths_of, read_settings, record
 from hiero.decoder.config import SearchConfig
-from hiero.extraction.index import is_index
-from hiero.learning.config import STARTS, TuneConfig
+from hiero.learning.config import TuneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +59,20 @@ class Config:
     @property
     def indexes(self) -> list[str]:
         """The bitext indexes among the grammars."""
+        from hiero.extraction.index import is_index
+
         named = ((section.index, section.path) for section in self.grammar)
-        return [str(index or path) for index, path in named if index is not None or (path and is_index(path))]
+        return [str(index or path) for index, path in named if index is not None or is_index(path)]
 
     @property
-    def model_files(self) -> list[str]:
-        """The files and directories that the model is loaded from."""
-        named = [section.path or section.index for section in self.grammar]
-        grammars = [path for path in named if path is not None and path != TRAIN]
-        weights = [self.weights.path] if self.weights is not None else []
-        models = [section.path for section in self.lm if section.path is not None]
-        bins = [self.features.bins] if self.features.bins is not None else []
-        return [*grammars, *models, *weights, *bins, *as_list(self.features.reordering)]
+    def model_files(self) -> dict[str, str]:
+        """The files and directories that the model is made of, by their keys."""
+        model = Config(grammar=self.grammar, lm=self.lm, weights=self.weights, features=self.features)
+        found = paths_of(model).items()
+        return {key: path for key, path in found if key.rpartition(": ")[2] not in NOT_OF_MODEL}
+
+
+NOT_OF_MODEL = ("store", "estimate", "vocabulary")  # a cache, and inputs of a model's estimation
 
 
 def read_config(path: str | Path) -> Config:
@@ -90,60 +89,8 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
     if "seed" not in (content.get("eval") or {}):
         evaluation = dataclasses.replace(evaluation, seed=config.seed)
 
-    def based(path: Any) -> Any:
-        """Resolve a path, a list of paths, or None."""
-        if isinstance(path, list):
-            return [based(one) for one in path]
-        return None if path is None else os.path.normpath(base / path)
-
-    def unless_train(path: str | None) -> Any:
-        return path if path == TRAIN else based(path)
-
-    def start_of(name: str) -> Any:
-        return name if name in STARTS else based(name)
-
-    return dataclasses.replace(
-        config,
-        data={
-            name: DataSection(
-                **{key.name: based(getattr(section, key.name)) for key in dataclasses.fields(section)}
-            )
-            for name, section in config.data.items()
-        },
-        grammar=[
-            dataclasses.replace(
-                section,
-                path=based(section.path),
-                index=unless_train(section.index),
-                per_sentence=based(section.per_sentence),
-                extract=dataclasses.replace(section.extract, store=based(section.extract.store)),
-            )
-            for section in config.grammar
-        ],
-        lm=[
-            dataclasses.replace(
-                section,
-                path=based(section.path),
-                estimate=unless_train(section.estimate),
-                vocabulary=based(section.vocabulary),
-            )
-            for section in config.lm
-        ],
-        weights=config.weights and WeightsSection(path=based(config.weights.path)),
-        features=dataclasses.replace(
-            config.features,
-            bins=based(config.features.bins),
-            reordering=based(config.features.reordering),
-        ),
-        tune=config.tune and dataclasses.replace(config.tune, start=start_of(config.tune.start)),
-        eval=dataclasses.replace(
-            evaluation,
-            against={
-                system: {name: based(paths) for name, paths in sets.items()}
-                for system, sets in evaluation.against.items()
-            },
-        ),
-    )
+    config = dataclasses.replace(config, eval=evaluation)
+    return map_paths(config, lambda key, path: os.path.normpath(base / path))
 
 
 MADE_BY_RUN = "for files made by hiero run, use the model.yaml in its directory"
@@ -158,6 +105,10 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
     base  given, only the sections of a model, with the paths below this directory relative to it
     """
 
+    def relative(key: str, path: str) -> str:
+        below = path.startswith(f"{base}{os.sep}")
+        return Path(path).relative_to(str(base)).as_posix() if below else path
+
     def plain(value: Any) -> Any:
         if dataclasses.is_dataclass(value):
             fields = dataclasses.fields(value)
@@ -168,13 +119,9 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
             }
         if isinstance(value, Mapping):
             return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        if base is not None and isinstance(value, str) and value.startswith(f"{base}{os.sep}"):
-            return Path(value).relative_to(base).as_posix()
-        return value
+        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
-    written = plain(config)
+    written = plain(config if base is None else map_paths(config, relative))
     if base is not None:
         # Without the defaults of sections, which are left to the program that reads them.
         model = {key: written[key] for key in MODEL_SECTIONS if key in written}

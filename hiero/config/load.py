@@ -27,7 +27,7 @@ from hiero.config.sections import (
     as_list,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean, show
-from hiero.core.records import numbered, record
+from hiero.core.records import hints_of, is_path, record
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
@@ -164,14 +164,10 @@ def make_model(
     weights: Mapping[str, float] | None = None,
 ) -> Model:
     """Make a model of a configuration; see ``load``."""
-    if config.bins is not None and config.features.bins is None:
-        raise ConfigError(f"bins: needs features: bins, the path of a bins file ({MADE_BY_RUN})")
+    check_made(config)
     symbols = Symbols()
     sources = open_sources(config, symbols, base=base, rules=rules)
     _check_names([section.name for section in config.lm])
-    for number, model in enumerate(config.lm, 1):
-        if model.path is None:
-            raise ConfigError(f"lm: entry {number}: path is missing ({MADE_BY_RUN})")
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     if weights is not None:
         given = Weights(symbols, weights)
@@ -179,8 +175,6 @@ def make_model(
         given = read_weights(config.weights.path, symbols)
     else:
         given = Weights(symbols)
-    if config.reorder is not None and not config.features.reordering:
-        raise ConfigError(f"reorder: needs features: reordering, the path of a model ({MADE_BY_RUN})")
     reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
     names = config.features.templates if features is None else features
     chosen = feature_set([*names, *reordering], symbols)
@@ -195,19 +189,40 @@ def make_model(
     return Model(symbols, sources, models, given, chosen, config.search, bins, again)
 
 
+def check_made(config: Config, where: str = "") -> None:
+    """Refuse a configuration with files that only ``hiero run`` makes. ``where`` begins messages."""
+    start = f"{where}: " if where else ""
+    for number, section in enumerate(config.grammar, 1):
+        if section.index == TRAIN:
+            found = f"found index: {TRAIN}, expected its path ({MADE_BY_RUN})"
+            raise ConfigError(f"{start}grammar: entry {number}: {found}")
+    for number, model in enumerate(config.lm, 1):
+        if model.path is None:
+            raise ConfigError(f"{start}lm: entry {number}: path is missing ({MADE_BY_RUN})")
+    for name, key, kind in (("bins", "bins", "a bins file"), ("reorder", "reordering", "a model")):
+        if getattr(config, name) is not None and not getattr(config.features, key):
+            needed = f"needs features: {key}, the path of {kind} ({MADE_BY_RUN})"
+            raise ConfigError(f"{start}{name}: {needed}")
+
+
+def check_entries(config: Config, where: str = "") -> None:
+    """Check that each grammar is named by one key. ``where`` begins messages."""
+    start = f"{where}: " if where else ""
+    for number, section in enumerate(config.grammar, 1):
+        if (section.path, section.index, section.per_sentence).count(None) != 2:
+            needed = "needs exactly one of path, index and per_sentence"
+            raise ConfigError(f"{start}grammar: entry {number}: {needed}")
+
+
 def open_sources(
     config: Config, symbols: Symbols, *, base: str | Path = ".", rules: Sequence[str] = ()
 ) -> list[GrammarSource]:
     """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
+    check_entries(config)
     limit = config.search.span_limit
     sources: list[GrammarSource] = []
     has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
-        if (section.path, section.index, section.per_sentence).count(None) != 2:
-            raise ConfigError(f"grammar: entry {number}: needs exactly one of path, index and per_sentence")
-        if section.index == TRAIN:
-            expected = f"expected its path ({MADE_BY_RUN})"
-            raise ConfigError(f"grammar: entry {number}: found index: {TRAIN}, {expected}")
         if section.index is not None or is_index(section.path):
             path = section.index or section.path
             sources.append(IndexSource.open(str(path), symbols, section.extract))
@@ -254,7 +269,7 @@ def _check_names(names: Sequence[str]) -> None:
         raise ConfigError("lm: two language models have the same name (NAME=PATH gives each its own)")
 
 
-FILES = ("bins", "reordering")  # keys of features that are files, and thus inputs
+ORDER = ("weights", "features", "grammar", "lm")  # of inputs in manifests
 
 
 def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
@@ -277,19 +292,11 @@ def model_config(config: Config) -> Config:
 
 
 def model_inputs(config: Config) -> dict[str, Path]:
-    """The files of a model by their keys."""
-    inputs = {"weights: path": Path(config.weights.path)} if config.weights is not None else {}
-    if config.features.bins is not None:
-        inputs["features: bins"] = Path(config.features.bins)
-    models = as_list(config.features.reordering)
-    inputs |= dict(zip(numbered("features: reordering", models), map(Path, models), strict=True))
-    for number, section in enumerate(config.grammar, 1):
-        for key in ("path", "index"):
-            if getattr(section, key) is not None:
-                inputs[f"grammar: entry {number}: {key}"] = Path(getattr(section, key))
-    return inputs | {
-        f"lm: entry {number}: path": Path(str(section.path)) for number, section in enumerate(config.lm, 1)
-    }
+    """The files of a model by their keys, in the order of manifests."""
+    # The grammars of sentences count by those that a text names.
+    files = config.model_files.items()
+    found = {key: Path(path) for key, path in files if not key.endswith(": per_sentence")}
+    return {key: found[key] for key in sorted(found, key=lambda key: ORDER.index(key.partition(":")[0]))}
 
 
 def model_settings(config: Config) -> dict[str, Any]:
@@ -299,10 +306,11 @@ def model_settings(config: Config) -> dict[str, Any]:
         | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
         for section in config.grammar
     ]
+    files = [key for key, hint in hints_of(FeaturesSection).items() if is_path(hint)]
     return {
         "search": dataclasses.asdict(config.search),
-        # Bins count by their content, as inputs.
-        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in FILES},
+        # Files count by their content, as inputs.
+        "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in files},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
     }

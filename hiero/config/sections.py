@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hiero.bins.config import WORDS
-from hiero.bitext.prepare import PrepConfig
+from hiero.bitext.config import PrepConfig
 from hiero.core.errors import ConfigError, show
-from hiero.evaluation.compare import EvalConfig
+from hiero.core.records import PathKey, setting
+from hiero.evaluation.config import EvalConfig
 from hiero.extraction.config import ExtractConfig
 from hiero.grammar.config import GrammarFormat
 from hiero.learning.config import Pull
@@ -22,7 +23,7 @@ from hiero.reordering.config import ExampleConfig, LearnConfig
 
 TRAIN = "train"
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-Paths = str | list[str]  # a file, or several
+Paths = PathKey | list[PathKey]  # a file, or several
 
 
 def as_list(paths: Paths | None) -> list[str]:
@@ -34,8 +35,8 @@ def as_list(paths: Paths | None) -> list[str]:
 class DataSection:
     """Parallel text: training data, or a set to translate and score."""
 
-    source: str
-    target: str | None = None
+    source: PathKey
+    target: PathKey | None = None
     references: Paths | None = None  # one or several translations of each line of the source
     alignment: Paths | None = None  # of training data; each of several counts as one more bitext
 
@@ -57,21 +58,20 @@ class PrepSection(PrepConfig):
     target_language: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("source_language", "target_language"):
             if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
                 raise ConfigError(f"{name} is missing (such as de)")
-        for name in ("min_words", "max_words", "max_ratio"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarSection(GrammarFormat):
     """One grammar: a file, a compiled directory, an index, or the directory of ``<seg grammar=…>`` files."""
 
-    path: str | None = None
-    index: str | None = None  # a bitext index (also allowed as path); train: made of data.train
-    per_sentence: str | None = None
+    path: PathKey | None = None
+    # A bitext index (also allowed as path); train: made of data.train.
+    index: Literal["train"] | PathKey | None = None
+    per_sentence: PathKey | None = None
     extract: ExtractConfig = field(default_factory=ExtractConfig)  # from an index
     # Rules that hiero run writes before it translates: nothing (they are extracted on the fly), one grammar
     # of the whole bitext, or one grammar for each sentence to translate.
@@ -82,13 +82,14 @@ class GrammarSection(GrammarFormat):
 class LanguageModelSection:
     """A language model: an existing one, or one to be estimated."""
 
-    path: str | None = None
+    path: PathKey | None = None
     name: str = "LanguageModel"  # of its feature; NAME_OOV counts unknown words
-    estimate: str | None = None  # from this text; train: from the target side of data.train
+    # From this text; train: from the target side of data.train.
+    estimate: Literal["train"] | PathKey | None = None
     order: int = 5
     prune: list[int] = field(default_factory=list)  # as --prune of hiero lm estimate
     discount_fallback: bool | list[float] = False  # as --discount-fallback; true: its own values
-    vocabulary: str | None = None  # file with the words of the model
+    vocabulary: PathKey | None = None  # file with the words of the model
     skip_symbols: bool = False
     memory: int = 0  # MB for n-grams; 0: a quarter of the machine's
     format: Literal["compiled", "arpa"] = "compiled"  # of the output
@@ -103,12 +104,22 @@ class LanguageModelSection:
 
 @dataclass(frozen=True, kw_only=True)
 class FeaturesSection:
-    templates: list[str] = field(default_factory=list)
-    bins: str | None = None  # a file of bins, as hiero bins learn makes it
+    templates: list[str] = setting(
+        help="rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, "
+        "arity, span_size, cdec's names for them, or your own as MODULE:NAME",
+        default_factory=list,
+        flag="features",
+        metavar="A,B,...",
+    )
+    bins: PathKey | None = setting(None, "bins that replace dense features, from hiero bins learn")
     # Dense features given as logarithms, turned back into probabilities or counts, or left out.
     transform: dict[str, Literal["probability", "count", "drop"]] = field(default_factory=dict)
-    reordering: Paths | None = None  # orientation models of hiero reorder train, at most one of each kind
-    cdec_names: bool = False  # use cdec's spelling of names, even where two features then share one
+    reordering: Paths | None = setting(
+        None, "orientation model of hiero reorder train; repeatable, one of each kind", metavar="MODEL"
+    )
+    cdec_names: bool = setting(
+        False, "write features under cdec's names, some of which several features share"
+    )
 
     def __post_init__(self) -> None:
         if WORDS in self.transform:
@@ -139,7 +150,7 @@ class GridSection:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsSection:
-    path: str
+    path: PathKey
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +160,7 @@ class ReorderSection(ExampleConfig, LearnConfig):
     held_out_every: int = 0  # every Nth sentence pair is held out for evaluation; 0: none
 
     def __post_init__(self) -> None:
-        ExampleConfig.__post_init__(self)
-        LearnConfig.__post_init__(self)
+        super().__post_init__()
         if self.held_out_every < 0 or self.held_out_every == 1:
             raise ConfigError(f"held_out_every: found {self.held_out_every}, expected 0, or 2 or more")
 

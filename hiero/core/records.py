@@ -31,8 +31,10 @@ PathKey = Annotated[str, "path"]  # relative to the file of the configuration
 
 # Constants of the model that configurations need without loading compiled code.
 MAX_GAPS = 2  # in one side of a rule
+MAX_ORDER = 6  # of a language model
 
-MOST_SHOWN = 60
+MOST_SHOWN = 60  # characters of a value in messages
+LARGEST_SHOWN = 1_000_000  # limit in help
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -50,6 +52,7 @@ class Declared:
     choices: Callable[[], Iterable[Any]] | None
     group: str | None
     metavar: str | None
+    flag: str | None
 
     @property
     def limits(self) -> str:
@@ -80,6 +83,7 @@ def setting(
     choices: Callable[[], Iterable[Any]] | None = None,
     group: str | None = None,
     metavar: str | None = None,
+    flag: str | None = None,
     default_factory: Any = dataclasses.MISSING,
 ) -> Any:
     """Declare a field of a record, like ``dataclasses.field``.
@@ -89,9 +93,17 @@ def setting(
     choices  the allowed values, where they come from a table and the type is no ``Literal``
     group    title of a group of flags, which begins with this field
     metavar  placeholder of the value in help
+    flag     name of the flag, where it is not that of the field
     """
     declared = Declared(
-        help=help, least=least, above=above, most=most, choices=choices, group=group, metavar=metavar
+        help=help,
+        least=least,
+        above=above,
+        most=most,
+        choices=choices,
+        group=group,
+        metavar=metavar,
+        flag=flag,
     )
     metadata = {"setting": declared}
     if default_factory is not dataclasses.MISSING:
@@ -148,12 +160,22 @@ def optional(hint: Any) -> Any:
     return others[0] if len(others) == 1 else Union[others]  # noqa: UP007
 
 
+def range_of(declared: Declared) -> str:
+    """The limits as help shows them: without those that only guard against overflow."""
+    return declared.limits if declared.most is not None and declared.most < LARGEST_SHOWN else ""
+
+
 def _plain(number: float) -> str:
     """A limit as it is written in settings: 50, 0.1, 1e-06."""
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 # ---- paths
+
+
+def is_path(hint: Any) -> bool:
+    """Whether a type is ``PathKey``, or made of it."""
+    return get_origin(hint) is Annotated or any(map(is_path, get_args(hint)))
 
 
 def map_paths(settings: Record, change: Callable[[str, str], str]) -> Record:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.core.progress import Progress
 from hiero.core.text import open_output
+from hiero.evaluation.config import EvalConfig
 from hiero.evaluation.corpus_metrics import CorpusMetric, corpus_metric, look_tokenized
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
 from hiero.evaluation.significance import (
@@ -33,31 +34,6 @@ from hiero.evaluation.significance import (
     randomization_test,
     spread,
 )
-
-TESTS = ("ar", "bootstrap", "none")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalConfig:
-    """Settings of an evaluation."""
-
-    metrics: list[str] = field(default_factory=lambda: ["bleu", "chrf", "ter"])
-    test: str = "ar"  # or bootstrap, none
-    tokenize: str = "13a"  # for BLEU
-    lowercase: bool = False  # ignore case
-    trials: int = 10_000  # of the test and of the bootstrap for intervals; 0: no test and no intervals
-    seed: int = 1
-
-    def check(self) -> None:
-        """Check the ranges of the settings."""
-        if self.test not in TESTS:
-            raise ConfigError(f"test: found {self.test!r}, expected {', '.join(TESTS)}")
-        if self.trials < 0:
-            raise ConfigError(f"trials: found {self.trials}, expected 0 or more")
-        if self.seed < 0:
-            raise ConfigError(f"seed: found {self.seed}, expected 0 or more")
-        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
-            raise ConfigError(f"metrics: found {self.metrics}, expected one or more different metrics")
 
 
 @dataclass(frozen=True)
@@ -230,7 +206,6 @@ def _check(systems: Sequence[System], references: Sequence[Sequence[str]], confi
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two systems have the name {name}")
-    config.check()
     if not references or not references[0]:
         raise ConfigError("references: found no lines, expected at least one")
     lengths = {len(lines) for lines in references} | {len(run) for s in systems for run in s.runs}
@@ -336,7 +311,6 @@ def score_files(
 
 def check_config(config: EvalConfig) -> None:
     """Check the settings before any text is read."""
-    config.check()
     for metric in config.metrics:
         corpus_metric(metric, [["."]], tokenize=config.tokenize, lowercase=config.lowercase)
 

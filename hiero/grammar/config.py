@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.records import Checked, setting
 
 
 class Format(NamedTuple):
@@ -27,31 +27,22 @@ FORMATS = {
     "moses": Format("hiero.grammar.moses:MosesReader", ("scale",)),
 }
 AUTO_FORMAT = "auto"
-SCALES = ("cdec", "moses", "keep")
-
-
-def format_names() -> tuple[str, ...]:
-    return AUTO_FORMAT, *FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarFormat:
+class GrammarFormat(Checked):
     """Options for reading a grammar file. Compiled grammars are always recognised, and ignore them."""
 
-    format: str = (
-        AUTO_FORMAT  # or one of FORMATS; "auto" recognises Moses' tables and cdec's, but not Joshua's
+    format: str = setting(
+        AUTO_FORMAT,
+        "auto detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
+        choices=lambda: (AUTO_FORMAT, *FORMATS),
     )
-    owner: str = "pt"  # Joshua: unlabelled values are called tm_OWNER_0, tm_OWNER_1, ...
-    sign: int = -1  # Joshua: factor of unlabelled values; Joshua itself uses -1
-    scale: str = "cdec"  # Moses: a score p becomes -log10 p ("cdec"), ln p ("moses") or stays p ("keep")
-
-    def __post_init__(self) -> None:
-        for key, value, choices in (("format", self.format, format_names()), ("scale", self.scale, SCALES)):
-            if value not in choices:
-                hint = did_you_mean(value, choices)
-                raise ConfigError(f"{key}: found {value!r}, expected {' or '.join(choices)} ({hint})")
-        if self.sign not in (-1, 1):
-            raise ConfigError(f"sign: found {self.sign!r}, expected -1 or 1")
+    owner: str = setting("pt", "Joshua: name values without a name tm_OWNER_0, ...")
+    sign: Literal[-1, 1] = setting(-1, "Joshua: factor of values without a name; Joshua itself uses -1")
+    scale: Literal["cdec", "moses", "keep"] = setting(
+        "cdec", "Moses: a score p becomes -log10 p (cdec), ln p (moses) or stays p (keep)"
+    )
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """The settings of the reader of a format."""

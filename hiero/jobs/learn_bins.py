@@ -11,8 +11,7 @@ from hiero.bins.config import BinsConfig
 from hiero.bins.file import write_bins
 from hiero.bins.learn import learn_bins
 from hiero.config.config import Config
-from hiero.config.load import open_sources, with_bundled
-from hiero.config.sections import TRAIN
+from hiero.config.load import check_made, open_sources, with_bundled
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
@@ -29,6 +28,7 @@ class Binning:
         self.config = with_bundled(config) if config.is_bundled else config
         self.settings = config.bins or BinsConfig()
         self.where = where
+        check_made(Config(grammar=config.grammar), where)
         if not self.settings.features:
             hint = "such as EgivenFCoherent: {of: probability}"
             raise self._error("features", f"needs names of dense features, {hint}")
@@ -69,11 +69,3 @@ class Binning:
         what = "left out of themselves, " if self.settings.leave_one_out else ""
         write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
         return bins
-
-
-def check_train(config: Config, where: str) -> None:
-    """Refuse ``index: train``, which only ``hiero run`` can make."""
-    for number, section in enumerate(config.grammar, 1):
-        if section.index == TRAIN:
-            place = f"{where}: grammar: entry {number}"
-            raise ConfigError(f"{place}: found index: {TRAIN}, expected its path (hiero run makes it)")

@@ -196,7 +196,7 @@ class Job:
             dataclasses.asdict(self.config),
             self.style,
             self.settings.forest and [self.settings.forest, self.settings.forest_format],
-            [_file_state(path) for path in self.config.model_files],
+            [_file_state(path) for path in self.config.model_files.values()],
         ]
         settings = json.dumps(made_with, sort_keys=True)
         return ResumableOutput(target, settings, resume=self.settings.resume)

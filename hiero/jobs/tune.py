@@ -19,10 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 from hiero.config.config import MADE_BY_RUN, Config, config_of, resolved
-from hiero.config.load import make_model, model_config, model_inputs, model_settings, with_bundled
-from hiero.config.sections import TRAIN
+from hiero.config.load import check_made, make_model, model_config, model_inputs, model_settings, with_bundled
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
-from hiero.core.records import read_settings, record, write_settings
+from hiero.core.records import map_paths, paths_of, read_settings, record, write_settings
 from hiero.core.text import decode_line, open_output, parse_segment, read_lines
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
@@ -163,8 +162,7 @@ def with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
     """Return the configuration with some keys of its ``tune`` section set."""
     known = dataclasses.asdict(config.tune or TuneConfig())
     settings = record(TuneConfig, known | dict(keys), "tune")
-    if "start" in keys and settings.start not in STARTS:
-        settings = dataclasses.replace(settings, start=os.path.abspath(settings.start))
+    settings = map_paths(settings, lambda key, path: os.path.abspath(path) if key in keys else path)
     return dataclasses.replace(config, tune=settings)
 
 
@@ -215,24 +213,11 @@ class Tuning:
 
     def _check_made(self) -> None:
         """Refuse sections for files that only ``hiero run`` makes."""
-        hint = f"hiero run makes and uses it; {MADE_BY_RUN}"
-        for number, section in enumerate(self.config.grammar, 1):
-            if section.index == TRAIN:
-                place = f"{self.where}: grammar: entry {number}"
-                raise ConfigError(f"{place}: found index: {TRAIN}, expected its path ({hint})")
-        for number, model in enumerate(self.config.lm, 1):
-            if model.path is None:
-                raise ConfigError(f"{self.where}: lm: entry {number}: found no path, expected one ({hint})")
-        if self.config.bins is not None and self.config.features.bins is None:
-            needed = f"needs features: bins, the path of a file ({hint})"
-            raise ConfigError(f"{self.where}: bins: {needed}")
-        if self.config.reorder is not None and not self.config.features.reordering:
-            needed = f"needs features: reordering, the path of a model ({hint})"
-            raise ConfigError(f"{self.where}: reorder: {needed}")
+        check_made(self.config, self.where)
         if self.config.grid is not None:
             raise ConfigError(f"{self.where}: grid: works with hiero run, not with hiero tune")
         if self.config.prep is not None:
-            raise ConfigError(f"{self.where}: prep: hiero tune does not prepare text ({hint})")
+            raise ConfigError(f"{self.where}: prep: hiero tune does not prepare text ({MADE_BY_RUN})")
 
     # ---- data
 
@@ -270,9 +255,7 @@ class Tuning:
             found[f"data: {name}: source"] = Path(files.source)
             for number, path in enumerate(files.references, 1):
                 found[f"data: {name}: references: entry {number}"] = Path(path)
-        if self.settings.start not in STARTS:
-            found["tune: start"] = Path(self.settings.start)
-        return found
+        return found | {f"tune: {key}": Path(path) for key, path in paths_of(self.settings).items()}
 
     def _sets(self) -> list[tuple[str, SetFiles]]:
         held_out = [(str(self.settings.held_out), self.held_out)] if self.held_out else []
@@ -290,12 +273,10 @@ class Tuning:
         return [base / path for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:
-        # Without the number of epochs, which does not change the weights of any epoch, and without the path
-        # of the initial weights, whose content counts.
-        chosen = dataclasses.asdict(self.written) | {"seed": self.seed}
+        # Without the number of epochs, which does not change the weights of any epoch, and without paths,
+        # since the content of the files counts.
+        chosen = dataclasses.asdict(map_paths(self.written, lambda key, path: "a file")) | {"seed": self.seed}
         del chosen["epochs"]
-        if chosen["start"] not in STARTS:
-            chosen["start"] = "a file"
         return {"tune": chosen, **model_settings(self.config)}
 
     def state(self, directory: Path) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, PathKey, setting
 
 Filled = TypeVar("Filled", bound="TuneConfig")
 Mix = Literal["none", "end", "epoch"]
@@ -21,112 +21,138 @@ STARTS = ("zero", "uniform")  # names of initial weights; anything else is the p
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneConfig:
+class TuneConfig(Checked):
     """Settings of tuning. Missing ones are those of the algorithm: see ``ALGORITHMS``."""
 
-    algorithm: str = "sgd"
-    # Data
-    on: str = "dev"  # the set of ``data`` to learn from; train: the bitext itself
-    sentences: int = 0  # number to learn from, a random sample; 0: all
-    leave_one_out: bool = False  # line N is pair N of the index: leave out rules extracted only from it
-    held_out: str | None = "devtest"  # its odd lines choose the epoch, its even lines are for the report
-    # jackknife: the first language model was estimated from the references of ``on``; decode each shard with
-    # one estimated without those of its fold.
-    lm: Literal["given", "jackknife"] = "given"
-    folds: int = 10
-    # Course
-    epochs: int | None = None
-    kbest: int | None = None
-    unique: bool = True
-    order: Literal["file", "shuffle"] | None = None  # of sentences in a shard, in each epoch
-    batch: int | None = None  # sentences of a mini-batch
-    stale: bool = False  # adagrad: threads do not wait for each other; the result is not reproducible
-    start: str = "zero"  # zero, uniform, or a file of weights
-    freeze: Literal["dense", "sparse"] | None = None  # features whose weights stay as they were at the start
-    seed: int | None = None  # None: the seed of the whole configuration
-    # Shards
-    shards: int | None = None  # 0: number that gives shard_size
-    shard_size: int = 1000
-    shuffle_shards: Literal["none", "once", "epoch"] = "once"
-    mix: Mix | None = None  # average the shards' weights never, in the end, or after each epoch
-    by_sentences: bool | None = None  # weight shards by their numbers of sentences when mixing
-    select: int | None = None  # features kept when mixing, by the norm of their weights over shards; 0: all
-    norm: Literal["l2", "l1", "linf", "mean", "l0"] = "l2"
-    # The result: the last weights; the average over epochs; or the average over sentences, then also mixed.
-    average: Literal["none", "epochs", "sentences"] | None = None
-    # Learning
-    metric: str | None = None  # a variant of sentence BLEU, a background, or previous
-    pairs: Literal["multipartite", "all", "pro"] | None = None
-    share: float = 0.1  # fraction of the list in HI, and in LOW (multipartite)
-    draws: int | None = None  # pairs drawn (pro), Γ
-    keep: int | None = None  # pairs kept (pro), Ξ
-    threshold: float | None = None  # smallest difference in the metric of a pair (pro)
-    soft: bool | None = None  # accept pairs at random, larger differences more often (pro in cdec)
-    length_deviations: float | None = None  # reject pairs whose lengths differ more (cdec: 2); 0: none
-    largest: bool | None = None  # keep the pairs with the largest differences, or those drawn first (pro)
-    loss: Literal["perceptron", "margin", "logistic"] | None = None
-    margin: float = 1.0
-    by_gold: Literal["nothing", "margin", "loss"] = "nothing"  # scale this by the difference in the metric
-    update: Literal["pair", "sentence"] | None = None
-    rate: float | None = None
-    decay: Literal["none", "sqrt", "linear"] = "none"  # of the rate
-    decay_after: float = 1000.0  # sentences
-    l1: float | None = None
-    epsilon: float = 0.0  # of adagrad, added to the root of the summed squares; Phrasal: 1e-3
-    # Bins of discretised features (features: bins): penalty on the weights of neighbouring bins
-    neighbours: Pull = "none"
-    beta: float = 1.0  # its strength
-    gamma: float = 2.0  # monotone: how sharply the penalty sets in where the order is violated
-    variant: Literal["paper", "released"] = "paper"  # released: as in the program of the paper's authors
-    # MIRA
-    c: float | None = None
-    oracle: Literal["lu", "hope"] | None = None  # LU (max-BLEU, where kbest is large), or M-C
-    prediction: Literal["model", "cost", "fear"] | None = None  # PB, MC, M+C
-    scale: float | None = None  # factor of the metric beside the model's score
-    # Batch learners
-    history: int = 0  # number of last iterations whose lists are learnt from; 0: all
-    peer: Peer | None = None  # pro: missing settings are those of another system, see PEERS
-    l2: float | None = None
-    l2_previous: float | None = None
-    interpolation: float | None = None  # of pro: share of the new weights; the rest are the previous ones
-    iterations: int | None = None  # of pro: steps of L-BFGS or Newton's method in each iteration, at most
-    buffers: int | None = None  # of pro: steps stored by L-BFGS
-    restarts: int | None = None  # of mert: 20, and over hypergraphs none
-    directions: int | None = None
-    passes: int | None = None  # of kbmira over the lists in each iteration
-    memory: float | None = None  # of kbmira: decay of the statistics of earlier sentences
-    remembered: Literal["oracle", "model"] | None = None  # of kbmira: the hope of a sentence, or its best
-    forest: bool = False  # mert: over hypergraphs, not k-best lists
-    beam: float = 3.0  # of hypergraphs: keep derivations with a score at most this much below the best one
+    algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
+    on: str = setting("dev", "set of data to learn from; train: the bitext itself")
+    sentences: int = setting(0, "learn from a random sample of N of them; 0: all", least=0)
+    leave_one_out: bool = setting(
+        False, "line N is pair N of the index: leave out rules extracted only from it"
+    )
+    held_out: str | None = setting(
+        "devtest",
+        "set of data, if there is one, whose odd lines choose the epoch; its even lines are for the report",
+    )
+    lm: Literal["given", "jackknife"] = setting(
+        "given",
+        "jackknife: the first language model was estimated from the references of --on; decode each shard "
+        "with one estimated without those of its fold",
+    )
+    folds: int = setting(10, "language models estimated by --lm jackknife", least=1)
+    epochs: int | None = setting(None, "passes over the data, or iterations", least=1, group="course")
+    kbest: int | None = setting(None, "translations of each sentence", least=1)
+    unique: bool = setting(True, "list every string once")
+    order: Literal["file", "shuffle"] | None = setting(None, "of the sentences of a shard in each epoch")
+    batch: int | None = setting(None, "sentences of a mini-batch", least=1)
+    stale: bool = setting(
+        False, "adagrad: threads do not wait for each other; the result is not reproducible"
+    )
+    start: Literal["zero", "uniform"] | PathKey = setting(
+        "zero", "initial weights: zero, uniform, or a file", metavar="START"
+    )
+    freeze: Literal["dense", "sparse"] | None = setting(
+        None, "keep the initial weights of dense or sparse features (needs --update sentence)"
+    )
+    seed: int | None = setting(None, "of the random numbers (default: that of CONFIG)", least=0)
+    shards: int | None = setting(
+        None,
+        "parts of the data to learn from in parallel; 0: number that gives --shard-size",
+        least=0,
+        group="shards",
+    )
+    shard_size: int = setting(1000, "sentences of a shard, about", least=1)
+    shuffle_shards: Literal["none", "once", "epoch"] = setting(
+        "once", "assign sentences to shards at random: never, once, or in each epoch"
+    )
+    mix: Mix | None = setting(None, "average the weights of shards: never, in the end, or after each epoch")
+    by_sentences: bool | None = setting(None, "weight shards by their numbers of sentences when mixing")
+    select: int | None = setting(
+        None, "features kept when mixing, by the norm of their weights over shards; 0: all", least=0
+    )
+    norm: Literal["l2", "l1", "linf", "mean", "l0"] = setting(
+        "l2", "of a feature's weights over shards, by which it is selected"
+    )
+    average: Literal["none", "epochs", "sentences"] | None = setting(
+        None, "result: the last weights, or an average over epochs, or over sentences, then also mixed"
+    )
+    metric: str | None = setting(
+        None,
+        "sentence-level BLEU: liang, lin, ..., or previous: BLEU with the other sentences",
+        group="learning",
+    )
+    pairs: Literal["multipartite", "all", "pro"] | None = setting(
+        None, "translations compared; pro: a sample of pairs"
+    )
+    share: float = setting(
+        0.1, "multipartite: fraction of the list that is good, and that is bad", above=0, most=0.5
+    )
+    draws: int | None = setting(None, "pro: pairs drawn for a sentence", least=1)
+    keep: int | None = setting(None, "pro: pairs kept of them", least=1)
+    threshold: float | None = setting(None, "pro: smallest difference in the metric of a pair", least=0)
+    soft: bool | None = setting(None, "pro: accept drawn pairs at random, larger differences more often")
+    length_deviations: float | None = setting(
+        None, "pro: reject pairs whose lengths differ by more than X deviations; 0: none", least=0
+    )
+    largest: bool | None = setting(None, "pro: keep pairs with the largest differences, or those drawn first")
+    loss: Literal["perceptron", "margin", "logistic"] | None = setting(None, "of a pair")
+    margin: float = setting(1.0, "between the scores of a pair", above=0)
+    by_gold: Literal["nothing", "margin", "loss"] = setting(
+        "nothing", "scale the margin or the loss by the difference in the metric"
+    )
+    update: Literal["pair", "sentence"] | None = setting(None, "after each pair, or after each sentence")
+    rate: float | None = setting(None, "of learning", above=0)
+    decay: Literal["none", "sqrt", "linear"] = setting("none", "of the rate")
+    decay_after: float = setting(1000.0, "sentences after which the rate falls", above=0)
+    l1: float | None = setting(None, "adagrad, pro: strength of regularisation", least=0)
+    epsilon: float = setting(0.0, "adagrad: added to the root of the summed squares; Phrasal: 1e-3", least=0)
+    neighbours: Pull = setting(
+        "none", "penalise weights of neighbouring bins that are not linear, or not monotone", group="bins"
+    )
+    beta: float = setting(1.0, "strength of the penalty", least=0, most=LARGEST_BETA)
+    gamma: float = setting(
+        2.0, "monotone: how sharply the penalty sets in where the order is violated", least=1
+    )
+    variant: Literal["paper", "released"] = setting(
+        "paper", "released: as in the program of the paper's authors"
+    )
+    c: float | None = setting(None, "largest step", above=0, group="MIRA")
+    oracle: Literal["lu", "hope"] | None = setting(
+        None, "translation to learn towards: local update (max-BLEU, where kbest is large), or hope"
+    )
+    prediction: Literal["model", "cost", "fear"] | None = setting(None, "translation to learn away from")
+    scale: float | None = setting(None, "factor of the metric beside the score of the model", above=0)
+    history: int = setting(
+        0, "learn from the lists of the last N iterations; 0: of all", least=0, group="batch learners"
+    )
+    peer: Peer | None = setting(
+        None, "pro: defaults as in cdec, in Moses, or in the paper of Hopkins and May"
+    )
+    l2: float | None = setting(None, "pro: strength of regularisation", least=0)
+    l2_previous: float | None = setting(
+        None, "pro: strength of regularisation towards the previous weights", least=0
+    )
+    interpolation: float | None = setting(
+        None, "pro: share of the new weights; the rest are the previous ones", above=0, most=1
+    )
+    iterations: int | None = setting(None, "pro: steps of L-BFGS, or of Newton's method, at most", least=1)
+    buffers: int | None = setting(None, "pro: steps stored by L-BFGS", least=1)
+    restarts: int | None = setting(
+        None, "mert: random points to start from (default 20; 0 with --forest)", least=0
+    )
+    directions: int | None = setting(None, "mert: random directions", least=0)
+    passes: int | None = setting(None, "kbmira: passes over the lists in an iteration", least=1)
+    memory: float | None = setting(
+        None, "kbmira: decay of the BLEU statistics of earlier sentences", above=0, most=1
+    )
+    remembered: Literal["oracle", "model"] | None = setting(
+        None, "kbmira: add the statistics of the hope (oracle), or of the model's best"
+    )
+    forest: bool = setting(False, "mert: over hypergraphs instead of lists")
+    beam: float = setting(3.0, "mert --forest: keep derivations at most X below the best score", above=0)
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            expected = f"one of {', '.join(ALGORITHMS)}"
-            raise ConfigError(f"algorithm: found {self.algorithm!r}, expected {expected}")
-        for name in ("epochs", "kbest", "batch", "shard_size", "draws", "keep", "passes", "folds"):
-            self._at_least(name, 1)
-        for name in ("iterations", "buffers"):
-            self._at_least(name, 1)
-        for name in ("interpolation", "memory"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= 1:
-                raise ConfigError(f"{name}: found {value}, expected more than 0 and at most 1")
-        for name in ("rate", "c", "scale", "share", "decay_after", "beam"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ConfigError(f"{name}: found {value}, expected a number above 0")
-        for name in (
-            "sentences",
-            "shards",
-            "select",
-            "seed",
-            "l1",
-            "l2",
-            "l2_previous",
-            "restarts",
-            "history",
-        ):
-            self._at_least(name, 0)
+        super().__post_init__()
         self._check_algorithm()
         if self.freeze is not None and (self.update or self.row.preset.get("update")) == "pair":
             raise ConfigError("freeze works with update: sentence, not with update: pair")
@@ -134,7 +160,10 @@ class TuneConfig:
             raise ConfigError("lm: jackknife works with shuffle_shards: once, not with shuffle_shards: epoch")
         if self.history and self.forest:
             raise ConfigError("history works with k-best lists, not with forest: true")
-        self._check_neighbours()
+        if self.neighbours != "none" and self.stale:
+            raise ConfigError("neighbours cannot be combined with stale: true")
+        if self.neighbours != "none" and self.freeze is not None:
+            raise ConfigError("neighbours cannot be combined with freeze")
 
     def _check_algorithm(self) -> None:
         """Refuse settings that the algorithm does not work with."""
@@ -151,23 +180,6 @@ class TuneConfig:
                 *names, last = [name for name, row in ALGORITHMS.items() if getattr(row, works)]
                 listed = f"{', '.join(names)} and {last}" if names else last
                 raise ConfigError(f"{key} works with {listed}, not with {self.algorithm}")
-
-    def _check_neighbours(self) -> None:
-        if not 0 <= self.beta <= LARGEST_BETA:
-            raise ConfigError(f"beta: found {self.beta}, expected 0 to {LARGEST_BETA:g}")
-        if not 1 <= self.gamma < math.inf:
-            raise ConfigError(f"gamma: found {self.gamma}, expected 1 or more")
-        if self.neighbours == "none":
-            return
-        if self.stale:
-            raise ConfigError("neighbours cannot be combined with stale: true")
-        if self.freeze is not None:
-            raise ConfigError("neighbours cannot be combined with freeze")
-
-    def _at_least(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if value is not None and value < least:
-            raise ConfigError(f"{name}: found {value}, expected at least {least}")
 
     @property
     def row(self) -> Algorithm:

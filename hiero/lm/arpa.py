@@ -14,6 +14,7 @@ import numpy as np
 
 from hiero.core.arrays import Bytes, Floats, Floats32, Ints, read_only
 from hiero.core.errors import FormatError, show
+from hiero.core.records import MAX_ORDER
 from hiero.core.scanner import powers_of_ten
 from hiero.core.symbol_kernels import WordTable, find_all_kernel
 from hiero.core.symbols import find_all, table_entry, word_table_of
@@ -21,7 +22,7 @@ from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks
 from hiero.lm import arpa_kernels as scan
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
 from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import MAX_ORDER, NgramBlock, Ngrams, OpenTable, grown, open_table
+from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, grown, open_table
 
 WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM

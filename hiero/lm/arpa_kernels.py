@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from hiero.core.jit import kernel
+from hiero.core.records import MAX_ORDER
 from hiero.core.scan_kernels import RETURN, next_token, scan_number
 from hiero.core.symbol_kernels import find_bytes
-from hiero.lm.table_kernels import MAX_ORDER, SPARE, add_ngram, has_room
+from hiero.lm.table_kernels import SPARE, add_ngram, has_room
 
 BACKSLASH, LINE_END = 92, 10
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from hiero.core.directories import META, Kind
+from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import is_sound, word_table_arrays, word_table_files, word_table_from
 from hiero.core.text import digest_of
 from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import MAX_ORDER, Ngrams
+from hiero.lm.table_kernels import Ngrams
 
 MODEL = Kind(
     "hiero language model",

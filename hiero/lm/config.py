@@ -1,12 +1,68 @@
-"""Discounts of modified Kneser-Ney smoothing."""
+"""Settings of the estimation of models, and discounts of modified Kneser-Ney smoothing."""
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
+
+from hiero.core.errors import ConfigError
+from hiero.core.records import MAX_ORDER, Checked, setting
 
 Discounts = tuple[float, float, float]  # of adjusted counts 1, 2, 3 and more
 
 FALLBACK: Discounts = (0.5, 1.0, 1.5)  # lmplz's, where none can be estimated
+
+
+TEMPORARY = Path(tempfile.gettempdir())
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateConfig(Checked):
+    """Settings of the estimation of a model.
+
+    prune       n-grams that occur no more often are left out; the last number is for all longer ones
+    discount_fallback  for counts of 1, 2, 3, where none can be estimated
+    vocabulary  all words that are not in this file are <unk>
+    memory      bytes for n-grams; 0: a quarter of the machine's
+    """
+
+    order: int = setting(5, "longest n-gram", least=1, most=MAX_ORDER)
+    prune: tuple[int, ...] = ()
+    discount_fallback: tuple[float, ...] | None = None
+    vocabulary: Path | None = None
+    skip_symbols: bool = setting(False, "ignore <s>, </s> and <unk> in the text; otherwise they are an error")
+    memory: int = setting(0, least=0)
+    temp: Path = TEMPORARY
+    threads: int = setting(1, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.prune) > self.order:
+            raise ConfigError(f"prune: found {len(self.prune)} thresholds, expected at most {self.order}")
+        if list(self.prune) != sorted(self.prune) or min(self.prune, default=0) < 0:
+            found = " ".join(map(str, self.prune))
+            raise ConfigError(f"prune: found {found}, expected thresholds from 0 on, in ascending order")
+        fallback = self.discount_fallback
+        if fallback is not None and not 1 <= len(fallback) <= 3:
+            raise ConfigError(f"discount_fallback: found {len(fallback)} values, expected 1 to 3")
+        for count, value in enumerate(fallback or (), 1):
+            if not 0 <= value <= count:
+                expected = f"expected 0 to {count} for count {count}"
+                raise ConfigError(f"discount_fallback: found {value}, {expected}")
+
+    def thresholds(self) -> list[int]:
+        """Thresholds of orders from 1; entry 0 is not used."""
+        given = [0, *self.prune]
+        return given + given[-1:] * (self.order + 1 - len(given))
+
+    def fallback(self) -> Discounts | None:
+        given = self.discount_fallback
+        if given is None:
+            return None
+        one, two, more = (*given, given[-1], given[-1])[:3]
+        return one, two, more
 
 
 class OrderStatistics(NamedTuple):

@@ -9,16 +9,14 @@ Lists that do not fit into memory are sorted on disk. Word ids 0, 1, 2 are <unk>
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Flags, Floats, Floats32, Hashes, Ints, grown, read_only
-from hiero.core.errors import ConfigError, FormatError, show
+from hiero.core.arrays import Flags, Floats, Floats32, Hashes, grown, read_only
+from hiero.core.errors import FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel
@@ -28,11 +26,11 @@ from hiero.lm import estimate_kernels as kneserney
 from hiero.lm import estimate_kernels as ngram
 from hiero.lm.arpa import write_arpa
 from hiero.lm.compiled import MODEL, write_ngrams
-from hiero.lm.config import Discounts, OrderStatistics, estimate_discounts
+from hiero.lm.config import EstimateConfig, OrderStatistics, estimate_discounts
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
 from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import MAX_ORDER, NgramBlock, table_of_blocks
+from hiero.lm.table_kernels import NgramBlock, table_of_blocks
 
 SPECIAL_WORDS = b"<unk> <s> </s>\n"
 CHUNK_BYTES = 1 << 20
@@ -136,7 +134,6 @@ BLOCK_ROWS = 1 << 16
 MIN_DEFAULT_MEMORY = 1 << 30
 SHARE_OF_MACHINE = 4
 LEAST = 1e-99  # written for zero probability, as by SRILM
-TEMPORARY = Path(tempfile.gettempdir())
 
 
 def default_memory() -> int:
@@ -146,54 +143,6 @@ def default_memory() -> int:
     except (AttributeError, OSError, ValueError):
         return MIN_DEFAULT_MEMORY
     return machine // SHARE_OF_MACHINE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateConfig:
-    order: int = 5
-    prune: tuple[
-        int, ...
-    ] = ()  # n-grams that occur no more often are left out; the last is for all longer ones
-    discount_fallback: tuple[float, ...] | None = None  # for counts of 1, 2, 3; where none can be estimated
-    vocabulary: Path | None = None  # all words that are not in this file are <unk>
-    skip_symbols: bool = False  # leave out <s>, </s> and <unk> in the text
-    memory: int = 0  # bytes for n-grams; 0: a quarter of the machine's
-    temp: Path = TEMPORARY
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.order <= MAX_ORDER:
-            raise ConfigError(f"order: found {self.order}, expected 1 to {MAX_ORDER}")
-        if len(self.prune) > self.order:
-            raise ConfigError(f"prune: found {len(self.prune)} thresholds, expected at most {self.order}")
-        if list(self.prune) != sorted(self.prune) or min(self.prune, default=0) < 0:
-            found = " ".join(map(str, self.prune))
-            raise ConfigError(f"prune: found {found}, expected thresholds from 0 on, in ascending order")
-        fallback = self.discount_fallback
-        if fallback is not None:
-            if not 1 <= len(fallback) <= 3:
-                raise ConfigError(f"discount_fallback: found {len(fallback)} values, expected 1 to 3")
-            for count, value in enumerate(fallback, 1):
-                if not 0 <= value <= count:
-                    raise ConfigError(
-                        f"discount_fallback: found {value}, expected 0 to {count} for count {count}"
-                    )
-        if self.memory < 0:
-            raise ConfigError(f"memory: found {self.memory}, expected 0 or more")
-        if self.threads < 1:
-            raise ConfigError(f"threads: found {self.threads}, expected 1 or more")
-
-    def thresholds(self) -> Ints:
-        """Thresholds of orders from 1; entry 0 is not used."""
-        given = [0, *self.prune]
-        return np.array(given + given[-1:] * (self.order + 1 - len(given)), np.int64)
-
-    def fallback(self) -> Discounts | None:
-        given = self.discount_fallback
-        if given is None:
-            return None
-        one, two, more = (*given, given[-1], given[-1])[:3]
-        return one, two, more
 
 
 class EstimatedModel(NamedTuple):
@@ -268,7 +217,7 @@ class _Estimation:
         self._order = order = config.order
         self._num_words = num_words = len(numbered.words.first) - 1
         self._packing = ngram.packing_of(order, num_words)
-        self._threshold = config.thresholds()
+        self._threshold = np.array(config.thresholds(), np.int64)
         self._width = [0, *(int(column) + 1 for column in self._packing.column)]  # columns of n words
         self._unigram = np.zeros((num_words, 2), np.int64)
         self._tally = np.zeros((order + 1, 7), np.int64)

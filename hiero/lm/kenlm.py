@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Bytes, read_only
 from hiero.core.errors import FormatError
+from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import find_all, word_table_of
 from hiero.core.text import open_bytes
 from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import MAX_ORDER, Ngrams, OpenTable, insert_kernel, open_table
+from hiero.lm.table_kernels import Ngrams, OpenTable, insert_kernel, open_table
 
 MAGIC = b"mmap lm http://kheafield.com/code"
 WHAT = "a KenLM binary of type probing"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,3 +81,59 @@ def score_text(models: LanguageModels, m: int, text: bytes, markers: bool = True
         span = np.insert(span, first[1:], 0, axis=0)
         first = first + np.arange(len(first))
     return ScoredText(first, word, span, prob, length)
+
+
+class QuerySummary:
+    """Sums as in KenLM's query: totals of lines in single precision, of the corpus in double."""
+
+    def __init__(self) -> None:
+        self.total, self.unknown_total = 0.0, 0.0
+        self.tokens, self.unknown = 0, 0
+
+    def add(self, scored: ScoredText) -> None:
+        self.unknown_total += float(np.sum(scored.prob[scored.word == 0], dtype=np.float64))
+        self.unknown += int(np.count_nonzero(scored.word == 0))
+        self.tokens += len(scored.word)
+
+    def text(self) -> str:
+        known = _perplexity(self.total - self.unknown_total, self.tokens - self.unknown)
+        return (
+            f"Perplexity including OOVs:\t{_number(_perplexity(self.total, self.tokens))}\n"
+            f"Perplexity excluding OOVs:\t{_number(known)}\n"
+            f"OOVs:\t{self.unknown}\nTokens:\t{self.tokens}\n"
+        )
+
+
+def _perplexity(total: float, tokens: int) -> np.float64:
+    with np.errstate(all="ignore"):
+        return np.float64(10.0) ** -(np.float64(total) / np.float64(tokens))
+
+
+def query_lines(scored: ScoredText, text: bytes, levels: set[str], summary: QuerySummary) -> Iterator[str]:
+    """The lines of KenLM's query for words, sentences, or both (``levels``)."""
+    summary.add(scored)
+    words, lengths, probs = scored.word.tolist(), scored.length.tolist(), list(scored.prob)
+    spans, first = scored.span.tolist(), scored.first.tolist()
+    for begin, end in itertools.pairwise(first):
+        if "word" in levels:
+            for n in range(begin, end):
+                start, stop = spans[n]
+                surface = text[start:stop].decode("utf-8", "surrogateescape") if stop else "</s>"
+                yield f"{surface}={words[n]} {lengths[n]} {_number(probs[n])}\t"
+        # Added one by one in single precision, as in KenLM: np.sum adds in pairs.
+        total = np.add.accumulate(scored.prob[begin:end])[-1] if end > begin else np.float32(0.0)
+        summary.total += float(total)
+        if "sentence" in levels:
+            yield f"Total: {_number(total)} OOV: {words[begin:end].count(0)}\n"
+
+
+def _number(value: np.floating) -> str:
+    """The shortest digits that read back as the same number, written as KenLM (and JavaScript) write them."""
+    text = str(value)
+    if "e" not in text and "n" not in text:
+        return text.removesuffix(".0")
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value) or 1e-6 <= abs(value) < 1e21:
+        return np.format_float_positional(value, unique=True, trim="-") if np.isfinite(value) else text
+    return np.format_float_scientific(value, unique=True, trim="-", exp_digits=1).replace("e+", "e")

@@ -15,9 +15,9 @@ import numpy as np
 
 from hiero.core.arrays import Floats32, Hashes, Ids, Ints
 from hiero.core.jit import kernel, leaf
+from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import find_bytes
 
-MAX_ORDER = 6
 CHAIN = np.uint64(8978948897894561157)
 WORD = np.uint64(17894857484156487943)
 

@@ -14,14 +14,16 @@ from typing import Any
 
 from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
-from hiero.bitext.prepare import NO_LIMIT, PrepConfig, prepare
+from hiero.bitext.config import NO_LIMIT, PrepConfig
+from hiero.bitext.prepare import prepare
 from hiero.config.config import Config
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered
 from hiero.core.text import open_output
 from hiero.extraction.index import make_index, open_index
-from hiero.lm.estimate import EstimateConfig, estimate_language_model
+from hiero.lm.config import EstimateConfig
+from hiero.lm.estimate import estimate_language_model
 from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
 from hiero.reordering.config import LEARNERS, USED_BY, ExampleConfig, LearnConfig
 from hiero.reordering.evaluate import evaluate, evaluate_majority, report

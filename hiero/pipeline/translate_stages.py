@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hiero.config.config import Config
-from hiero.config.load import _rule_settings, model_config, model_inputs, model_settings
+from hiero.config.load import _rule_settings, check_entries, model_config, model_inputs, model_settings
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered
@@ -29,11 +29,10 @@ OURS = "hiero"  # name of the run in tables of scores
 
 
 def add_extract(plan: Plan) -> None:
+    check_entries(plan.config, plan.where)
     grammar: list[GrammarSection] = []
     for number, section in enumerate(plan.config.grammar, 1):
         place = f"grammar: entry {number}"
-        if (section.path, section.index, section.per_sentence).count(None) != 2:
-            raise plan.error(place, "needs exactly one of path, index and per_sentence")
         if section.write != "nothing" and section.index is None:
             raise plan.error(f"{place}: write", "needs index")
         if section.write == "whole":

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hiero.core.errors import ConfigError
 from hiero.core.text import open_output, read_lines
-from hiero.lm.config import FALLBACK
-from hiero.lm.estimate import EstimateConfig, estimate_language_model
+from hiero.lm.config import FALLBACK, EstimateConfig
+from hiero.lm.estimate import estimate_language_model
 
 Specs = tuple[tuple[str, str], ...]  # names and paths of language models
 

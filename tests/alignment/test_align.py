@@ -307,9 +307,9 @@ def test_progress_adds_up() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"null": 0.0}, "align: null: found 0.0, expected 1e-06 to 0.999999"),
-        ({"iterations": 0}, "align: iterations: found 0, expected 1 to 1000"),
-        ({"model": "ibm4"}, "align: model: found 'ibm4', expected one of ibm2, hmm"),
+        ({"null": 0.0}, "null: found 0.0, expected 1e-06 to 0.999999"),
+        ({"iterations": 0}, "iterations: found 0, expected 1 to 1000"),
+        ({"model": "ibm4"}, "model: found 'ibm4', expected one of ibm2, hmm"),
     ],
 )
 def test_invalid_settings(setting: dict[str, object], message: str) -> None:

@@ -150,8 +150,7 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
             ("-s", "-", "-t", "-"),
             "argument -t: standard input (-) can be read only once",
         ),
-        (("-s", "a", "-t", "b", "-j", "0"), "argument -j: found 0, expected at least 1"),
-        (("-s", "a", "-t", "b", "--null", "2"), "null: found 2.0, expected 1e-06 to 0.999999"),
+        (("-s", "a", "-t", "b", "--null", "2"), "argument --null: found 2.0, expected 1e-06 to 0.999999"),
         (
             ("-s", "a", "-t", "b", "--hmm-iterations", "2"),
             "argument --hmm-iterations: requires --model hmm",

@@ -168,7 +168,9 @@ def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.Capture
         (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: not allowed with --all"),
         (["-o", "x", "--all", "--store", "y"], "argument --store: not allowed with --all"),
         (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: requires --leave-one-out"),
-        (["-o", "x", "--all", "-j", "0"], "argument -j: found 0"),
+        (["-o", "x", "--all", "--max-gaps", "3"], "argument --max-gaps: found 3, expected 0 to 2"),
+        (["-o", "x", "--all", "--category", "X Y"], "argument --category: found 'X Y', expected"),
+        (["-o", "x", "--all", "--category", ""], "argument --category: found '', expected"),
     ],
 )
 def test_usage(options: list[str], message: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,9 +187,6 @@ def test_usage(options: list[str], message: str, index: Path, capsys: pytest.Cap
         (["-i", "cut.gz"], "cut.gz:2: found the end of the file in the middle of compressed data"),
         (["--all", "-x", "good"], "good/meta.json: found"),
         (["--all", "-x", "nothing"], "nothing/meta.json: found no such file"),
-        (["--all", "--max-gaps", "3"], "max_gaps: found 3, expected 0 to 2"),
-        (["--all", "--category", "X Y"], "category: found 'X Y', expected"),
-        (["--all", "--category", ""], "category: found '', expected"),
         (["-i", "good", "-o", "good"], "good: found a file, expected a directory"),
         (["-i", "good", "--store", "good"], "good: found file exists, expected a directory"),
         (["--all", "-o", "folder"], "folder: found a directory, expected a writable path"),

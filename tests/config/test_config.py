@@ -121,7 +121,7 @@ def test_resolved_configurations_are_equivalent() -> None:
         ({"align": {"iterations": 0}}, "align: iterations: found 0, expected 1 to 1000"),
         ({"grammar": [{"index": "train", "write": "all"}]}, "entry 1: write: found 'all', expected one of"),
         ({"prep": {"source_language": "de"}}, "prep: target_language is missing (such as de)"),
-        ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected 0 or more"),
+        ({"prep": {"tokenize": False, "max_words": -1}}, "prep: max_words: found -1, expected at least 0"),
         ({"seed": "one"}, "seed: found 'one', expected a whole number"),
         (
             {"tune": {"beta": "1e5"}},

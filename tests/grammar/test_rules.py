@@ -225,9 +225,9 @@ def test_formats_are_recognised_by_the_first_rule(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"format": "cdek"}, "did you mean 'cdec'?"),
+        ({"format": "cdek"}, "expected one of auto, cdec, joshua, moses"),
         ({"scale": "log"}, "one of"),
-        ({"sign": 0}, "expected -1 or 1"),
+        ({"sign": 0}, "expected one of -1, 1"),
     ],
 )
 def test_invalid_settings(settings, message):

@@ -10,8 +10,8 @@ import pytest
 
 from hiero.core.errors import ConfigError
 from hiero.jobs.tune import tune
-from hiero.lm.config import FALLBACK
-from hiero.lm.estimate import EstimateConfig, estimate_language_model
+from hiero.lm.config import FALLBACK, EstimateConfig
+from hiero.lm.estimate import estimate_language_model
 from hiero.lm.load import load_language_models, score_text
 from hiero.tuning.jackknife import fold_of, jackknifed
 from tests.worlds.tune import Tuning

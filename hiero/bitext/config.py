@@ -1,0 +1,35 @@
+"""Settings of the preparation of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hiero.core.records import Checked, setting
+
+NO_LIMIT = 0
+Row = tuple[str, ...]  # one line of each file
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepConfig(Checked):
+    """Settings of cleaning and filtering; 0 means no limit."""
+
+    tokenize: bool = setting(True, "split off punctuation")
+    normalize_punctuation: bool = setting(False, "write quotes, dashes and spaces as Moses does")
+    lowercase: bool = setting(False, "write all words in lower case")
+    min_words: int = setting(1, "lines of fewer words", least=0)
+    max_words: int = setting(80, "lines of more words", least=0)
+    max_ratio: float = setting(9.0, "pairs with a larger ratio of the longer to the shorter side", least=0)
+    keep_empty: bool = setting(False, "keep pairs with an empty side, regardless of --min-words")
+
+    def reason_to_drop(self, row: Row) -> str:
+        """The name of a count of ``PrepCounts``, or an empty string."""
+        lengths = [len(text.split(" ")) if text else 0 for text in row]
+        shortest, longest = min(lengths), max(lengths)
+        if shortest == 0 and self.min_words and not self.keep_empty:
+            return "empty"
+        if 0 < shortest < self.min_words:
+            return "short"
+        if self.max_words and longest > self.max_words:
+            return "long"
+        return "ratio" if self.max_ratio and longest > self.max_ratio * shortest > 0 else ""

@@ -1,0 +1,213 @@
+"""Flags made of the fields of records, and flags that several commands share.
+
+A field declared by ``setting`` with a help text is a flag: its type, choices, limits, default and placeholder
+follow from the declaration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import os
+import sys
+from collections.abc import Callable, Container, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
+
+from hiero.core.errors import ConfigError, UsageError
+from hiero.core.records import (
+    NAMES,
+    Declared,
+    choices,
+    hints_of,
+    is_path,
+    map_paths,
+    optional,
+    range_of,
+)
+
+Record = TypeVar("Record")
+
+COMPILING = "hiero: compiling for this machine; this takes up to a minute, once"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser with errors of one line, which name the nearest option to an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unknown argument {rest[0]}{hint}")
+        return known, rest
+
+
+# ---- flags of records
+
+
+def add_settings(
+    parser: argparse._ActionsContainer,
+    kind: type,
+    names: Iterable[str] | None = None,
+    *,
+    without: Container[str] = (),
+    defaults: Mapping[str, str] | None = None,
+) -> None:
+    """Add flags for the fields of a record, in groups.
+
+    names     these fields only
+    without   not these
+    defaults  the defaults in help, where the field has none
+    """
+    target = parser
+    for name, field in _flagged(kind).items():
+        declared: Declared = field.metadata["setting"]
+        if name in without or (names is not None and name not in names):
+            continue
+        if declared.group is not None and names is None:
+            target = parser.add_argument_group(declared.group)
+        default = (defaults or {}).get(name) or _default(field)
+        notes = "; ".join(filter(None, (default, range_of(declared))))
+        text = f"{declared.help} ({notes})" if notes else declared.help
+        kwargs = _value_of(kind, name, declared)
+        target.add_argument(
+            flag_of(kind, name), dest=_dest(kind, name), help=text.replace("%", "%%"), **kwargs
+        )
+
+
+def overrides(args: argparse.Namespace, kind: type) -> dict[str, Any]:
+    """The fields of a record whose flags are given."""
+    values = {name: getattr(args, _dest(kind, name), None) for name in _flagged(kind)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def replaced(
+    settings: Record,
+    args: argparse.Namespace,
+    more: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    absolute: bool = False,
+) -> Record:
+    """The same settings, but those whose flags are given; errors are those of the command line.
+
+    more      other fields to set
+    absolute  make the paths of flags absolute
+    """
+    kind: Any = type(settings)
+    given = {**overrides(args, kind), **more}
+    try:
+        changed: Record = dataclasses.replace(settings, **given)  # type: ignore[type-var]
+    except ConfigError as error:
+        name, colon, problem = str(error).partition(": ")
+        if not colon or name not in hints_of(kind):
+            raise UsageError(str(error)) from None
+        raise UsageError(f"argument {flag_of(kind, name)}: {problem}") from None
+    if not absolute:
+        return changed
+    return map_paths(changed, lambda key, path: os.path.abspath(path) if key.split(":")[0] in given else path)
+
+
+def flag_of(kind: Any, name: str) -> str:
+    """The flag of a field."""
+    declared: Declared | None = kind.__dataclass_fields__[name].metadata.get("setting")
+    return f"--{(declared and declared.flag) or name.replace('_', '-')}"
+
+
+def _flagged(kind: Any) -> dict[str, dataclasses.Field[Any]]:
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    return {n: f for n, f in fields.items() if "setting" in f.metadata and f.metadata["setting"].help}
+
+
+def _dest(kind: type, name: str) -> str:
+    """The attribute of the parsed arguments; that of a key cannot be that of another record's."""
+    return f"{kind.__name__}.{name}"
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    """The default as it is shown in help."""
+    value = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    if value is None or value is False or value == [] or value is dataclasses.MISSING:
+        return ""
+    if value is True:
+        return "default"
+    return f"default {show_default(value)}"
+
+
+def show_default(value: Any) -> str:
+    """A value as it is shown in help: 50,000,000, 1e-8, a,b."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, int):
+        return f"{value:,}" if value >= 10_000 else str(value)
+    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def _value_of(kind: type, name: str, declared: Declared) -> dict[str, Any]:
+    """Arguments of argparse for the value of a field."""
+    hint = optional(hints_of(kind)[name])
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if options := choices(kind, name):
+        return {"choices": options, "type": type(options[0])}
+    if get_origin(hint) is list:
+        return {"metavar": declared.metavar, "type": _names}
+    if is_path(hint):
+        repeatable = any(get_origin(member) is list for member in get_args(hint))
+        return {"metavar": declared.metavar or "FILE"} | ({"action": "append"} if repeatable else {})
+    if hint is str:
+        return {"metavar": declared.metavar or "NAME"}
+
+    def read(text: str) -> Any:
+        try:
+            return hint(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"found {text!r}, expected {NAMES[hint]}") from None
+
+    return {"metavar": declared.metavar or ("N" if hint is int else "X"), "type": read}
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+# ---- flags that commands share
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A type of argparse: whole numbers that are large enough."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"found {text}, expected at least {least}")
+        return value
+
+    return number
+
+
+def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name: str = "--threads") -> None:
+    parser.add_argument("-j", name, metavar="N", type=at_least(1), default=1, help=f"{what} (default 1)")
+
+
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+
+
+def announce_compiling(args: argparse.Namespace) -> None:
+    """Print a note when the first kernel is compiled."""
+    from hiero.core.jit import compile_timer
+
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(COMPILING, file=sys.stderr)
