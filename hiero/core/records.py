@@ -122,7 +122,7 @@ class Checked:
 
 def check(settings: Any) -> None:
     """Check a record against the declarations of its fields. None stands for a value decided elsewhere."""
-    for name in _fields(type(settings)):
+    for name in (field.name for field in dataclasses.fields(settings) if field.init):
         value = getattr(settings, name)
         if value is not None and (expected := expectation(type(settings), name, value)):
             raise _error(name, value, expected)

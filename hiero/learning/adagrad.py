@@ -14,7 +14,6 @@ with it: Phrasal enters each pair twice, once in each order, which corresponds t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids
-from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, setting
 from hiero.learning.adagrad_kernels import (
     Coordinates,
     Settings,
@@ -56,7 +55,7 @@ class Gradient(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class AdaGradLearner:
+class AdaGradLearner(Checked):
     """AdaGrad with L1: a rate for each feature, and features that are not needed stay at 0.
 
     rate      the paper's η
@@ -75,9 +74,9 @@ class AdaGradLearner:
     gold: Gold = field(default_factory=lambda: SentenceGold("lin"))
     pairing: Pairing = field(default_factory=lambda: SampledPairs(draws=500, keep=15))
     loss: Loss = field(default_factory=lambda: Loss(name="logistic"))
-    rate: float = 0.02
-    l1: float = 0.1
-    epsilon: float = 0.0
+    rate: float = setting(0.02, above=0)
+    l1: float = setting(0.1, least=0)
+    epsilon: float = setting(0.0, least=0)
     adaptive: bool = True
     lazy: bool = True
     terms: Sequence[Regulariser] = ()
@@ -100,11 +99,7 @@ class AdaGradLearner:
         )
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate < math.inf:
-            raise ConfigError(f"rate: found {self.rate}, expected more than 0")
-        for name in ("l1", "epsilon"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 0")
+        super().__post_init__()
         self._settings = Settings(float(self.rate), float(self.l1), float(self.epsilon), bool(self.adaptive))
         self._coordinates = Coordinates(np.zeros(0), np.zeros(0, np.int32))
 

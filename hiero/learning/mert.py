@@ -26,6 +26,7 @@ import numpy as np
 from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.parallel import in_order
+from hiero.core.records import Checked, setting
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
 from hiero.learning.candidates import check_finite
@@ -124,7 +125,7 @@ class Climb(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MERT:
+class MERT(Checked):
     """Batch learner.
 
     features    numbers of the features whose weights move
@@ -138,10 +139,10 @@ class MERT:
 
     features: Sequence[int]
     bounds: Sequence[tuple[float, float]] = field(default=())
-    directions: int = 0
-    restarts: int = 20
-    tolerance: float = 1e-5
-    threads: int = 1
+    directions: int = setting(0, least=0)
+    restarts: int = setting(20, least=0)
+    tolerance: float = setting(1e-5, above=0)
+    threads: int = setting(1, least=1)
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> MERT:
@@ -153,6 +154,7 @@ class MERT:
         )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not len(self.features):
             raise ConfigError("mert: found no features to learn weights for, expected some")
         if len(set(self.features)) < len(self.features):
@@ -164,13 +166,6 @@ class MERT:
         for low, high in self.bounds:
             if not low <= high:
                 raise ConfigError(f"bounds: found {low} and {high}, expected a lower and an upper one")
-        for name in ("directions", "restarts"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
-        if self.threads < 1:
-            raise ConfigError(f"threads: found {self.threads}, expected at least 1")
-        if not self.tolerance > 0:
-            raise ConfigError(f"tolerance: found {self.tolerance}, expected more than 0")
 
     def fit(
         self, lists: CandidateLists | Surface, weight: Floats, iteration: int, seed: int

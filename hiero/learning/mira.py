@@ -28,15 +28,14 @@ where hope is better than fear.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from hiero.core.arrays import Floats, read_only
-from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.records import Checked, setting
 from hiero.features.index import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
@@ -48,8 +47,8 @@ from hiero.learning.mira_kernels import MiraState, kbmira_epoch_kernel, mira_ker
 
 OracleName = Literal["lu", "hope"]
 PredictionName = Literal["model", "cost", "fear"]
-ORACLES = ("lu", "hope")
-PREDICTIONS = ("model", "cost", "fear")
+ORACLES: tuple[OracleName, ...] = get_args(OracleName)
+PREDICTIONS: tuple[PredictionName, ...] = get_args(PredictionName)
 
 
 class Choice(NamedTuple):
@@ -58,13 +57,6 @@ class Choice(NamedTuple):
     oracle: int
     prediction: int
     cost: float
-
-
-def check_names(oracle: str, prediction: str) -> None:
-    """Raise an error for an unknown strategy."""
-    for key, name, names in (("oracle", oracle, ORACLES), ("prediction", prediction, PREDICTIONS)):
-        if name not in names:
-            raise ConfigError(f"{key}: found {name!r}; {did_you_mean(name, names)}")
 
 
 def choose(
@@ -79,7 +71,7 @@ def choose(
 
 
 @dataclass(kw_only=True)
-class MiraLearner:
+class MiraLearner(Checked):
     """1-best MIRA: the smallest change of the weights that satisfies the margin of oracle over prediction.
 
     gold                metric; in the paper, BLEU + 1 in the first pass, then BLEU with the previous pass
@@ -91,8 +83,8 @@ class MiraLearner:
     gold: Gold = field(default_factory=PreviousPass)
     oracle: OracleName = "hope"
     prediction: PredictionName = "fear"
-    c: float = 0.01
-    scale: float = 1.0
+    c: float = setting(0.01, above=0)
+    scale: float = setting(1.0, above=0)
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> MiraLearner:
@@ -103,12 +95,6 @@ class MiraLearner:
             c=settings.c,
             scale=settings.scale,
         )
-
-    def __post_init__(self) -> None:
-        check_names(self.oracle, self.prediction)
-        for name in ("c", "scale"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
 
     def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """Take a step for each sentence, scored with the current weights."""
@@ -164,7 +150,7 @@ class MiraLearner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KBMIRA:
+class KBMIRA(Checked):
     """Batch learner.
 
     C        largest step
@@ -174,25 +160,15 @@ class KBMIRA:
     shuffle  visit the sentences in a new order in every epoch
     """
 
-    C: float = 0.01
-    decay: float = 0.999
-    epochs: int = 60
+    C: float = setting(0.01, above=0)
+    decay: float = setting(0.999, above=0, most=1)
+    epochs: int = setting(60, least=1)
     chosen: Literal["oracle", "model"] = "oracle"
     shuffle: bool = True
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> KBMIRA:
         return cls(C=settings.c, decay=settings.memory, epochs=settings.passes, chosen=settings.remembered)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.C < np.inf:
-            raise ConfigError(f"C: found {self.C}, expected more than 0")
-        if not 0 < self.decay <= 1:
-            raise ConfigError(f"decay: found {self.decay}, expected more than 0 and at most 1")
-        if self.epochs < 1:
-            raise ConfigError(f"epochs: found {self.epochs}, expected at least 1")
-        if self.chosen not in ("oracle", "model"):
-            raise ConfigError(f"chosen: found {self.chosen!r}, expected oracle or model")
 
     def fit(
         self, lists: CandidateLists, weight: Floats, iteration: int, seed: int

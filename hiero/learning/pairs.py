@@ -19,6 +19,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, setting
 from hiero.features.index import FeatureRows
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
@@ -43,17 +44,13 @@ class Pairing(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Multipartite:
+class Multipartite(Checked):
     """HI x MID, then HI x LOW, then MID x LOW, each in the order of the metric.
 
     share  fraction of the list in HI, and in LOW; at least one translation, at most half of them
     """
 
-    share: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 0.5:
-            raise ConfigError(f"share: found {self.share}, expected more than 0 and at most 0.5")
+    share: float = setting(0.1, above=0, most=0.5)
 
     def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         size = min(max(1, int(self.share * len(gold) + 0.5)), len(gold) // 2)
@@ -69,7 +66,7 @@ class AllPairs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledPairs:
+class SampledPairs(Checked):
     """Random pairs, those with the largest differences first.
 
     Other systems:              draws  keep  threshold
@@ -88,21 +85,13 @@ class SampledPairs:
     seed               pairs only depend on it, the epoch and the number of the sentence
     """
 
-    draws: int = 5000
-    keep: int = 50
-    threshold: float = 0.05
+    draws: int = setting(5000, least=1)
+    keep: int = setting(50, least=1)
+    threshold: float = setting(0.05, least=0)
     soft: bool = False
-    length_deviations: float = 0.0
+    length_deviations: float = setting(0.0, least=0)
     largest: bool = True
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("draws", "keep"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 1")
-        for name in ("threshold", "length_deviations", "seed"):
-            if not 0 <= getattr(self, name) < 2**63:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 0")
+    seed: int = setting(1, least=0, most=2**63 - 1)
 
     def __call__(self, gold: Floats, length: Ints, epoch: int, number: int) -> Ids:
         apart = np.inf
@@ -167,7 +156,7 @@ KINDS = {"perceptron": PERCEPTRON, "margin": MARGIN, "logistic": LOGISTIC}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class Loss(Checked):
     """Loss of a pair at margin w·x̄, where x̄ are the features of the better translation minus the worse.
 
     name     perceptron  max(0, -w·x̄), with an update at 0 too, since weights may start from 0
@@ -178,16 +167,11 @@ class Loss:
     """
 
     name: LossName = "perceptron"
-    margin: float = 1.0
+    margin: float = setting(1.0, above=0)
     by_gold: Literal["nothing", "margin", "loss"] = "nothing"
 
     def __post_init__(self) -> None:
-        if self.name not in KINDS:
-            raise ConfigError(f"loss: found {self.name!r}, expected perceptron, margin or logistic")
-        if self.by_gold not in ("nothing", "margin", "loss"):
-            raise ConfigError(f"by_gold: found {self.by_gold!r}, expected nothing, margin or loss")
-        if self.name == "margin" and not 0 < self.margin < np.inf:
-            raise ConfigError(f"margin: found {self.margin}, expected more than 0")
+        super().__post_init__()
         if self.by_gold == "margin" and self.name != "margin":
             raise ConfigError(f"by_gold: margin works with loss: margin, not with loss: {self.name}")
 

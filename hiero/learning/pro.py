@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, setting
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.learning import newton
 from hiero.learning.config import TuneSettings
@@ -56,7 +57,7 @@ class Differences(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProLearner:
+class ProLearner(Checked):
     """Batch learner; see the docstring of the module.
 
     metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
@@ -70,12 +71,12 @@ class ProLearner:
 
     metric: str = "lin"
     pairs: SampledPairs = field(default_factory=SampledPairs)
-    l2: float = 0.25
-    pull: float = 0.0
-    l1: float = 0.0
-    interpolation: float = 1.0
-    iterations: int = 200
-    buffers: int = 20
+    l2: float = setting(0.25, least=0)
+    pull: float = setting(0.0, least=0)
+    l1: float = setting(0.0, least=0)
+    interpolation: float = setting(1.0, above=0, most=1)
+    iterations: int = setting(200, least=1)
+    buffers: int = setting(20, least=1)
     terms: Sequence[Regulariser] = field(default=())
 
     @classmethod
@@ -97,16 +98,7 @@ class ProLearner:
 
     def __post_init__(self) -> None:
         sentence_bleu(self.metric)
-        for name in ("l2", "pull", "l1"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected 0 or more")
-        for name in ("iterations", "buffers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected at least 1")
-        if not 0 < self.interpolation <= 1:
-            raise ConfigError(
-                f"interpolation: found {self.interpolation}, expected more than 0 and at most 1"
-            )
+        super().__post_init__()
 
     def fit(
         self, lists: CandidateLists, weight: Floats, iteration: int, seed: int

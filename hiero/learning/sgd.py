@@ -11,6 +11,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
+from hiero.core.records import Checked, setting
 from hiero.learning.candidates import not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
@@ -31,7 +32,7 @@ MOST_COMPARED = 8000  # translations of a sentence; their inner products take 51
 
 
 @dataclass(kw_only=True)
-class RankLearner:
+class RankLearner(Checked):
     """SGD on a pairwise ranking loss.
 
     update  pair      a step after each pair (Algorithm 1 of the paper)
@@ -48,9 +49,9 @@ class RankLearner:
     pairing: Pairing = field(default_factory=Multipartite)
     loss: Loss = field(default_factory=Loss)
     update: Literal["pair", "sentence"] = "pair"
-    rate: float = 1e-4
+    rate: float = setting(1e-4, above=0)
     decay: Literal["none", "sqrt", "linear"] = "none"
-    decay_after: float = 1.0
+    decay_after: float = setting(1.0, above=0)
     terms: Sequence[Regulariser] = ()
     sentences: int = 1
     epoch: int = field(default=0, init=False)
@@ -69,15 +70,6 @@ class RankLearner:
             terms=context.terms,
             sentences=context.sentences,
         )
-
-    def __post_init__(self) -> None:
-        if self.update not in ("pair", "sentence"):
-            raise ConfigError(f"update: found {self.update!r}, expected pair or sentence")
-        if self.decay not in ("none", "sqrt", "linear"):
-            raise ConfigError(f"decay: found {self.decay!r}, expected none, sqrt or linear")
-        for name in ("rate", "decay_after"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{name}: found {getattr(self, name)}, expected more than 0")
 
     def rate_now(self) -> float:
         """Return the rate for the next sentence."""

@@ -90,7 +90,7 @@ def test_nothing_to_learn():
         ({"C": 0.0}, "C: found 0.0"),
         ({"decay": 0.0}, "decay: found 0.0"),
         ({"epochs": 0}, "epochs: found 0"),
-        ({"chosen": "hope"}, "chosen: found 'hope', expected oracle or model"),
+        ({"chosen": "hope"}, "chosen: found 'hope', expected one of oracle, model"),
     ],
 )
 def test_wrong_settings(wrong, message):

@@ -171,8 +171,8 @@ def test_a_restored_learner_continues_identically() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"oracle": "hop"}, "oracle: found 'hop'; did you mean 'hope'"),
-        ({"prediction": "PB"}, "prediction: found 'PB'; one of cost, fear, model"),
+        ({"oracle": "hop"}, "oracle: found 'hop', expected one of lu, hope"),
+        ({"prediction": "PB"}, "prediction: found 'PB', expected one of model, cost, fear"),
         ({"c": 0.0}, "c: found 0.0, expected more than 0"),
         ({"scale": -1.0}, "scale: found -1.0, expected more than 0"),
     ],

@@ -384,7 +384,7 @@ def test_no_pairs():
     ("wrong", "message"),
     [
         ({"metric": "lian"}, "unknown sentence BLEU 'lian'; did you mean 'liang'"),
-        ({"l2": -1.0}, "l2: found -1.0, expected 0 or more"),
+        ({"l2": -1.0}, "l2: found -1.0, expected at least 0"),
         ({"iterations": 0}, "iterations: found 0, expected at least 1"),
         ({"interpolation": 0.0}, "interpolation: found 0.0, expected more than 0"),
     ],
