@@ -177,11 +177,12 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
 
     from hiero.core.symbol_kernels import gap_index
     from hiero.core.symbols import Symbols
-    from hiero.extraction.extractor import FEATURES, IndexSource
+    from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
+    from hiero.extraction.index import open_index
     from hiero.grammar.reader import RuleReader
 
     symbols, comparison = Symbols(), Comparison()
-    source = IndexSource.open(index, symbols)
+    source = IndexSource(Extractor(open_index(index)), symbols)
 
     def spell(*sides: bytes) -> str:
         codes = (np.frombuffer(side, np.int32).tolist() for side in sides)

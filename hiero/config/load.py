@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hiero.bins.bins import FeatureBins, check_features, check_weights
+from hiero.bins.bins import Binned, FeatureBins, check_features, check_weights
 from hiero.bins.file import read_bins
 from hiero.config import load as bundled
 from hiero.config.config import MADE_BY_RUN, Config, config_of, read_config
@@ -32,8 +33,8 @@ from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.extractor import IndexSource
-from hiero.extraction.index import is_index
+from hiero.extraction.extractor import Extractor, IndexSource
+from hiero.extraction.index import BitextIndex, is_index, open_index
 from hiero.features.feature_set import Feature, feature_set
 from hiero.features.weights import Weights, read_weights
 from hiero.grammar.config import GrammarFormat
@@ -162,19 +163,15 @@ def make_model(
     rules: Sequence[str] = (),
     features: Sequence[str | Feature] | None = None,
     weights: Mapping[str, float] | None = None,
+    index: Callable[[str], BitextIndex] = open_index,
 ) -> Model:
-    """Make a model of a configuration; see ``load``."""
+    """Make a model of a configuration; see ``load``. ``index`` opens a bitext index."""
     check_made(config)
     symbols = Symbols()
-    sources = open_sources(config, symbols, base=base, rules=rules)
+    sources = open_sources(config, symbols, base=base, rules=rules, index=index)
     _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
-    if weights is not None:
-        given = Weights(symbols, weights)
-    elif config.weights is not None:
-        given = read_weights(config.weights.path, symbols)
-    else:
-        given = Weights(symbols)
+    given = _weights_of(config, symbols) if weights is None else Weights(symbols, weights)
     reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
     names = config.features.templates if features is None else features
     chosen = feature_set([*names, *reordering], symbols)
@@ -182,7 +179,7 @@ def make_model(
     # Grammars of sentences are optional where the configuration has no per_sentence.
     per_sentence = any(section.per_sentence is not None for section in config.grammar)
     check_features(bins, sources if per_sentence else sources[:-1], symbols)
-    check_weights(bins, sources, symbols, given, "weights" if config.weights is None else config.weights.path)
+    _check_weights(config, bins, sources, given)
     # Without the weights, which are pickled themselves.
     plain = dataclasses.replace(config, weights=None)
     again = functools.partial(make_model, plain, base=base, rules=tuple(rules), features=features)
@@ -214,8 +211,60 @@ def check_entries(config: Config, where: str = "") -> None:
             raise ConfigError(f"{start}grammar: entry {number}: {needed}")
 
 
+def _weights_of(config: Config, symbols: Symbols) -> Weights:
+    return Weights(symbols) if config.weights is None else read_weights(config.weights.path, symbols)
+
+
+def _check_weights(
+    config: Config, bins: Sequence[FeatureBins], sources: Sequence[GrammarSource], weights: Weights
+) -> None:
+    path = "weights" if config.weights is None else config.weights.path
+    check_weights(bins, sources, weights.symbols, weights, path)
+
+
+class OpenedFiles:
+    """The model and the indexes of several pieces of work in one process, opened once.
+
+    What was opened is used again for the same settings and the same content of its files only.
+
+    digest  of the content of a file or directory
+    """
+
+    def __init__(self, digest: Callable[[Path], str]) -> None:
+        self._digest = digest
+        self._indexes: dict[str, tuple[str, BitextIndex]] = {}
+        self._model: tuple[str, Model] | None = None
+
+    def index(self, path: str | Path) -> BitextIndex:
+        """An open index."""
+        digest, known = self._digest(Path(path)), self._indexes.get(str(path))
+        if known is None or known[0] != digest:
+            known = self._indexes[str(path)] = digest, open_index(path)
+        return known[1]
+
+    def model(self, config: Config) -> Model:
+        """The model of a configuration; all but the weights is shared with models of other weights."""
+        plain = dataclasses.replace(config, weights=None)
+        digests = {key: self._digest(path) for key, path in model_inputs(plain).items()}
+        key = json.dumps([dataclasses.asdict(plain), digests])
+        if self._model is None or self._model[0] != key:
+            self._model = None  # before another is loaded: models are large
+            self._model = key, make_model(plain, index=self.index)
+            self._model[1].warm_up()
+        model = self._model[1]
+        weights = _weights_of(config, model.symbols)
+        sources = [one.source if isinstance(one, Binned) else one for one in model.sources]
+        _check_weights(config, model.bins, sources, weights)
+        return model.with_weights(weights)
+
+
 def open_sources(
-    config: Config, symbols: Symbols, *, base: str | Path = ".", rules: Sequence[str] = ()
+    config: Config,
+    symbols: Symbols,
+    *,
+    base: str | Path = ".",
+    rules: Sequence[str] = (),
+    index: Callable[[str], BitextIndex] = open_index,
 ) -> list[GrammarSource]:
     """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
     check_entries(config)
@@ -224,8 +273,8 @@ def open_sources(
     has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
         if section.index is not None or is_index(section.path):
-            path = section.index or section.path
-            sources.append(IndexSource.open(str(path), symbols, section.extract))
+            extractor = Extractor(index(str(section.index or section.path)), section.extract)
+            sources.append(IndexSource(extractor, symbols))
         elif section.extract != ExtractConfig():
             raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")
         elif section.path is not None:

@@ -17,7 +17,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -236,6 +236,14 @@ class Segment:
     def name(self) -> str | None:
         """The ``id`` attribute of the line."""
         return self.attributes.get("id")
+
+    def with_base(self, base: str) -> Segment:
+        """The same line, with the paths of its grammars relative to ``base``."""
+        attributes = {
+            key: os.path.join(base, value) if GRAMMAR.fullmatch(key) else value
+            for key, value in self.attributes.items()
+        }
+        return replace(self, attributes=attributes) if attributes else self
 
 
 def split_words(text: str) -> tuple[str, ...]:

@@ -143,6 +143,7 @@ class Model:
         self._scorer: RuleScorer | None = None
         self._made_by, self._key = made_by, uuid.uuid4().bytes
         _LIVE[self._key] = self
+        self.num_names: int | None = None  # of features, before any sentence; known after ``warm_up``
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
         self._glue = glue_rules(symbols, self._goal, self._category)
@@ -269,6 +270,8 @@ class Model:
         forest = self.parse(Segment(("\x00",)))
         if forest:
             _ = forest.viterbi().text
+        if self.num_names is None:
+            self.num_names = len(self.symbols.names)
 
     # ---- steps
 

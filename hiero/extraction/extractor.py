@@ -28,7 +28,7 @@ from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.index import BitextIndex, open_index
+from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon
 from hiero.extraction.match_kernels import collect_kernel, rehash_kernel
 from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
@@ -403,10 +403,6 @@ class IndexSource:
         self._src = SharedIds(index.src_words, symbols.words, 1, gaps)
         self._tgt = SharedIds(index.tgt_words, symbols.words, 1, gaps)
         self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
-
-    @classmethod
-    def open(cls, path: str | Path, symbols: Symbols, config: ExtractConfig | None = None) -> IndexSource:
-        return cls(Extractor(open_index(path), config), symbols)
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """The rules of a sentence; with ``<seg leave_out="N">``, without sentence pair N of the bitext."""

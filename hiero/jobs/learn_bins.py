@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from hiero.config.load import check_made, open_sources, with_bundled
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
+from hiero.extraction.index import BitextIndex, open_index
 from hiero.tuning.shard import SetFiles, read_segments
 
 
@@ -52,20 +53,29 @@ class Binning:
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: bins: {key}: {problem}")
 
-    def learn(self, threads: int = 1, progress: Progress | None = None) -> list[FeatureBins]:
-        """Learn the bins."""
+    def learn(
+        self,
+        threads: int = 1,
+        progress: Progress | None = None,
+        index: Callable[[str], BitextIndex] = open_index,
+    ) -> list[FeatureBins]:
+        """Learn the bins; ``index`` opens a bitext index."""
         symbols = Symbols()
-        sources = open_sources(self.config, symbols)
+        sources = open_sources(self.config, symbols, index=index)
         segments = read_segments(self.files)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")
         return learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)
 
     def run(
-        self, output: str | Path, threads: int = 1, progress: Progress | None = None
+        self,
+        output: str | Path,
+        threads: int = 1,
+        progress: Progress | None = None,
+        index: Callable[[str], BitextIndex] = open_index,
     ) -> list[FeatureBins]:
         """Learn the bins and write them to a file."""
-        bins = self.learn(threads, progress)
+        bins = self.learn(threads, progress, index)
         what = "left out of themselves, " if self.settings.leave_one_out else ""
         write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
         return bins

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,12 +67,21 @@ class LineResult:
 class Job:
     """Decodes one text."""
 
-    def __init__(self, settings: JobSettings, config: Config, progress: Progress) -> None:
-        self.settings, self.config, self.progress = settings, config, progress
+    def __init__(
+        self,
+        settings: JobSettings,
+        config: Config,
+        progress: Progress,
+        load: Callable[[Config], Model] = make_model,
+    ) -> None:
+        self.settings, self.config, self.progress, self._load = settings, config, progress, load
         self.statistics = Statistics()
         self.style = settings.style or ("cdec" if config.search.kbest else "text")
         self.path = STANDARD_INPUT if settings.input == "-" else settings.input
-        self.base = Path(".") if settings.input == "-" else Path(settings.input).parent
+        # Paths of sentences' grammars are relative to the text, unless per_sentence gives a directory.
+        given = [section.per_sentence for section in config.grammar if section.per_sentence is not None]
+        folder = "." if settings.input == "-" else str(Path(settings.input).parent)
+        self.base, self.bases = ("", given) if given else (folder, [folder])
         self.load_seconds = 0.0
         self.decode_seconds = 0.0
         self.num_resumed = 0
@@ -90,7 +99,7 @@ class Job:
             _make_directory(self.settings.forest)
         lines, total = self._open_input()
         start = time.process_time()
-        self.model = make_model(self.config, base=self.base)
+        self.model = self._load(self.config)
         if self.config.weights is None:
             self.progress.say(NO_WEIGHTS)
         self.load_seconds = time.process_time() - start
@@ -163,14 +172,12 @@ class Job:
 
     def _check(self, lines: Iterable[bytes]) -> None:
         """Check markup and grammar files of all lines before decoding."""
-        given = [section.per_sentence for section in self.config.grammar if section.per_sentence is not None]
-        bases = [Path(base) for base in given] or [self.base]
         for number, line in enumerate(lines, 1):
             if b"<seg" in line:
                 segment = parse_segment(decode_line(line, number)[0], self.path, number)
-                for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
-                    if not (base / name).exists():
-                        error = FormatError(base / name, 0, found="no such file", expected="a grammar")
+                for base, name in itertools.product(self.bases, grammar_paths(segment.attributes)):
+                    if not Path(base, name).exists():
+                        error = FormatError(Path(base, name), 0, found="no such file", expected="a grammar")
                         raise self._located(error, number)
 
     def _located(self, error: HieroError, number: int) -> HieroError:
@@ -211,7 +218,7 @@ class Job:
         text, is_utf8 = decode_line(line, number)
         statistics = Statistics()
         try:
-            segment = parse_segment(text, self.path, number)
+            segment = parse_segment(text, self.path, number).with_base(self.base)
             forest = self.model.parse(segment, statistics)
         except HieroError as error:
             raise self._located(error, number) from error

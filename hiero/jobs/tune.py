@@ -19,13 +19,22 @@ from types import MappingProxyType
 from typing import Any
 
 from hiero.config.config import MADE_BY_RUN, Config, config_of, resolved
-from hiero.config.load import check_made, make_model, model_config, model_inputs, model_settings, with_bundled
+from hiero.config.load import (
+    OpenedFiles,
+    check_made,
+    make_model,
+    model_config,
+    model_inputs,
+    model_settings,
+    with_bundled,
+)
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.records import map_paths, paths_of, read_settings, record, write_settings
 from hiero.core.text import decode_line, open_output, parse_segment, read_lines
+from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
-from hiero.extraction.index import open_index
+from hiero.extraction.index import BitextIndex, open_index
 from hiero.grammar.sources import grammar_paths
 from hiero.jobs.directory import CONFIG, LOCK, Manifest, differences, locked, series, versions
 from hiero.learning.config import STARTS, TuneConfig
@@ -304,8 +313,12 @@ class Tuning:
         executor: str = "threads",
         resume: bool = False,
         watch: TuneWatch | None = None,
+        opened: OpenedFiles | None = None,
     ) -> Tuned:
-        """Learn weights, continuing an earlier run in the directory, if there is one."""
+        """Learn weights, continuing an earlier run in the directory, if there is one.
+
+        opened  the files of the model, where tasks run in threads of this process
+        """
         watch = watch or Silent()
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
@@ -319,9 +332,10 @@ class Tuning:
                 make_loop = Loop if self.settings.row.online else BatchLoop
                 watch.begin(None, "load")
                 loop = make_loop(
-                    self._session(state), self.held_out, str(directory), executors, workers, overseer
+                    self._session(state, make_model if opened is None else opened.model),
+                    *(self.held_out, str(directory), executors, workers, overseer),
                 )
-                self._report(loop, overseer, workers)
+                self._report(loop, overseer, workers, open_index if opened is None else opened.index)
                 overseer.resume(read_log(directory))
                 log = loop.run()
         epoch = choose(log)
@@ -329,9 +343,9 @@ class Tuning:
             stream.write((directory / f"weights.{epoch:02d}.gz").read_bytes())
         return Tuned(directory / ANSWER, epoch, log)
 
-    def _session(self, state: Mapping[str, Any]) -> Session:
+    def _session(self, state: Mapping[str, Any], make: Callable[[Config], Model]) -> Session:
         model = model_config(self.config)
-        load = functools.partial(make_model, model)
+        load = functools.partial(make, model)
         key = hashlib.sha256(json.dumps([state, resolved(model), self.files], default=vars).encode())
         models = tuple((section.name, str(section.path)) for section in model.lm)
         return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
@@ -356,17 +370,20 @@ class Tuning:
         full = dataclasses.replace(self.config, tune=self.written, weights=None)
         write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 
-    def _report(self, loop: Loop, overseer: Overseer, workers: int) -> None:
+    def _report(
+        self, loop: Loop, overseer: Overseer, workers: int, index: Callable[[str], BitextIndex]
+    ) -> None:
         """Print warnings about the settings and the data, before the first epoch."""
         say, settings = overseer.watch.say, self.settings
         overseer.health.count(loop.set, loop.numbers)
-        names = (name.decode("utf-8", "replace") for name in loop.model.symbols.names.entries())
+        known = loop.model.symbols.names.entries()[: loop.model.num_names]
+        names = (name.decode("utf-8", "replace") for name in known)
         bins = loop.model.bins
         not_expected = {one.feature for one in bins if one.replaces}
         if settings.neighbours != "none":  # bins without translations get weights, too
             not_expected.update(*(one.names for one in bins))
         overseer.health.expect(name for name in names if name not in not_expected)
-        self._check_index(loop, say)
+        self._check_index(loop, say, index)
         if self.held_out is None:
             say("nothing is held out: the result is the last epoch (held_out names a set of data)")
         if settings.stale:
@@ -376,11 +393,13 @@ class Tuning:
             which = "one shard" if num_shards == 1 else f"{num_shards} shards"
             say(f"not all of {workers} workers are used: {which}, each learning sentence by sentence")
 
-    def _check_index(self, loop: Loop, say: Callable[[str], None]) -> None:
+    def _check_index(
+        self, loop: Loop, say: Callable[[str], None], index: Callable[[str], BitextIndex]
+    ) -> None:
         """Check that sentences of an index are learnt from with ``leave_one_out``, and no others."""
         segments = loop.set.segments
         for path in self.config.indexes:
-            extractor = Extractor(open_index(path), ExtractConfig())
+            extractor = Extractor(index(path), ExtractConfig())
             numbers = [n for n in range(min(NUM_COMPARED, len(segments))) if segments[n].words]
             same = [extractor.is_sentence(number, segments[number].words) for number in numbers]
             if not self.settings.leave_one_out:

@@ -42,7 +42,7 @@ def bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Stage:
 
     def work(task: Task) -> Figures:
         output.parent.mkdir(exist_ok=True)
-        bins = binning.run(output, task.threads, task.progress)
+        bins = binning.run(output, task.threads, task.progress, task.opened.index)
         return {one.feature: len(one) for one in bins}
 
     return Stage(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)

@@ -21,7 +21,7 @@ from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered
 from hiero.core.text import open_output
-from hiero.extraction.index import make_index, open_index
+from hiero.extraction.index import make_index
 from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
 from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
@@ -199,7 +199,7 @@ def add_index(plan: Plan) -> None:
             limits=limits,
             progress=task.progress,
         )
-        return {"pairs": open_index(output).num_sentences}
+        return {"pairs": task.opened.index(output).num_sentences}
 
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
     inputs |= dict(zip(numbered("data: train: alignment", alignments), map(Path, alignments), strict=True))

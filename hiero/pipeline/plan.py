@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero.config.config import Config
+from hiero.config.load import OpenedFiles
 from hiero.config.sections import TRAIN, DataSection
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.progress import Progress
@@ -21,14 +22,16 @@ Figures = Mapping[str, Any]  # results of a stage, for the manifest
 class Task:
     """The arguments of a stage's work.
 
-    temp  an empty directory, removed afterwards
-    key   a digest of everything that the outputs depend on
+    temp    an empty directory, removed afterwards
+    key     a digest of everything that the outputs depend on
+    opened  models and indexes, shared with the other stages
     """
 
     threads: int
     temp: Path
     key: str
     progress: Progress
+    opened: OpenedFiles
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import hiero
 from hiero.config.config import Config, config_of, resolved
-from hiero.config.load import model_config
+from hiero.config.load import OpenedFiles, model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress, table_lines
 from hiero.core.records import read_settings, write_settings
@@ -90,6 +90,7 @@ class Run:
         self.only = self._chosen(only)
         _check_directory(directory)
         self.manifest = Manifest(directory)
+        self.opened = OpenedFiles(lambda path: self.manifest.digest(path))
 
     def _chosen(self, only: Sequence[str]) -> set[str]:
         known = {name: {name} for name in (stage.name for stage in self.plan.stages)}
@@ -197,7 +198,8 @@ class Run:
         temporary.mkdir()
         progress = _LoggedProgress(display.start(stage.name, reason), stage.name, log)
         usage = Usage()
-        task = Task(threads, temporary, hashlib.sha256(key.encode()).hexdigest(), progress)
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        task = Task(threads, temporary, digest, progress, self.opened)
         figures = _plain(dict(stage.work(task)))
         used = usage.as_dict()
         for path in stage.outputs:

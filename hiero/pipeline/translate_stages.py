@@ -18,7 +18,6 @@ from hiero.core.text import open_output, read_chunks
 from hiero.evaluation.compare import check_config, score_files
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
-from hiero.extraction.index import open_index
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
 from hiero.jobs.translate import Job, JobSettings
 from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
@@ -50,7 +49,7 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
     index, config = Path(str(section.index)), section.extract
 
     def work(task: Task) -> Figures:
-        extractor = Extractor(open_index(index), config)
+        extractor = Extractor(task.opened.index(index), config)
         task.progress.begin(extractor.index.num_sentences)
         done = num_rules = 0
         for sentences, num_rules in GrammarWriter(extractor, task.threads).whole(output):
@@ -86,7 +85,7 @@ def _extraction(
 ) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         segments = list(read_sentences(source))
-        extractor = Extractor(open_index(index), config)
+        extractor = Extractor(task.opened.index(index), config)
         part = grammars.with_name(grammars.name + ".part")
         # Replaced as a whole: no grammars of removed sentences may stay.
         shutil.rmtree(part, ignore_errors=True)
@@ -147,7 +146,7 @@ def add_decode(plan: Plan) -> None:
 def _decoding(source: Path, output: Path, model: Config) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
         settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
-        job = Job(settings, model, task.progress)
+        job = Job(settings, model, task.progress, task.opened.model)
         job.run()
         job.report()
         return job.figures()

@@ -81,7 +81,7 @@ def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Call
         if not tuning.fits(folder):
             shutil.rmtree(folder, ignore_errors=True)
         watch = _Rows(task.progress, Table(tuning.settings, held_out=tuning.held_out is not None))
-        tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch)
+        tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch, opened=task.opened)
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())
         chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}

@@ -26,7 +26,6 @@ from hiero.core.errors import FormatError, HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import (
-    GRAMMAR,
     LEAVE_OUT,
     Segment,
     decode_line,
@@ -65,14 +64,11 @@ def read_segments(files: SetFiles) -> list[Segment]:
     """Read the sentences of a set; paths of their grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
-        segment = parse_segment(decode_line(line, number)[0], files.source, number)
-        attributes = {
-            key: os.path.join(files.base, value) if GRAMMAR.fullmatch(key) else value
-            for key, value in segment.attributes.items()
-        }
+        segment = parse_segment(decode_line(line, number)[0], files.source, number).with_base(files.base)
         if files.leave_one_out:
-            attributes[LEAVE_OUT] = str(number - 1)
-        segments.append(Segment(segment.words, attributes, segment.reference))
+            attributes = {**segment.attributes, LEAVE_OUT: str(number - 1)}
+            segment = dataclasses.replace(segment, attributes=attributes)
+        segments.append(segment)
     return segments
 
 
