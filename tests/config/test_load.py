@@ -18,6 +18,7 @@ from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install,
 from grammars.make_demo.trees import Node, leaf, rule
 from hiero.cli.main import main
 from hiero.config import load as bundled
+from hiero.config.config import config_of
 from hiero.core.errors import HieroError
 
 ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
@@ -174,3 +175,24 @@ def test_every_rule_has_its_gaps_on_both_sides() -> None:
     for build in broken:
         with pytest.raises(AssertionError):
             build()
+
+
+def test_opened_files_are_shared_until_their_content_changes(tmp_path: Path) -> None:
+    grammar, weights, other = tmp_path / "grammar", tmp_path / "weights", tmp_path / "other"
+    grammar.write_text("[X] ||| a ||| A ||| P=1 Q=0\n[X] ||| a ||| B ||| P=0 Q=1\n")
+    weights.write_text("P 1\n")
+    other.write_text("Q 1\n")
+    first, second = (
+        config_of({"grammar": [{"path": str(grammar)}], "weights": {"path": str(path)}})
+        for path in (weights, other)
+    )
+    opened = bundled.OpenedFiles(lambda path: path.read_text())
+    one, two = opened.model(first), opened.model(second)
+    assert two.sources is one.sources
+    assert (one.translate("a").text, two.translate("a").text) == ("A", "B")
+    grammar.write_text("[X] ||| a ||| C ||| P=1 Q=0\n")
+    three = opened.model(first)
+    assert (one.translate("a").text, three.translate("a").text) == ("A", "C")
+    weights.write_text("P 2\n")
+    assert opened.model(first).weights["P"] == 2
+    assert three.weights["P"] == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hiero.config import load
 from tests.worlds.experiments import Experiment
 
 Capture = pytest.CaptureFixture[str]
@@ -43,6 +44,22 @@ def test_learnt_weights_are_used_in_the_test_stage(experiment: Experiment, capfd
     assert "tune" in experiment.stages_run(capfd)
     (experiment.folder / "dev.en").write_text("the house\nhe has read the house\n")
     assert experiment.stages_run(capfd)[0] == "tune"
+
+
+def test_the_model_and_the_index_are_opened_once(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    for name in ("make_model", "open_index"):
+        function = getattr(load, name)
+
+        def counting(*args: Any, name: str = name, function: Any = function, **keys: Any) -> Any:
+            opened.append(name)
+            return function(*args, **keys)
+
+        monkeypatch.setattr(load, name, counting)
+    assert experiment.run() == 0
+    assert sorted(opened) == ["make_model", "open_index"]
 
 
 def test_tuning_on_the_bitext_leaves_out_rules_of_the_sentence(
