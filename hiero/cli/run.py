@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
-    add("config", metavar="CONFIG", help="YAML; see the README for its sections")
+    add("config", metavar="CONFIG", help="YAML; docs/pipeline.md describes its sections")
     add(
         "-o",
         "--output",

@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
-    add("-c", "--config", metavar="CONFIG", required=True, help="YAML; see the README for its sections")
+    add("-c", "--config", metavar="CONFIG", required=True, help="YAML; docs/tuning.md describes its sections")
     add("-o", "--output", metavar="RUNDIR", type=Path, required=True, help="directory to write to")
     add_threads(command, "workers: threads or processes")
     add(
