@@ -20,6 +20,7 @@ from hiero.core.records import (
     NAMES,
     Declared,
     choices,
+    declaration,
     hints_of,
     is_path,
     map_paths,
@@ -114,7 +115,7 @@ def replaced(
 
 def flag_of(kind: Any, name: str) -> str:
     """The flag of a field."""
-    declared: Declared | None = kind.__dataclass_fields__[name].metadata.get("setting")
+    declared = declaration(kind, name)
     return f"--{(declared and declared.flag) or name.replace('_', '-')}"
 
 

@@ -128,9 +128,15 @@ def check(settings: Any) -> None:
             raise _error(name, value, expected)
 
 
-def expectation(kind: type, name: str, value: Any) -> str:
-    """What a setting expects if it does not allow a value; otherwise empty."""
+def declaration(kind: Any, name: str) -> Declared | None:
+    """The declaration of a field by ``setting``."""
     declared: Declared | None = _fields(kind)[name].metadata.get("setting")
+    return declared
+
+
+def expectation(kind: type, name: str, value: Any) -> str:
+    """The values that a setting allows if this is not one of them; otherwise empty."""
+    declared = declaration(kind, name)
     if declared is not None and declared.limits and not declared.allows(value):
         return "a finite number" if value == math.inf and declared.most is None else declared.limits
     options = choices(kind, name)
@@ -139,7 +145,7 @@ def expectation(kind: type, name: str, value: Any) -> str:
 
 def choices(kind: type, name: str) -> tuple[Any, ...]:
     """The values that a setting can have; () if it has no list of them."""
-    declared: Declared | None = _fields(kind)[name].metadata.get("setting")
+    declared = declaration(kind, name)
     if declared is not None and declared.choices is not None:
         return tuple(declared.choices())
     hint = optional(hints_of(kind)[name])
