@@ -231,13 +231,13 @@ class OpenedFiles:
     """
 
     def __init__(self, digest: Callable[[Path], str]) -> None:
-        self._digest = digest
+        self.digest = digest
         self._indexes: dict[str, tuple[str, BitextIndex]] = {}
         self._model: tuple[str, Model] | None = None
 
     def index(self, path: str | Path) -> BitextIndex:
         """An open index."""
-        digest, known = self._digest(Path(path)), self._indexes.get(str(path))
+        digest, known = self.digest(Path(path)), self._indexes.get(str(path))
         if known is None or known[0] != digest:
             known = self._indexes[str(path)] = digest, open_index(path)
         return known[1]
@@ -245,7 +245,7 @@ class OpenedFiles:
     def model(self, config: Config) -> Model:
         """The model of a configuration; all but the weights is shared with models of other weights."""
         plain = dataclasses.replace(config, weights=None)
-        digests = {key: self._digest(path) for key, path in model_inputs(plain).items()}
+        digests = {key: self.digest(path) for key, path in model_inputs(plain).items()}
         key = json.dumps([dataclasses.asdict(plain), digests])
         if self._model is None or self._model[0] != key:
             self._model = None  # before another is loaded: models are large

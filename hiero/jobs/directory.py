@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
@@ -40,6 +40,22 @@ def locked(directory: Path, command: str) -> Iterator[None]:
         except OSError:
             raise HieroError(f"{directory}: another {command} is using this directory") from None
         yield
+
+
+def check_directory(directory: Path, record: str) -> bool:
+    """Refuse a directory with other files than those of a run, which has the file ``record``.
+
+    Returns whether there is a run.
+    """
+    if not directory.is_dir():
+        if directory.exists():
+            raise FormatError(directory, 0, found="a file", expected="a directory")
+        return False
+    names = set(os.listdir(directory)) - {LOCK, f"{record}.part"}
+    if names and record not in names:
+        expected = f"a new directory, or one with {record}"
+        raise FormatError(directory, 0, found="other files", expected=expected, hint="choose another with -o")
+    return bool(names)
 
 
 def _lock(stream: IO[str]) -> None:
@@ -155,6 +171,23 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def first_change(
+    old: Mapping[str, Any], settings: Mapping[str, Any], digests: Callable[[], Mapping[str, str]]
+) -> tuple[str, str] | None:
+    """The first difference between what a result was made from and what it would be made from now.
+
+    old      ``made_by``, ``settings`` and ``digests`` of the inputs
+    returns  one of these three, and the key under it that differs; None if nothing does
+    """
+    if old["made_by"] != series():
+        return "made_by", ""
+    if changed := differences(old["settings"], settings):
+        return "settings", changed[0]
+    if changed := differences(old["digests"], digests()):
+        return "digests", changed[0]
+    return None
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -36,7 +36,7 @@ from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import BitextIndex, open_index
 from hiero.grammar.sources import grammar_paths
-from hiero.jobs.directory import CONFIG, LOCK, Manifest, differences, locked, series, versions
+from hiero.jobs.directory import CONFIG, Manifest, check_directory, first_change, locked, series, versions
 from hiero.learning.config import STARTS, TuneConfig
 from hiero.learning.learner import LearnerContext, make_learner
 from hiero.tuning.batch import BatchLoop
@@ -48,21 +48,12 @@ from hiero.tuning.shard import TEMPORARY, Session, SetFiles
 STATE = "tune.json"
 
 
-def check_directory(directory: Path, resume: bool) -> None:
+def _check_directory(directory: Path, resume: bool) -> None:
     """Refuse a directory with other files, or, unless ``resume``, with a run of tuning."""
-    if not directory.is_dir():
-        if directory.exists():
-            raise FormatError(directory, 0, found="a file", expected="a directory")
-        return
-    names = set(os.listdir(directory)) - {LOCK, f"{STATE}.part"}
-    if STATE in names and not resume:
+    if check_directory(directory, STATE) and not resume:
         done = len(read_log(directory))
         found = f"a run of hiero tune, {done} epoch{'' if done == 1 else 's'} done"
         raise FormatError(directory, 0, found=found, expected="a new directory", hint="--resume continues it")
-    if names and STATE not in names:
-        hint = "-o names another"
-        expected = f"a new directory, or one with {STATE}"
-        raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -85,14 +76,15 @@ def write_state(directory: Path, state: Mapping[str, Any]) -> None:
 def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
     """Raise an error if settings or inputs differ from those of the run in the directory."""
     old, hint = _read_state(directory / STATE), "-o names another directory"
-    if old["made_by"] != new["made_by"]:
+    what, key = first_change(old, new["settings"], lambda: new["digests"]) or ("", "")
+    if what == "made_by":
         problem = f"found a run of hiero {old['made_by']}, expected one of {new['made_by']}"
         raise HieroError(f"{directory}: {problem} ({hint})")
-    for key in differences(old["settings"], new["settings"]):
-        where, found, expected = key.replace(".", ": "), _at(new["settings"], key), _at(old["settings"], key)
+    if what == "settings":
+        found, expected = _at(new["settings"], key), _at(old["settings"], key)
         problem = f"found {found}, expected {expected}, as in the run there"
-        raise HieroError(f"{directory}: {where}: {problem} ({hint})")
-    for key in differences(old["digests"], new["digests"]):
+        raise HieroError(f"{directory}: {key.replace('.', ': ')}: {problem} ({hint})")
+    if what == "digests":
         problem = "has changed since the run began" if key in new["digests"] else "is no longer read"
         raise HieroError(f"{directory}: {key}: {problem} ({hint})")
     done = len(read_log(directory))
@@ -288,16 +280,16 @@ class Tuning:
         del chosen["epochs"]
         return {"tune": chosen, **model_settings(self.config)}
 
-    def state(self, directory: Path) -> dict[str, Any]:
+    def state(self, digest: Callable[[Path], str]) -> dict[str, Any]:
         """Everything the result depends on, as JSON."""
-        manifest, digests = Manifest(directory), {}
+        digests = {}
         for key, path in self.inputs().items():
-            digests[key] = manifest.digest(path)
+            digests[key] = digest(path)
             if not digests[key]:
                 raise FormatError(path, 0, found="no such file", expected=f"that of {key}")
         for name, files in self._sets():
             if own := self._own_grammars(files):
-                listed = "".join(manifest.digest(path) for path in own)
+                listed = "".join(digest(path) for path in own)
                 digests[f"grammars of data: {name}"] = hashlib.sha256(listed.encode()).hexdigest()
         content = {"made_by": series(), "settings": self.settings_of_answer(), "digests": digests}
         plain: dict[str, Any] = json.loads(json.dumps(content))
@@ -322,10 +314,10 @@ class Tuning:
         watch = watch or Silent()
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
-        check_directory(directory, resume)
+        _check_directory(directory, resume)
         with locked(directory, "hiero tune"):
-            check_directory(directory, resume)  # again, under the lock
-            state = self.state(directory)
+            _check_directory(directory, resume)  # again, under the lock
+            state = self.state(Manifest(directory).digest if opened is None else opened.digest)
             self._keep(directory, state)
             with open_executor(executor, workers, watch.say) as executors:
                 overseer = Overseer(watch, Health(self.settings), directory)
@@ -350,12 +342,12 @@ class Tuning:
         models = tuple((section.name, str(section.path)) for section in model.lm)
         return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
 
-    def fits(self, directory: Path) -> bool:
+    def fits(self, directory: Path, digest: Callable[[Path], str]) -> bool:
         """Whether a directory is new, or that of a run with the same settings and inputs."""
         if not (directory / STATE).exists():
             return not directory.exists()
         try:
-            compare(directory, self.state(directory), self.settings.epochs)
+            compare(directory, self.state(digest), self.settings.epochs)
         except HieroError:
             return False
         return True

@@ -27,7 +27,7 @@ from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean
 from hiero.core.progress import Progress, table_lines
 from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
-from hiero.jobs.directory import CONFIG, LOCK, NAME, Entry, Manifest, differences, locked, series
+from hiero.jobs.directory import CONFIG, NAME, Entry, Manifest, check_directory, first_change, locked, series
 from hiero.pipeline.plan import Plan, Stage, Task
 from hiero.pipeline.stages import STAGES
 
@@ -88,7 +88,7 @@ class Run:
         # Absolute, so that paths in files do not depend on the working directory.
         self.plan: Plan = plan(self.config, Path(os.path.abspath(directory)), str(path))
         self.only = self._chosen(only)
-        _check_directory(directory)
+        check_directory(directory, NAME)
         self.manifest = Manifest(directory)
         self.opened = OpenedFiles(lambda path: self.manifest.digest(path))
 
@@ -122,15 +122,11 @@ class Run:
         entry = self.manifest.stages.get(stage.name)
         if entry is None:
             return "not done before"
-        if entry["made_by"] != series():
-            return f"made by hiero {entry['made_by']}"
-        changed = differences(entry["settings"], _plain(stage.settings))
-        if changed:
-            return f"{changed[0]} has changed"
-        known = {key: one["sha256"] for key, one in entry["inputs"].items()}
-        changed = differences(known, self._inputs(stage))
-        if changed:
-            return f"{changed[0]} has changed"
+        made_from = {**entry, "digests": {key: one["sha256"] for key, one in entry["inputs"].items()}}
+        changed = first_change(made_from, _plain(stage.settings), lambda: self._inputs(stage))
+        if changed is not None:
+            what, key = changed
+            return f"made by hiero {entry['made_by']}" if what == "made_by" else f"{key} has changed"
         for path in stage.outputs:
             expected, found = entry["outputs"].get(self._local(path)), self.manifest.digest(path)
             if not found:
@@ -230,18 +226,6 @@ class Run:
 
 
 # ---- the directory
-
-
-def _check_directory(directory: Path) -> None:
-    """Refuse a directory with other files than those of a run."""
-    if directory.is_dir():
-        names = set(os.listdir(directory)) - {LOCK, f"{NAME}.part"}
-        if names and NAME not in names:
-            hint = "choose another with -o"
-            expected = f"a new directory, or one with {NAME}"
-            raise FormatError(directory, 0, found="other files", expected=expected, hint=hint)
-    elif directory.exists():
-        raise FormatError(directory, 0, found="a file", expected="a directory")
 
 
 def _remove(path: Path) -> None:

@@ -78,7 +78,7 @@ def tune_stage(
 
 def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Callable[[Task], Figures]:
     def work(task: Task) -> Figures:
-        if not tuning.fits(folder):
+        if not tuning.fits(folder, task.opened.digest):
             shutil.rmtree(folder, ignore_errors=True)
         watch = _Rows(task.progress, Table(tuning.settings, held_out=tuning.held_out is not None))
         tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch, opened=task.opened)
