@@ -1,8 +1,9 @@
-"""Run directories: a lock, the configuration with all its defaults, and the manifest.
+"""Run directories: the lock, the manifest, and what has changed since a result was made.
 
-Unchanged stages are skipped by the manifest: ``manifest.json`` holds the digests of each stage's inputs and
-outputs, its settings and its resource usage, the versions of the programs, and the sizes, times and digests
-of files, so that a large unchanged file is not read again. It is replaced as a whole after each stage.
+Unchanged stages of ``hiero run`` are skipped by the manifest: ``manifest.json`` holds the digests of each
+stage's inputs and outputs, its settings and its resource usage, the versions of the programs, and the sizes,
+times and digests of files, so that a large unchanged file is not read again. It is replaced as a whole after
+each stage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stages from models to scores: extracting, translating, evaluating; see ``modelstages``."""
+"""The stages from models to scores: extracting, translating, evaluating."""
 
 from __future__ import annotations
 
