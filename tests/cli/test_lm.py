@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hiero.cli.lm import _number, add_parser
+from hiero.cli.lm import add_parser
 from hiero.core.errors import FormatError
+from hiero.lm.load import _number
 
 DATA = Path(__file__).parents[1] / "data"
 GOLD = (DATA / "tiny.query").read_text(encoding="utf-8")
