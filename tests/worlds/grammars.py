@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
 from hypothesis import strategies as st
 
+from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
 from hiero.grammar.rules import Rules, RuleTable
@@ -125,3 +130,26 @@ def rules_of(table: RuleTable, symbols: Symbols) -> list[tuple[object, ...]]:
             )
         )
     return listed
+
+
+def named(rules: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rules of a twin with names for all features, without zeros."""
+    out = []
+    for lhs, src, tgt, features, links in rules:
+        names = {n if isinstance(n, bytes) else b"PhraseModel_%d" % n: v for n, v in features.items()}
+        out.append((lhs, src, tgt, {n: v for n, v in names.items() if v != 0}, links))
+    return out
+
+
+def write_rules(folder: Path, text: str | bytes) -> Path:
+    path = folder / "rules.txt"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    """The rules read, or the number of the wrong line."""
+    try:
+        return read()
+    except (FormatError, naive.Wrong) as error:
+        return error.line

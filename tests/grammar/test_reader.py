@@ -1,12 +1,9 @@
-"""Rules in cdec's, Joshua's and Moses' syntax: reading, writing, and error messages."""
+"""Reading of rules in cdec's syntax, and error messages."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
-import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,31 +17,15 @@ from hiero.core.scan_kernels import scan_number
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols
 from hiero.core.text import read_chunks
-from hiero.grammar.cdec import JoshuaReader, parse_cdec, write_cdec
-from hiero.grammar.moses import MosesReader
+from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.reader import MAX_COLUMNS, RuleReader, split_features
 from tests.naive import grammar as naive
-from tests.worlds.grammars import NAMES, numbers, rule_lines, rules_of
-
-
-def named(rules, spell="PhraseModel_{}"):
-    """Rules of a twin with names for all features, without zeros."""
-    out = []
-    for lhs, src, tgt, features, links in rules:
-        names = {n if isinstance(n, bytes) else spell.format(n).encode(): v for n, v in features.items()}
-        out.append((lhs, src, tgt, {n: v for n, v in names.items() if v != 0}, links))
-    return out
-
-
-def write(folder: Path, text: str | bytes) -> Path:
-    path = folder / "rules.txt"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
+from tests.worlds.grammars import named, numbers, outcome, rule_lines, rules_of, write_rules
 
 
 @given(st.lists(rule_lines() | st.sampled_from(["", " \t", "\r"]), max_size=8), st.integers(1, 200))
 def test_rules_equal_those_of_the_twin(tmp_path_factory, lines, chunk_bytes):
-    path = write(tmp_path_factory.mktemp("g"), "\n".join(lines))
+    path = write_rules(tmp_path_factory.mktemp("g"), "\n".join(lines))
     symbols = Symbols()
     table = RuleReader(path, symbols).read(read_chunks(path, chunk_bytes))
     assert rules_of(table, symbols) == named(naive.read_rules(path.read_bytes()))
@@ -100,14 +81,6 @@ def test_broken_lines_are_refused_where_the_twin_refuses_them(line, data):
     )
 
 
-def outcome(read):
-    """The rules read, or the number of the wrong line."""
-    try:
-        return read()
-    except (FormatError, naive.Wrong) as error:
-        return error.line
-
-
 @given(
     numbers
     | st.decimals(allow_nan=False, allow_infinity=False).map(str)
@@ -133,39 +106,6 @@ def test_numbers_halfway_between_two_are_read_again():
     symbols = Symbols()
     table = parse_cdec([f"[X] ||| a ||| b ||| A={half} B={above} C={below}"], symbols)
     assert table.rules.dense[0].tolist() == [1.0, 1.0 + 2**-23, 1.0]
-
-
-@given(st.lists(rule_lines(), max_size=6))
-def test_round_trip(lines):
-    symbols = Symbols()
-    table = parse_cdec([line.replace("\r", "") for line in lines], symbols)
-    file = io.BytesIO()
-    write_cdec(table, symbols, file)
-    again = parse_cdec(file.getvalue().decode().split("\n"), symbols)
-    assert rules_of(again, symbols) == [
-        (lhs, src, tuple(map(escaped, tgt)), *rest) for lhs, src, tgt, *rest in rules_of(table, symbols)
-    ]
-
-
-def escaped(symbol):
-    """A word of a target side that would be a gap on a source side."""
-    if isinstance(symbol, bytes) and naive.GAP.fullmatch(symbol):
-        return b"&#91;" + symbol[1:-1] + b"&#93;"
-    return symbol
-
-
-def test_words_like_syntax_are_escaped_once():
-    symbols = Symbols()
-    table = parse_cdec(["[X] ||| one two ||| three four ||| F=1"], symbols)
-    words = symbols.words.intern_all([b"[X,1]", b"|||", b"[foo]", b"[foo"])
-    rules = table.rules._replace(src=read_only(words[:2]), tgt=read_only(words[2:]))
-    file = io.BytesIO()
-    assert write_cdec(type(table)(rules, table.columns), symbols, file) == 3
-    text = "[X] ||| &#91;X,1&#93; &#124;&#124;&#124; ||| &#91;foo&#93; [foo ||| F=1\n"
-    assert file.getvalue().decode() == text
-    again = io.BytesIO()
-    assert write_cdec(parse_cdec([text.rstrip()], symbols), symbols, again) == 0
-    assert again.getvalue().decode() == text
 
 
 WRONG = [
@@ -214,7 +154,9 @@ def test_the_first_wrong_line_is_reported(tmp_path):
     lines = ["[X] ||| a ||| b ||| F=x", "[X] ||| [X,2] ||| b", "oh"]
     for k in range(3):
         with pytest.raises(FormatError) as caught:
-            RuleReader(write(tmp_path, "\n".join(["[X] ||| ok ||| ok"] * k + lines[k:])), Symbols()).read()
+            RuleReader(
+                write_rules(tmp_path, "\n".join(["[X] ||| ok ||| ok"] * k + lines[k:])), Symbols()
+            ).read()
         assert caught.value.line == k + 1
 
 
@@ -244,7 +186,7 @@ def test_broken_utf8_is_an_error_at_its_line(tmp_path):
         b"[X] ||| a ||| b ||| \xff=1\n",
     ):
         with pytest.raises(FormatError, match=r"rules\.txt:3: found '.*', expected UTF-8"):
-            RuleReader(write(tmp_path, good * 2 + bad + good + bad), Symbols()).read()
+            RuleReader(write_rules(tmp_path, good * 2 + bad + good + bad), Symbols()).read()
 
 
 @pytest.mark.parametrize("word", ["\ud800", "b\udfff"])
@@ -254,25 +196,28 @@ def test_strings_without_utf8_are_errors(word):
 
 
 def test_ignored_fields_are_not_checked(tmp_path):
-    assert RuleReader(write(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).read().num_rules == 1
+    assert (
+        RuleReader(write_rules(tmp_path, b"[X] ||| a ||| b ||| ||| ||| \xff"), Symbols()).read().num_rules
+        == 1
+    )
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 20, b"\x00" * 1000, b"\xff\xfe[\x00X\x00]\x00"])
 def test_binary_files_are_refused_in_one_line(tmp_path, data):
     with pytest.raises(FormatError) as caught:
-        RuleReader(write(tmp_path, data), Symbols()).read()
+        RuleReader(write_rules(tmp_path, data), Symbols()).read()
     assert "expected '[LABEL] |||'" in str(caught.value)
     assert str(caught.value).isprintable()
 
 
 def test_an_empty_file_is_an_empty_grammar(tmp_path):
     for text in ("", "\n", " \n\t\n"):
-        assert RuleReader(write(tmp_path, text), Symbols()).read().num_rules == 0
+        assert RuleReader(write_rules(tmp_path, text), Symbols()).read().num_rules == 0
 
 
 def test_byte_order_mark(tmp_path):
     table = RuleReader(
-        write(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols()
+        write_rules(tmp_path, b"\xef\xbb\xbf[X] ||| a ||| b\r\n[X] ||| a ||| c\r\n"), Symbols()
     ).read()
     assert table.num_rules == 2
 
@@ -330,112 +275,8 @@ def test_the_number_of_columns_is_bounded():
     assert rules_of(table, symbols)[2][3] == {f"F{k}".encode(): float(k) for k in range(1, MAX_COLUMNS + 9)}
 
 
-def test_joshua_negates_and_numbers_unlabelled_values(tmp_path):
-    path = write(tmp_path, "[X] ||| # 44 ; [X,1] ||| , [X,1] ||| 0 1 svd=1 1.5 -2 ||| 0-0\n")
-    symbols = Symbols()
-    table = JoshuaReader(path, symbols).read()
-    ((lhs, src, tgt, features, links),) = rules_of(table, symbols)
-    assert (lhs, src, tgt, links) == (b"X", (b"#", b"44", b";", (b"X", 1)), (b",", (b"X", 1)), [(0, 0)])
-    assert features == {b"tm_pt_1": -1, b"svd": 1, b"tm_pt_2": -1.5, b"tm_pt_3": 2}
-    assert not np.signbit(table.rules.dense[0, 0])
-    kept = rules_of(JoshuaReader(path, symbols, owner="glue", sign=1).read(), symbols)[0][3]
-    assert kept == {b"tm_glue_1": 1, b"svd": 1, b"tm_glue_2": 1.5, b"tm_glue_3": -2}
-
-
-MOSES = """[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0 ||| |||
-[X][X] of [X][X] [X] ||| [X][X] de [X][X] [X] ||| 0.5 0 1e-3 ||| 0-2 2-0 1-1 ||| 1 2 3 ||| dlm_a 0.25 q 3
-a b [X] ||| c [X] ||| 0.1 ||| 0-0 1-0
-"""
-
-
-def test_moses_tables(tmp_path):
-    symbols = Symbols()
-    rules = rules_of(MosesReader(write(tmp_path, MOSES), symbols).read(), symbols)
-    assert [rule[:3] for rule in rules] == [
-        (b"S", ((b"S", 1), (b"X", 2)), ((b"S", 1), (b"X", 2))),
-        (b"X", ((b"X", 1), b"of", (b"X", 2)), ((b"X", 2), b"de", (b"X", 1))),
-        (b"X", (b"a", b"b"), (b"c",)),
-    ]
-    assert [rule[4] for rule in rules] == [[], [(1, 1)], [(0, 0), (1, 0)]]
-    log = math.log10
-    assert rules[0][3] == {b"PhraseModel_0": pytest.approx(-log(2.718))}
-    assert rules[1][3] == pytest.approx(
-        {b"PhraseModel_0": -log(0.5), b"PhraseModel_1": 99, b"PhraseModel_2": 3, b"dlm_a": 0.25, b"q": 3}
-    )
-    natural = rules_of(MosesReader(write(tmp_path, MOSES), symbols, scale="moses").read(), symbols)
-    assert natural[1][3] == pytest.approx(
-        {
-            b"PhraseModel_0": math.log(0.5),
-            b"PhraseModel_1": -100,
-            b"PhraseModel_2": math.log(1e-3),
-            b"dlm_a": 0.25,
-            b"q": 3,
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("line", "found", "expected"),
-    [
-        ("a [X][X] [X] ||| [X][X] b [X] ||| 1", "the end of the line", "for every gap"),
-        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-1", "'0-1'", "for every gap"),
-        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-0", "'0-0'", "between two words or between two gaps"),
-        ("a [X][X] [X] ||| [X][S] b [X] ||| 1 ||| 1-0", "'1-0'", "the label"),
-        ("a [X][X] [X] ||| b [X] ||| 1 ||| 0-0", "'0-0'", "each gap of the source side on the target side"),
-        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 0-1", "'0-0 0-1'", "once"),
-        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 1-0 1-1", "'1-0'", "once"),
-        ("a ||| b [X] ||| 1", "'a'", "a left-hand side"),
-        ("a [X] ||| b ||| 1", "'b'", "a left-hand side"),
-        ("[X] ||| b [X] ||| 1", "'|||'", "a source side"),
-        ("a [X] ||| b [X]", "the end of the line", "'|||'"),
-        ("a [X] ||| b [X] ||| -1", "-1", "a probability"),
-        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x", "the end of the line", "a number after the name"),
-        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x y", "'y'", "a number"),
-        ("[X][X] [X][X] [X][X] [X] ||| b [X] ||| 1", "'[X][X]'", "two gaps"),
-    ],
-)
-def test_moses_errors(tmp_path, line, found, expected):
-    with pytest.raises(FormatError) as caught:
-        MosesReader(write(tmp_path, f"a [X] ||| b [X] ||| 1\n{line}\n"), Symbols()).read()
-    assert str(caught.value).startswith(f"{tmp_path / 'rules.txt'}:2: found {found}, expected ")
-    assert expected in str(caught.value)
-
-
-@st.composite
-def moses_lines(draw):
-    """Moses tables, mostly valid."""
-    labels = draw(st.lists(st.sampled_from(["[X][X]", "[X][S]"]), max_size=2))
-    src = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["a", "[b", "[X]"]), max_size=3))]))
-    tgt = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["c", "[X]"]), max_size=3))]))
-    place = {
-        side: [k for k, token in enumerate(tokens) if "][" in token] for side, tokens in ((0, src), (1, tgt))
-    }
-    links = [f"{i}-{j}" for i, j in zip(place[0], draw(st.permutations(place[1])), strict=True)]
-    links += draw(st.lists(st.builds("{}-{}".format, st.integers(0, 4), st.integers(0, 4)), max_size=1))
-    scores = draw(st.lists(numbers, max_size=3))
-    sparse = draw(st.lists(st.builds("{} {}".format, st.sampled_from(NAMES), numbers), max_size=2))
-    fields = [
-        [*src, "[X]"],
-        [*tgt, draw(st.sampled_from(["[X]", "[S]", "x"]))],
-        scores,
-        links,
-        ["1", "2"],
-        sparse,
-    ]
-    return " ||| ".join(" ".join(field) for field in fields)
-
-
-@given(st.lists(moses_lines(), max_size=4))
-def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
-    path = write(tmp_path_factory.mktemp("m"), "\n".join(lines))
-    symbols = Symbols()
-    assert outcome(lambda: rules_of(MosesReader(path, symbols, scale="keep").read(), symbols)) == outcome(
-        lambda: named(naive.read_moses(path.read_bytes()))
-    )
-
-
 def test_progress_counts_rules(tmp_path):
-    path = write(tmp_path, "[X] ||| a ||| b\n" * 10)
+    path = write_rules(tmp_path, "[X] ||| a ||| b\n" * 10)
     steps: list[int] = []
     progress = SilentProgress()
     progress.advance = lambda rules, note="": steps.append(rules)

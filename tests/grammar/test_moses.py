@@ -1,0 +1,106 @@
+"""Moses' rule tables."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiero.core.errors import FormatError
+from hiero.core.symbols import Symbols
+from hiero.grammar.moses import MosesReader
+from tests.naive import grammar as naive
+from tests.worlds.grammars import NAMES, named, numbers, outcome, rules_of, write_rules
+
+MOSES = """[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0 ||| |||
+[X][X] of [X][X] [X] ||| [X][X] de [X][X] [X] ||| 0.5 0 1e-3 ||| 0-2 2-0 1-1 ||| 1 2 3 ||| dlm_a 0.25 q 3
+a b [X] ||| c [X] ||| 0.1 ||| 0-0 1-0
+"""
+
+
+def test_moses_tables(tmp_path):
+    symbols = Symbols()
+    rules = rules_of(MosesReader(write_rules(tmp_path, MOSES), symbols).read(), symbols)
+    assert [rule[:3] for rule in rules] == [
+        (b"S", ((b"S", 1), (b"X", 2)), ((b"S", 1), (b"X", 2))),
+        (b"X", ((b"X", 1), b"of", (b"X", 2)), ((b"X", 2), b"de", (b"X", 1))),
+        (b"X", (b"a", b"b"), (b"c",)),
+    ]
+    assert [rule[4] for rule in rules] == [[], [(1, 1)], [(0, 0), (1, 0)]]
+    log = math.log10
+    assert rules[0][3] == {b"PhraseModel_0": pytest.approx(-log(2.718))}
+    assert rules[1][3] == pytest.approx(
+        {b"PhraseModel_0": -log(0.5), b"PhraseModel_1": 99, b"PhraseModel_2": 3, b"dlm_a": 0.25, b"q": 3}
+    )
+    natural = rules_of(MosesReader(write_rules(tmp_path, MOSES), symbols, scale="moses").read(), symbols)
+    assert natural[1][3] == pytest.approx(
+        {
+            b"PhraseModel_0": math.log(0.5),
+            b"PhraseModel_1": -100,
+            b"PhraseModel_2": math.log(1e-3),
+            b"dlm_a": 0.25,
+            b"q": 3,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "expected"),
+    [
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1", "the end of the line", "for every gap"),
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-1", "'0-1'", "for every gap"),
+        ("a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 0-0", "'0-0'", "between two words or between two gaps"),
+        ("a [X][X] [X] ||| [X][S] b [X] ||| 1 ||| 1-0", "'1-0'", "the label"),
+        ("a [X][X] [X] ||| b [X] ||| 1 ||| 0-0", "'0-0'", "each gap of the source side on the target side"),
+        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 0-1", "'0-0 0-1'", "once"),
+        ("[X][X] [X][X] [X] ||| [X][X] [X][X] [X] ||| 1 ||| 0-0 1-0 1-1", "'1-0'", "once"),
+        ("a ||| b [X] ||| 1", "'a'", "a left-hand side"),
+        ("a [X] ||| b ||| 1", "'b'", "a left-hand side"),
+        ("[X] ||| b [X] ||| 1", "'|||'", "a source side"),
+        ("a [X] ||| b [X]", "the end of the line", "'|||'"),
+        ("a [X] ||| b [X] ||| -1", "-1", "a probability"),
+        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x", "the end of the line", "a number after the name"),
+        ("a [X] ||| b [X] ||| 1 ||| ||| ||| x y", "'y'", "a number"),
+        ("[X][X] [X][X] [X][X] [X] ||| b [X] ||| 1", "'[X][X]'", "two gaps"),
+    ],
+)
+def test_moses_errors(tmp_path, line, found, expected):
+    with pytest.raises(FormatError) as caught:
+        MosesReader(write_rules(tmp_path, f"a [X] ||| b [X] ||| 1\n{line}\n"), Symbols()).read()
+    assert str(caught.value).startswith(f"{tmp_path / 'rules.txt'}:2: found {found}, expected ")
+    assert expected in str(caught.value)
+
+
+@st.composite
+def moses_lines(draw):
+    """Moses tables, mostly valid."""
+    labels = draw(st.lists(st.sampled_from(["[X][X]", "[X][S]"]), max_size=2))
+    src = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["a", "[b", "[X]"]), max_size=3))]))
+    tgt = draw(st.permutations([*labels, *draw(st.lists(st.sampled_from(["c", "[X]"]), max_size=3))]))
+    place = {
+        side: [k for k, token in enumerate(tokens) if "][" in token] for side, tokens in ((0, src), (1, tgt))
+    }
+    links = [f"{i}-{j}" for i, j in zip(place[0], draw(st.permutations(place[1])), strict=True)]
+    links += draw(st.lists(st.builds("{}-{}".format, st.integers(0, 4), st.integers(0, 4)), max_size=1))
+    scores = draw(st.lists(numbers, max_size=3))
+    sparse = draw(st.lists(st.builds("{} {}".format, st.sampled_from(NAMES), numbers), max_size=2))
+    fields = [
+        [*src, "[X]"],
+        [*tgt, draw(st.sampled_from(["[X]", "[S]", "x"]))],
+        scores,
+        links,
+        ["1", "2"],
+        sparse,
+    ]
+    return " ||| ".join(" ".join(field) for field in fields)
+
+
+@given(st.lists(moses_lines(), max_size=4))
+def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
+    path = write_rules(tmp_path_factory.mktemp("m"), "\n".join(lines))
+    symbols = Symbols()
+    assert outcome(lambda: rules_of(MosesReader(path, symbols, scale="keep").read(), symbols)) == outcome(
+        lambda: named(naive.read_moses(path.read_bytes()))
+    )
