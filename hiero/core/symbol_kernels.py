@@ -11,6 +11,8 @@ from hiero.core.arrays import Bytes, Ids, Ints
 from hiero.core.hash_kernels import hash_bytes, probe, probe_new
 from hiero.core.jit import kernel, leaf
 
+UNKNOWN = -(2**31)  # no id, and not the code of a gap
+
 
 @kernel
 def gap(label, index):

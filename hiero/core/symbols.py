@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Bytes, Ids, Ints, offsets_of, read_only
 from hiero.core.hash_kernels import table_size
-from hiero.core.symbol_kernels import WordTable, fill_slots_kernel, find_all_kernel
+from hiero.core.symbol_kernels import UNKNOWN, WordTable, fill_slots_kernel, find_all_kernel
 
 
 class Vocabulary:
@@ -108,32 +108,32 @@ def table_entry(table: WordTable, index: int) -> bytes:
 class SharedIds:
     """Map from the entries of a word table to ids in a vocabulary, each looked up on first use.
 
-    Threads may share it. Entries are numbered from ``start``; ``gaps`` are the shared codes of -1, -2, ...
+    ``ids`` has them by own id, UNKNOWN until they are looked up. Entries are numbered from ``start``;
+    ``gaps`` are the shared codes of -1, -2, ... Threads may share it, since an id is set in one step.
     """
 
     def __init__(
         self, table: WordTable, vocabulary: Vocabulary, start: int = 0, gaps: Sequence[int] = ()
     ) -> None:
         self.table, self.vocabulary, self._start = table, vocabulary, start
-        size = start + len(table.first) - 1 + len(gaps)  # codes of gaps are at the end of the array
-        self._shared = np.zeros(size, np.int32)
-        self._known = np.zeros(size, np.bool_)
-        for index, code in enumerate(gaps, 1):
-            self._shared[-index], self._known[-index] = code, True
+        entries = np.full(start + len(table.first) - 1, UNKNOWN, np.int32)
+        self.ids = np.concatenate([entries, np.array(gaps[::-1], np.int32)])
 
     def to_own(self, shared: Ids) -> Ids:
         """The places in the table of shared ids; -1 for entries that it does not have."""
         return find_all(self.table, [self.vocabulary.entry(index) for index in shared.tolist()])
 
     def to_shared(self, own: Ids) -> Ids:
-        """An array of shared ids, indexed by own ones; valid for those in ``own``."""
-        new = np.unique(own[~self._known[own]])
-        if len(new):
+        """``ids``, which are valid for these entries at least."""
+        self.look_up(own[self.ids[own] == UNKNOWN])
+        return self.ids
+
+    def look_up(self, own: Ids) -> None:
+        """Set the ids of entries."""
+        if len(own):
+            new = np.unique(own)
             entries = (table_entry(self.table, k - self._start) for k in new.tolist())
-            # Values before flags: a thread that sees the flag sees the value.
-            self._shared[new] = self.vocabulary.intern_all(entries)
-            self._known[new] = True
-        return self._shared
+            self.ids[new] = self.vocabulary.intern_all(entries)
 
 
 # ---- word tables in directories of arrays

@@ -40,75 +40,70 @@ from hiero.features.index import EdgeBatch
 from hiero.features.score import RuleScorer, edge_scores
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
-from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables, unary_order
-from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable
+from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, source_words, unary_order
+from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable, frozen
 from hiero.lm.model import LanguageModels
 
 
-def pass_through_rules(
-    symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, category: int
+def own_rules(
+    symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, goal: int, category: int
 ) -> RuleTable:
-    """Make rules that translate words by themselves, or unknown words according to ``search.oov``.
+    """Make pass-through rules and, if ``search.glue``, two glue rules, which are the last.
 
-    A word is unknown if it is in no source side of the given tables.
+    Pass-through rules translate words by themselves, or unknown words according to ``search.oov``. A word is
+    unknown if it is in no source side of the given tables. Glue rules are goal -> category, and
+    goal -> goal category with the feature ``Glue``.
     """
-    words = np.unique(src)
-    known = np.zeros(0, np.int32)
-    if search.pass_through != "all" or search.oov != "copy":
-        known = np.unique(np.concatenate([known, *(table.rules.src for table in tables)]))
+    words = np.array(sorted(set(src.tolist())), np.int32)
+    dropped = words[:0]
     if search.pass_through == "none":
-        words = words[:0]
-    elif search.pass_through == "oov":
-        words = np.setdiff1d(words, known)
-    targets: list[list[int]] = [[word] for word in words.tolist()]
-    if search.oov != "copy":
-        for i in np.flatnonzero(~np.isin(words, known)).tolist():
-            marked = symbols.words.entry(int(words[i])) + b"_OOV"
-            targets[i] = [] if search.oov == "drop" else [symbols.words.intern(marked)]
-    name = symbols.names.intern(b"PassThrough")
-    return _table(category, [[word] for word in words.tolist()], targets, name, linked=True)
-
-
-def glue_rules(symbols: Symbols, goal: int, category: int) -> RuleTable:
-    """Make the rules goal -> category and goal -> goal category; the second has the feature ``Glue``."""
-    name = symbols.names.intern(b"Glue")
-    alone, both = [gap(category, 1)], [gap(goal, 1), gap(category, 2)]
-    return merge_tables([_table(goal, [alone], [alone], name, value=0.0), _table(goal, [both], [both], name)])
-
-
-def _table(
-    lhs: int,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    name: int,
-    *,
-    value: float = 1.0,
-    linked: bool = False,
-) -> RuleTable:
-    """Rules of one category with one feature; if ``linked``, the first words of both sides are aligned."""
-    num_rules = len(sources)
-    has_link = np.array([linked and bool(target) for target in targets], np.bool_)
-    first_src, src = _sides(sources)
-    first_tgt, tgt = _sides(targets)
-    rules = Rules(
-        lhs=np.full(num_rules, lhs, np.int32),
-        first_src=first_src,
-        src=src,
-        first_tgt=first_tgt,
-        tgt=tgt,
-        dense=np.full((num_rules, 1), value, np.float32),
-        first_sparse=np.zeros(num_rules + 1, np.int64),
-        sparse_name=np.zeros(0, np.int32),
-        sparse_value=np.zeros(0, np.float32),
-        first_link=np.concatenate([[0], np.cumsum(has_link)]),
-        link=np.zeros((int(has_link.sum()), 2), np.int16),
+        words = dropped
+    elif search.pass_through == "oov" or search.oov != "copy":
+        unknown = np.setdiff1d(words, source_words(tables))
+        if search.pass_through == "oov":
+            words = unknown
+        if search.oov == "drop":
+            words, dropped = np.setdiff1d(words, unknown), unknown
+    targets = words
+    if search.oov == "mark" and len(words):
+        entries = symbols.words.entry
+        is_unknown = np.isin(words, unknown)
+        targets = words.copy()
+        targets[is_unknown] = symbols.words.intern_all(
+            entries(w) + b"_OOV" for w in words[is_unknown].tolist()
+        )
+    glue_src = np.array([gap(category, 1), gap(goal, 1), gap(category, 2)] if search.glue else [], np.int32)
+    rules = _layout(goal, category, search.glue, len(words), len(dropped))._replace(
+        src=np.concatenate([words, dropped, glue_src]), tgt=np.concatenate([targets, glue_src])
     )
-    return RuleTable(Rules._make(read_only(array) for array in rules), (name,))
+    names = [b"PassThrough"] * bool(len(words) + len(dropped)) + [b"Glue"] * search.glue
+    return RuleTable(frozen(rules), tuple(symbols.names.intern_all(names).tolist()))
 
 
-def _sides(sides: list[list[int]]) -> tuple[Ints, Ids]:
-    first = np.cumsum([0, *map(len, sides)], dtype=np.int64)
-    return first, np.array([symbol for side in sides for symbol in side], np.int32)
+@functools.lru_cache(maxsize=256)
+def _layout(goal: int, category: int, glue: bool, num_words: int, num_dropped: int) -> Rules:
+    """The rules of ``own_rules`` without their symbols."""
+    num_passed, num_glue = num_words + num_dropped, 2 if glue else 0
+    src_size, tgt_size = [1] * num_passed, [1] * num_words + [0] * num_dropped
+    dense = np.zeros((num_passed + num_glue, (num_passed > 0) + glue), np.float32)
+    dense[:num_passed, :1] = 1
+    dense[num_passed + 1 :, -1:] = 1
+    return frozen(
+        Rules(
+            lhs=np.array([category] * num_passed + [goal] * num_glue, np.int32),
+            first_src=np.cumsum([0, *src_size, *[1, 2][:num_glue]]),
+            src=np.zeros(0, np.int32),
+            first_tgt=np.cumsum([0, *tgt_size, *[1, 2][:num_glue]]),
+            tgt=np.zeros(0, np.int32),
+            dense=dense,
+            first_sparse=np.zeros(num_passed + num_glue + 1, np.int64),
+            sparse_name=np.zeros(0, np.int32),
+            sparse_value=np.zeros(0, np.float32),
+            # The words of both sides are aligned.
+            first_link=np.cumsum([0, *tgt_size, *[0, 0][:num_glue]]),
+            link=np.zeros((num_words, 2), np.int16),
+        )
+    )
 
 
 class Model:
@@ -146,7 +141,6 @@ class Model:
         self.num_names: int | None = None  # of features, before any sentence; known after ``warm_up``
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
-        self._glue = glue_rules(symbols, self._goal, self._category)
         self._ranks = label_ranks(symbols.labels)
 
     def __repr__(self) -> str:
@@ -323,10 +317,10 @@ class Model:
 
     def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
-        passed = pass_through_rules(self.symbols, src, tables, self.search, self._category)
-        glue = self._glue if self.search.glue else None
-        grammar = build_grammar([*tables, passed] if passed.num_rules else tables, glue, ranks)
-        return grammar, grammar.num_rules - (0 if glue is None else glue.num_rules)
+        own = own_rules(self.symbols, src, tables, self.search, self._goal, self._category)
+        num_glue = 2 if self.search.glue else 0
+        grammar = build_grammar([*tables, own], num_glue, ranks)
+        return grammar, grammar.num_rules - num_glue
 
     def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
         """Parse without language models: the spans of every category, and the rules that apply there."""

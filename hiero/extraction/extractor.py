@@ -46,7 +46,8 @@ from hiero.extraction.table_kernels import (
     SentenceScratch,
     Store,
 )
-from hiero.grammar.rules import Rules, RuleTable, take_rules
+from hiero.grammar.assemble_kernels import IdMaps, unknown_ids_kernel
+from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
 
 COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
@@ -402,6 +403,7 @@ class IndexSource:
         gaps = int(gap(self._label, 1)), int(gap(self._label, 2))
         self._src = SharedIds(index.src_words, symbols.words, 1, gaps)
         self._tgt = SharedIds(index.tgt_words, symbols.words, 1, gaps)
+        self._ids = IdMaps(self._src.ids, self._tgt.ids, np.array([self._label], np.int32), NO_IDS)
         self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
@@ -430,8 +432,11 @@ class IndexSource:
 
     def shared(self, rules: Rules) -> RuleTable:
         """Rules with shared ids."""
-        lhs = np.full(len(rules.lhs), self._label, np.int32)
-        src, tgt = self._src.to_shared(rules.src)[rules.src], self._tgt.to_shared(rules.tgt)[rules.tgt]
-        rules = rules._replace(lhs=lhs, src=src, tgt=tgt)
-        arrays = {name: read_only(array) for name, array in rules._asdict().items()}
-        return RuleTable(Rules(**arrays), self._columns)
+        rules = Rules._make(read_only(array) for array in rules)
+        table = RuleTable(rules, self._columns, None, self._ids)
+        for words, first, side in (
+            (self._src, rules.first_src, rules.src),
+            (self._tgt, rules.first_tgt, rules.tgt),
+        ):
+            words.look_up(unknown_ids_kernel(first, side, table.rows, words.ids))
+        return table

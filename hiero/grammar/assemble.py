@@ -6,18 +6,26 @@ parser identifies labels by their ranks in the order of their names.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Ids, Ints, joined_columns, read_only
+from hiero.core.arrays import Ids, Ints, read_only, take_rows
 from hiero.core.symbol_kernels import gap_label
 from hiero.core.symbols import Vocabulary
-from hiero.grammar.reader import split_features
-from hiero.grammar.rules import Grammar, Rules, RuleTable, Trie, take_rules
-from hiero.grammar.trie_kernels import grow_trie_kernel, rank_gaps_kernel
+from hiero.grammar.assemble_kernels import (
+    Nodes,
+    copy_rules_kernel,
+    larger_nodes,
+    new_nodes,
+    offsets_kernel,
+    order_kernel,
+    plant_kernel,
+    sizes_kernel,
+)
+from hiero.grammar.rules import NO_IDS, Grammar, Rules, RuleTable, Trie, frozen, room_for
 
 
 class Ranks(NamedTuple):
@@ -73,110 +81,103 @@ def unary_order(trie: Trie, lhs: Ids, num_labels: int, first: int, more: list[tu
     return np.array(order[::-1], np.int32)
 
 
-EMPTY = Rules(
-    lhs=np.zeros(0, np.int32),
-    first_src=np.zeros(1, np.int64),
-    src=np.zeros(0, np.int32),
-    first_tgt=np.zeros(1, np.int64),
-    tgt=np.zeros(0, np.int32),
-    dense=np.zeros((0, 0), np.float32),
-    first_sparse=np.zeros(1, np.int64),
-    sparse_name=np.zeros(0, np.int32),
-    sparse_value=np.zeros(0, np.float32),
-    first_link=np.zeros(1, np.int64),
-    link=np.zeros((0, 2), np.int16),
-)
+def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ranks | None = None) -> Grammar:
+    """Gather the rules of all tables under one trie.
 
-
-def build_grammar(
-    tables: Sequence[RuleTable], unindexed: RuleTable | None = None, ranks: Ranks | None = None
-) -> Grammar:
-    """Build one trie over the rules of all tables; rules of ``unindexed`` follow, and are not in the trie.
-
-    With ``ranks``, gaps in the trie have the ranks of their labels instead of the labels.
+    The last ``num_unindexed`` rules of the last table follow all others, and are not in the trie. With
+    ``ranks``, gaps in the trie have the ranks of their labels instead of the labels.
     """
-    table = merge_tables(tables if unindexed is None else [*tables, unindexed])
-    num_indexed = table.num_rules - (0 if unindexed is None else unindexed.num_rules)
-    trie, order = _build_trie(table.rules, num_indexed, None if ranks is None or ranks.as_ids else ranks)
-    return Grammar(take_rules(table.rules, order), trie, table.columns)
+    width = _joined_columns(tuple(table.columns for table in tables))
+    tables = [table for table in tables if table.num_rules]
+    num_rules = sum(table.num_rules for table in tables)
+    num_indexed = num_rules - num_unindexed
+    rank = NO_IDS if ranks is None or ranks.as_ids else ranks.of_label
+    key, size = np.empty((num_indexed, 2), np.int32), np.empty((num_rules, 4), np.int32)
+    nodes, start = new_nodes(num_indexed), 0
+    for table in tables:
+        stop = start + min(table.num_rules, num_indexed - start)
+        if start < stop:
+            nodes = _planted(table, width.names, rank, nodes, key[start:stop], size[start:stop])
+        start += table.num_rules
+    if num_unindexed:
+        last = tables[-1]
+        rows = last.rows[-num_unindexed:]
+        sizes_kernel(last.origin, rows, last.ids, width.names, size[num_indexed:])
+    symbol, first_child, first_rule, place, offsets = order_kernel(nodes, key, size)
+    trie = Trie(read_only(symbol), read_only(first_child), read_only(first_rule))
+    return Grammar(_copied(tables, width, offsets, place), trie, width.columns)
 
 
-def _build_trie(rules: Rules, num_indexed: int, ranks: Ranks | None) -> tuple[Trie, Ints]:
-    """The trie of the first ``num_indexed`` source sides, and the order of all rules, the others last."""
-    first_src = read_only(rules.first_src[: num_indexed + 1])
-    src, lhs = rules.src[: first_src[-1]], rules.lhs[:num_indexed]
-    if ranks is not None:
-        src, lhs = src.copy(), ranks.of_label[lhs]
-        rank_gaps_kernel(src, ranks.of_label)
-    most = len(src) + 1
-    slots = 16
-    while slots < 2 * most:
-        slots *= 2
-    parent, symbol, depth = (np.empty(most, np.int32) for _ in range(3))
-    node = np.empty(num_indexed, np.int32)
-    slot = np.full(slots, -1, np.int32)
-    num_nodes = grow_trie_kernel(first_src, read_only(src), slot, parent, symbol, depth, node)
-    parent, symbol, depth = parent[:num_nodes], symbol[:num_nodes], depth[:num_nodes]
-    number = _breadth_first(parent, symbol, depth)
-    first_child = np.ones(num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(number[parent[1:]], minlength=num_nodes), out=first_child[1:])
-    first_child[1:] += 1
-    first_rule = np.zeros(num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(number[node], minlength=num_nodes), out=first_rule[1:])
-    symbol_of = np.empty(num_nodes, np.int32)
-    symbol_of[number] = symbol
-    order = np.argsort((number[node] << 32) + lhs, kind="stable")
-    order = np.concatenate([order, np.arange(num_indexed, len(rules.lhs))])
-    return Trie(read_only(symbol_of), read_only(first_child), read_only(first_rule)), order
+def _planted(table: RuleTable, names: Ids, rank: Ids, nodes: Nodes, key: Ids, size: Ids) -> Nodes:
+    """Enter the first rules of a table, as many as there are keys, into a trie."""
+    done = 0
+    while True:
+        rows = table.rows[done : len(key)]
+        done += plant_kernel(table.origin, rows, table.ids, names, rank, nodes, key[done:], size[done:])
+        if done == len(key):
+            return nodes
+        nodes = larger_nodes(nodes)
 
 
-def _breadth_first(parent: Ids, symbol: Ids, depth: Ids) -> Ints:
-    """Number nodes level by level, by parent and then by symbol."""
-    number = np.zeros(len(parent), np.int64)
-    by_depth = np.argsort(depth, kind="stable")
-    level_end = np.cumsum(np.bincount(depth))
-    for begin, end in itertools.pairwise(level_end):
-        level = by_depth[begin:end]
-        key = (number[parent[level]] << 32) + (symbol[level].astype(np.int64) + (1 << 31))
-        number[level[np.argsort(key)]] = np.arange(begin, end)
-    return number
+_NO_OFFSETS = np.zeros(1, np.int64)
+_NO_RULES = RuleTable(frozen(room_for((_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS), 0)), ())
 
 
 def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
     """Concatenate tables. A feature that is a column of one table becomes a column of the result."""
+    if not tables:
+        return _NO_RULES
     if len(tables) == 1:
         return tables[0]
-    if not tables:
-        return RuleTable(EMPTY, ())
-    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    arrays = joined_columns(Rules._fields, [_with_columns(table, columns) for table in tables])
-    return RuleTable(Rules(*map(read_only, arrays)), columns)
+    width = _joined_columns(tuple(table.columns for table in tables))
+    size = np.empty((sum(table.num_rules for table in tables), 4), np.int32)
+    start = 0
+    for table in tables:
+        sizes_kernel(table.origin, table.rows, table.ids, width.names, size[start:])
+        start += table.num_rules
+    place = np.arange(len(size))
+    return RuleTable(_copied(tables, width, offsets_kernel(size, place), place), width.columns)
 
 
-def _with_columns(table: RuleTable, columns: tuple[int, ...]) -> Rules:
-    rules = table.rules
-    if not len(rules.sparse_name) or not np.isin(rules.sparse_name, columns).any():
-        if table.columns == columns:
-            return rules
-        dense = np.zeros((table.num_rules, len(columns)), np.float32)
-        dense[:, [columns.index(name) for name in table.columns]] = rules.dense
-        return rules._replace(dense=read_only(dense))
-    # Merge dense and sparse features into one list per rule, and split them by the new columns.
-    num_rules, width = rules.dense.shape
-    num_sparse = np.diff(rules.first_sparse)
-    first = np.zeros(num_rules + 1, np.int64)
-    np.cumsum(num_sparse + width, out=first[1:])
-    name = np.empty(first[-1], np.int32)
-    value = np.empty(first[-1], np.float32)
-    dense_place = first[:-1, None] + np.arange(width)
-    name[dense_place], value[dense_place] = table.columns, rules.dense
-    sparse_place = np.arange(len(rules.sparse_name)) + np.repeat(
-        first[:-1] + width - rules.first_sparse[:-1], num_sparse
-    )
-    name[sparse_place], value[sparse_place] = rules.sparse_name, rules.sparse_value
-    _, dense, first_sparse, sparse_name, sparse_value = split_features(
-        first, name, value, np.array(columns, np.int32)
-    )
-    return rules._replace(
-        dense=dense, first_sparse=first_sparse, sparse_name=sparse_name, sparse_value=sparse_value
-    )
+class _Columns(NamedTuple):
+    """The columns of several tables together: as ids, as an array, and the places of each table's own."""
+
+    columns: tuple[int, ...]
+    names: Ids
+    places: Mapping[tuple[int, ...], Ints]
+
+
+@functools.lru_cache(maxsize=64)
+def _joined_columns(parts: tuple[tuple[int, ...], ...]) -> _Columns:
+    columns = tuple(dict.fromkeys(name for part in parts for name in part))
+    places = {part: np.array([columns.index(name) for name in part], np.int64) for part in parts}
+    return _Columns(columns, np.array(columns, np.int32), places)
+
+
+def _copied(
+    tables: Sequence[RuleTable], width: _Columns, offsets: tuple[Ints, Ints, Ints, Ints], place: Ints
+) -> Rules:
+    """Copy the rules of all tables, one after the other, to these places."""
+    out, end = room_for(offsets, len(width.columns)), 0
+    for table in tables:
+        start, end = end, end + table.num_rules
+        copy_rules_kernel(
+            table.origin,
+            table.rows,
+            table.ids,
+            width.names,
+            width.places[table.columns],
+            place[start:end],
+            out,
+        )
+    return frozen(out)
+
+
+def source_words(tables: Sequence[RuleTable]) -> Ids:
+    """The distinct words, and gaps, of the source sides of rules."""
+    sides = [np.zeros(0, np.int32)]
+    for table in tables:
+        _, place = take_rows(table.origin.first_src, table.rows)
+        own = np.unique(table.origin.src[place])
+        sides.append(table.ids.src[own] if len(table.ids.src) else own)
+    return np.unique(np.concatenate(sides))

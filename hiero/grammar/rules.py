@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats32, Ids, Ints, read_only, take_rows
+from hiero.core.arrays import Floats32, Ids, Ints, read_only
+from hiero.grammar.assemble_kernels import IdMaps, copy_rules_kernel, offsets_kernel, sizes_kernel
 
 
 class Rules(NamedTuple):
@@ -46,25 +47,45 @@ class Rules(NamedTuple):
     link: npt.NDArray[np.int16]
 
 
-def take_rules(rules: Rules, order: Ints) -> Rules:
-    """Select rules, in the given order."""
-    first_src, src_place = take_rows(rules.first_src, order)
-    first_tgt, tgt_place = take_rows(rules.first_tgt, order)
-    first_sparse, sparse_place = take_rows(rules.first_sparse, order)
-    first_link, link_place = take_rows(rules.first_link, order)
+NO_IDS = np.zeros(0, np.int32)
+SAME_IDS = IdMaps(NO_IDS, NO_IDS, NO_IDS, NO_IDS)
+
+
+def take_rules(rules: Rules, order: Ints, ids: IdMaps = SAME_IDS) -> Rules:
+    """Copy rules in the given order, with shared ids if the rules have ids of their own."""
+    rules = Rules._make(read_only(array) for array in rules)
+    rows, place = np.array(order, np.int64), np.arange(len(order))
+    size = np.empty((len(rows), 4), np.int32)
+    sizes_kernel(rules, rows, ids, NO_IDS, size)
+    out = room_for(offsets_kernel(size, place), rules.dense.shape[1])
+    copy_rules_kernel(rules, rows, ids, NO_IDS, np.arange(rules.dense.shape[1]), place, out)
+    return frozen(out)
+
+
+def room_for(offsets: tuple[Ints, Ints, Ints, Ints], num_columns: int) -> Rules:
+    """Rules to be written, with the given offsets of source and target sides, sparse features and links."""
+    first_src, first_tgt, first_sparse, first_link = offsets
+    num_sparse = first_sparse[-1]
     return Rules(
-        lhs=read_only(rules.lhs[order]),
-        first_src=read_only(first_src),
-        src=read_only(rules.src[src_place]),
-        first_tgt=read_only(first_tgt),
-        tgt=read_only(rules.tgt[tgt_place]),
-        dense=read_only(rules.dense[order]),
-        first_sparse=read_only(first_sparse),
-        sparse_name=read_only(rules.sparse_name[sparse_place]),
-        sparse_value=read_only(rules.sparse_value[sparse_place]),
-        first_link=read_only(first_link),
-        link=read_only(rules.link[link_place]),
+        lhs=np.empty(len(first_src) - 1, np.int32),
+        first_src=first_src,
+        src=np.empty(first_src[-1], np.int32),
+        first_tgt=first_tgt,
+        tgt=np.empty(first_tgt[-1], np.int32),
+        dense=np.empty((len(first_src) - 1, num_columns), np.float32),
+        first_sparse=first_sparse,
+        sparse_name=np.empty(num_sparse, np.int32),
+        sparse_value=np.empty(num_sparse, np.float32),
+        first_link=first_link,
+        link=np.empty((first_link[-1], 2), np.int16),
     )
+
+
+def frozen(rules: Rules) -> Rules:
+    """The same new arrays, read-only from now on."""
+    for array in rules:
+        array.flags.writeable = False
+    return rules
 
 
 class Trie(NamedTuple):
@@ -82,16 +103,28 @@ class Trie(NamedTuple):
     first_rule: Ints
 
 
-@dataclass(frozen=True, slots=True)
 class RuleTable:
-    """Rules in any order, and the names (ids in Symbols.names) of their dense columns."""
+    """Rules in any order, and the names (ids in Symbols.names) of their dense columns.
 
-    rules: Rules
-    columns: tuple[int, ...]
+    They may be some ``rows`` of ``origin``, a larger table, which may have ids of its own; ``ids`` are then
+    the shared ones. A grammar is built from the origin; ``rules`` are copied from there on first use.
+    """
+
+    __slots__ = ("_rules", "columns", "ids", "num_rules", "origin", "rows")
+
+    def __init__(
+        self, rules: Rules, columns: tuple[int, ...], rows: Ints | None = None, ids: IdMaps = SAME_IDS
+    ) -> None:
+        self.origin, self.columns, self.ids = rules, columns, ids
+        self.rows = np.arange(len(rules.lhs)) if rows is None else rows
+        self.num_rules = len(self.rows)
+        self._rules = rules if rows is None and ids is SAME_IDS else None
 
     @property
-    def num_rules(self) -> int:
-        return len(self.rules.lhs)
+    def rules(self) -> Rules:
+        if self._rules is None:
+            self._rules = take_rules(self.origin, self.rows, self.ids)
+        return self._rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.core.arrays import Ids, Ints, read_only, take_rows
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.progress import Progress
+from hiero.core.symbol_kernels import UNKNOWN, gap
 from hiero.core.symbols import SharedIds, Symbols, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.grammar.assemble import build_grammar, merge_tables
+from hiero.grammar.assemble_kernels import IdMaps, unknown_ids_kernel
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import GRAMMAR, CompiledGrammar, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
 from hiero.grammar.reader import read_text_grammar
-from hiero.grammar.reader_kernels import share_ids_kernel
-from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
-from hiero.grammar.trie_kernels import match_kernel
+from hiero.grammar.rules import SAME_IDS, Grammar, Rules, RuleTable
+from hiero.grammar.trie_kernels import match_kernel, rows_kernel
 
 
 def read_grammar(
@@ -47,6 +48,33 @@ def open_grammar(
     return StaticGrammar(build_grammar([read_grammar(path, symbols, how, progress)]), span_limit)
 
 
+class _OwnIds:
+    """The ids of a compiled grammar and the shared ids, looked up on demand."""
+
+    def __init__(self, compiled: CompiledGrammar, symbols: Symbols) -> None:
+        num_labels = len(compiled.labels.first) - 1
+        self.words = SharedIds(compiled.words, symbols.words, gaps=[UNKNOWN] * (4 * num_labels))
+        self.labels = SharedIds(compiled.labels, symbols.labels)
+        self.names = SharedIds(compiled.names, symbols.names)
+        self._num_labels = num_labels
+
+    def shared(self, rules: Rules, rows: Ints) -> IdMaps:
+        """The shared ids of everything in some rules."""
+        words, labels, names = self.words.ids, self.labels.ids, self.names.ids
+        if self._num_labels and words[-1] == UNKNOWN:
+            # All labels, since there are few. Every code is set before the last in the array, which is that
+            # of label 0, index 0.
+            self.labels.look_up(np.arange(self._num_labels, dtype=np.int32))
+            for label in range(self._num_labels - 1, -1, -1):
+                for index in (3, 2, 1, 0):
+                    words[gap(label, index)] = gap(int(labels[label]), index)
+        src = unknown_ids_kernel(rules.first_src, rules.src, rows, words)
+        tgt = unknown_ids_kernel(rules.first_tgt, rules.tgt, rows, words)
+        self.words.look_up(np.concatenate([src, tgt]))
+        self.names.look_up(unknown_ids_kernel(rules.first_sparse, rules.sparse_name, rows, names))
+        return IdMaps(words, words, labels, names)
+
+
 class StaticGrammar:
     """A grammar that is the same for all sentences; returns the rules that match part of a sentence.
 
@@ -58,33 +86,24 @@ class StaticGrammar:
 
     def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
         self.grammar, self.span_limit = grammar, span_limit
-        self._id_maps: tuple[SharedIds, SharedIds, SharedIds] | None = None
+        self._ids: _OwnIds | None = None
         self._columns = grammar.columns
 
     @classmethod
     def mapped(cls, compiled: CompiledGrammar, symbols: Symbols, span_limit: int = 0) -> StaticGrammar:
         source = cls(compiled.grammar, span_limit)
-        words, labels, names = (
-            SharedIds(table, vocabulary)
-            for table, vocabulary in (
-                (compiled.words, symbols.words),
-                (compiled.labels, symbols.labels),
-                (compiled.names, symbols.names),
-            )
-        )
-        source._id_maps = words, labels, names
+        source._ids = ids = _OwnIds(compiled, symbols)
         columns = np.array(compiled.grammar.columns, np.int32)
-        source._columns = tuple(names.to_shared(columns)[columns].tolist())
+        source._columns = tuple(ids.names.to_shared(columns)[columns].tolist())
         return source
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        if self._id_maps is not None:
-            src = self._id_maps[0].to_own(src)
+        if self._ids is not None:
+            src = self._ids.words.to_own(src)
         trie = self.grammar.trie
-        limit = self.span_limit if self.span_limit > 0 else len(src)
-        node = np.unique(match_kernel(trie, read_only(src), limit))
-        _, order = take_rows(trie.first_rule, node)
-        return self._table(order)
+        node = match_kernel(trie, read_only(src), self.span_limit if self.span_limit > 0 else len(src))
+        node.sort()
+        return self._table(rows_kernel(trie.first_rule, node))
 
     def some_words(self, symbols: Symbols, *, target: bool, most: int) -> set[bytes]:
         """A sample of words of one side of the rules, from at most ``most`` evenly spaced positions."""
@@ -92,9 +111,9 @@ class StaticGrammar:
         places = np.linspace(0, len(side) - 1, min(most, len(side))).astype(np.int64)
         words = np.unique(side[places])
         words = words[words >= 0].tolist()
-        if self._id_maps is None:
+        if self._ids is None:
             return {symbols.words.entry(word) for word in words}
-        return {table_entry(self._id_maps[0].table, word) for word in words}
+        return {table_entry(self._ids.words.table, word) for word in words}
 
     def __repr__(self) -> str:
         return f"{self.grammar.num_rules:,} rules"
@@ -105,31 +124,14 @@ class StaticGrammar:
     def feature_names(self) -> frozenset[int]:
         """Ids in Symbols.names of all features that a rule may have."""
         sparse = np.unique(self.grammar.rules.sparse_name)
-        if self._id_maps is not None and len(sparse):
-            sparse = self._id_maps[2].to_shared(sparse)[sparse]
+        if self._ids is not None:
+            sparse = self._ids.names.to_shared(sparse)[sparse]
         return frozenset((*self._columns, *sparse.tolist()))
 
-    def _table(self, order: Ints) -> RuleTable:
-        rules = take_rules(self.grammar.rules, order)
-        if self._id_maps is not None:
-            rules = self._with_shared_ids(rules, *self._id_maps)
-        return RuleTable(rules, self._columns)
-
-    @staticmethod
-    def _with_shared_ids(rules: Rules, words: SharedIds, labels: SharedIds, names: SharedIds) -> Rules:
-        src, tgt = rules.src.copy(), rules.tgt.copy()
-        word_ids = words.to_shared(np.concatenate([src[src >= 0], tgt[tgt >= 0]]))
-        # All labels, since there are few.
-        label_ids = labels.to_shared(np.arange(len(labels.table.first) - 1, dtype=np.int32))
-        for side in (src, tgt):
-            share_ids_kernel(side, word_ids, label_ids)
-        sparse_name = names.to_shared(rules.sparse_name)[rules.sparse_name]
-        return rules._replace(
-            lhs=read_only(label_ids[rules.lhs]),
-            src=read_only(src),
-            tgt=read_only(tgt),
-            sparse_name=read_only(sparse_name),
-        )
+    def _table(self, rows: Ints) -> RuleTable:
+        rules = self.grammar.rules
+        ids = SAME_IDS if self._ids is None else self._ids.shared(rules, rows)
+        return RuleTable(rules, self._columns, rows, ids)
 
 
 class RuleList(StaticGrammar):

@@ -1,71 +1,10 @@
 # mypy: ignore-errors
-"""Build a trie of source sides, and find the nodes that a sentence matches."""
+"""Find nodes of a trie of source sides: children, and nodes that a sentence matches."""
 
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
-
-
-@leaf
-def edge_slot(parent, symbol, mask):
-    """The first slot to look at for the child of a node by a symbol."""
-    code = (np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)) ^ (
-        np.uint64(symbol + (1 << 31)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    )
-    return np.int64((code ^ (code >> np.uint64(31))) & np.uint64(mask))
-
-
-@kernel
-def grow_trie_kernel(first_src, src, slot, out_parent, out_symbol, out_depth, out_node):
-    """Enter source sides into a trie, nodes numbered in the order of creation.
-
-    first_src   int64 [R + 1]  source side of rule r: src[first_src[r]:first_src[r + 1]]
-    src         int32 [N]
-    slot        int32 [2 ** k] scratch, all -1, at least twice as long as the number of nodes
-    out_parent  int32 [T]      written; T is at most N + 1
-    out_symbol  int32 [T]      written
-    out_depth   int32 [T]      written
-    out_node    int32 [R]      written; node of the source side of each rule
-
-    Returns the number of nodes. O(N).  Twin: tests/naive/grammar.py::trie.
-    """
-    mask = slot.shape[0] - 1
-    out_parent[0], out_symbol[0], out_depth[0] = -1, 0, 0
-    num_nodes = 1
-    for r in range(first_src.shape[0] - 1):
-        node = np.int64(0)
-        for k in range(first_src[r], first_src[r + 1]):
-            symbol = np.int64(src[k])
-            at = edge_slot(node, symbol, mask)
-            child = np.int64(slot[at])
-            while child >= 0 and (out_parent[child] != node or out_symbol[child] != symbol):
-                at = (at + 1) & mask
-                child = np.int64(slot[at])
-            if child < 0:
-                child = num_nodes
-                slot[at] = child
-                out_parent[child] = node
-                out_symbol[child] = symbol
-                out_depth[child] = out_depth[node] + 1
-                num_nodes += 1
-            node = child
-        out_node[r] = node
-    return num_nodes
-
-
-@kernel
-def rank_gaps_kernel(src, rank):
-    """Replace the labels of gaps by their ranks.
-
-    src   int32 [N]  written
-    rank  int32 [L]  of each label
-
-    O(N).  Twin: tests/naive/grammar.py::ranked.
-    """
-    for k in range(src.shape[0]):
-        if is_gap(src[k]):
-            src[k] = gap(rank[gap_label(src[k])], gap_index(src[k]))
+from hiero.core.symbol_kernels import is_gap
 
 
 @leaf
@@ -132,3 +71,26 @@ def match_kernel(trie, src, span_limit):
                     stack[top, 0], stack[top, 1], stack[top, 2] = child, end + 1, end + 1
                     top += 1
     return out_node[:used]
+
+
+@kernel
+def rows_kernel(first_rule, node):
+    """The rules of some nodes.
+
+    first_rule  int64 [T + 1]  as in Trie
+    node        int64 [N]      ascending, with repetitions
+
+    Returns int64 rules, each once. O(N + rules).  Twin: tests/naive/grammar.py::matches.
+    """
+    num_rules = 0
+    for i in range(node.shape[0]):
+        if i == 0 or node[i] != node[i - 1]:
+            num_rules += first_rule[node[i] + 1] - first_rule[node[i]]
+    out = np.empty(num_rules, np.int64)
+    used = 0
+    for i in range(node.shape[0]):
+        if i == 0 or node[i] != node[i - 1]:
+            for r in range(first_rule[node[i]], first_rule[node[i] + 1]):
+                out[used] = r
+                used += 1
+    return out

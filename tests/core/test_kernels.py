@@ -20,11 +20,9 @@ from hiero.features.index import FeatureIndex, pack_keys
 from hiero.features.index_kernels import RULE_ID, find_keys_kernel, intern_keys_kernel
 from hiero.features.shared_names_kernels import mark_special_kernel
 from hiero.features.template_kernels import content_room_kernel, room_kernel
-from hiero.grammar.trie_kernels import rank_gaps_kernel
 from hiero.reordering.table_kernels import word_codes_kernel
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
-from tests.naive import grammar as naive_grammar
 from tests.naive import reorder as naive_reorder
 from tests.naive import tables as naive
 from tests.worlds.rules import rule, table
@@ -101,13 +99,6 @@ def test_suffixes_are_sorted_by_two_words(text: list[int]) -> None:
     suffixes, ranks = naive_extract.sort_by_two(text)
     assert suffix.tolist() == suffixes
     assert rank.tolist() == [*ranks, -1]
-
-
-@given(st.lists(st.integers(-12, 5), max_size=12), st.permutations(range(3)))
-def test_labels_of_gaps_become_ranks(source: list[int], rank: list[int]) -> None:
-    src = np.array(source, np.int32)
-    rank_gaps_kernel(src, np.array(rank, np.int32))
-    assert src.tolist() == naive_grammar.ranked(source, rank)
 
 
 @given(st.lists(rule(num_words=6), max_size=5), st.sets(st.sampled_from(sorted(TEMPLATES))))

@@ -29,35 +29,7 @@ from hiero.grammar.sources import (
     read_grammar,
 )
 from tests.naive import grammar as naive
-from tests.worlds.grammars import rule_lines, rules_of
-
-patterns = st.sampled_from(
-    [
-        "a",
-        "b",
-        "a b",
-        "b a a",
-        "[X]",
-        "[S]",
-        "[X] a",
-        "a [X]",
-        "[X] a [X]",
-        "[X] [X]",
-        "[S] b [X] a",
-        "a [X] [S]",
-        "a [X] b",
-    ]
-)
-
-
-@st.composite
-def small_rules(draw: st.DrawFn) -> str:
-    """Rules over two words, so that many source sides are the same and many match."""
-    pattern = draw(patterns)
-    gaps = [f"[{k}]" for k in range(1, pattern.count("[") + 1)]
-    feature = draw(st.sampled_from(["", "F=1", "G=2 F=3", "H=1 I=1"]))
-    lhs, word = draw(st.sampled_from("XS")), draw(st.sampled_from("xyz"))
-    return f"[{lhs}] ||| {pattern} ||| {word} {' '.join(gaps)} ||| {feature}"
+from tests.worlds.grammars import rule_lines, rules_of, small_rules
 
 
 def sentence(symbols: Symbols, words: str) -> np.ndarray:  # type: ignore[type-arg]

@@ -224,6 +224,18 @@ def trie(sources):
     return levels
 
 
+def in_order(sources, lhs, rank):
+    """The numbers of rules in the order of a grammar: by node, by rank of the left-hand side, as they are."""
+    sources = [tuple(ranked(source, rank)) for source in sources]
+    node = {prefix: number for number, prefix in enumerate(trie(sources))}
+    return sorted(range(len(sources)), key=lambda r: (node[sources[r]], rank[lhs[r]]))
+
+
+def unknown(rows, ids, mark):
+    """The symbols of rows whose id is this mark, with repetitions; negative ones count from the end."""
+    return [symbol for row in rows for symbol in row if ids[symbol] == mark]
+
+
 def fits(pattern, words):
     """Whether a source side, None for a gap, equals these words with one or more words in each gap."""
     if not pattern:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
-from hiero.grammar.rules import Rules, RuleTable
+from hiero.grammar.rules import Grammar, Rules, RuleTable
 from tests.naive import grammar as naive
 
 # Words that look like syntax.
@@ -103,7 +103,36 @@ def rule_lines(draw: st.DrawFn) -> str:
     return f"{blank}|||{blank}".join(fields) + draw(st.sampled_from(["", " ", "\r"]))
 
 
-def rules_of(table: RuleTable, symbols: Symbols) -> list[tuple[object, ...]]:
+patterns = st.sampled_from(
+    [
+        "a",
+        "b",
+        "a b",
+        "b a a",
+        "[X]",
+        "[S]",
+        "[X] a",
+        "a [X]",
+        "[X] a [X]",
+        "[X] [X]",
+        "[S] b [X] a",
+        "a [X] [S]",
+        "a [X] b",
+    ]
+)
+
+
+@st.composite
+def small_rules(draw: st.DrawFn) -> str:
+    """Rules over two words, so that many source sides are the same and many match."""
+    pattern = draw(patterns)
+    gaps = [f"[{k}]" for k in range(1, pattern.count("[") + 1)]
+    feature = draw(st.sampled_from(["", "F=1", "G=2 F=3", "H=1 I=1"]))
+    lhs, word = draw(st.sampled_from("XS")), draw(st.sampled_from("xyz"))
+    return f"[{lhs}] ||| {pattern} ||| {word} {' '.join(gaps)} ||| {feature}"
+
+
+def rules_of(table: RuleTable | Grammar, symbols: Symbols) -> list[tuple[object, ...]]:
     """A table in the format of ``naive.grammar.read_rules``, features by name, without zeros."""
     rules: Rules = table.rules
 
