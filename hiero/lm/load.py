@@ -98,8 +98,8 @@ class QuerySummary:
     def text(self) -> str:
         known = _perplexity(self.total - self.unknown_total, self.tokens - self.unknown)
         return (
-            f"Perplexity including OOVs:\t{_number(_perplexity(self.total, self.tokens))}\n"
-            f"Perplexity excluding OOVs:\t{_number(known)}\n"
+            f"Perplexity including OOVs:\t{format_number(_perplexity(self.total, self.tokens))}\n"
+            f"Perplexity excluding OOVs:\t{format_number(known)}\n"
             f"OOVs:\t{self.unknown}\nTokens:\t{self.tokens}\n"
         )
 
@@ -119,15 +119,15 @@ def query_lines(scored: ScoredText, text: bytes, levels: set[str], summary: Quer
             for n in range(begin, end):
                 start, stop = spans[n]
                 surface = text[start:stop].decode("utf-8", "surrogateescape") if stop else "</s>"
-                yield f"{surface}={words[n]} {lengths[n]} {_number(probs[n])}\t"
+                yield f"{surface}={words[n]} {lengths[n]} {format_number(probs[n])}\t"
         # Added one by one in single precision, as in KenLM: np.sum adds in pairs.
         total = np.add.accumulate(scored.prob[begin:end])[-1] if end > begin else np.float32(0.0)
         summary.total += float(total)
         if "sentence" in levels:
-            yield f"Total: {_number(total)} OOV: {words[begin:end].count(0)}\n"
+            yield f"Total: {format_number(total)} OOV: {words[begin:end].count(0)}\n"
 
 
-def _number(value: np.floating) -> str:
+def format_number(value: np.floating) -> str:
     """The shortest digits that read back as the same number, written as KenLM (and JavaScript) write them."""
     text = str(value)
     if "e" not in text and "n" not in text:
