@@ -8,13 +8,20 @@ from hypothesis import strategies as st
 
 from hiero.core.symbols import Symbols
 from hiero.features.feature_set import TEMPLATES
-from hiero.features.index import Key
+from hiero.features.index import KINDS, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
 from tests.naive import features as naive
 from tests.worlds.rules import NASTY, rule, symbols_of, words
 
 ALL = set(TEMPLATES)
+
+
+def test_kinds_are_numbered_and_their_prefixes_differ():
+    assert list(KINDS) == list(range(len(KINDS)))
+    prefixes = [kind.prefix for kind in KINDS.values() if kind.prefix]
+    assert not any(one != other and one.startswith(other) for one in prefixes for other in prefixes)
+    assert len(prefixes) == len(set(prefixes)) == len(KINDS) - 1
 
 
 @given(st.lists(words, max_size=3), st.data())
