@@ -53,20 +53,6 @@ class Binning:
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: bins: {key}: {problem}")
 
-    def learn(
-        self,
-        threads: int = 1,
-        progress: Progress | None = None,
-        index: Callable[[str], BitextIndex] = open_index,
-    ) -> list[FeatureBins]:
-        """Learn the bins; ``index`` opens a bitext index."""
-        symbols = Symbols()
-        sources = open_sources(self.config, symbols, index=index)
-        segments = read_segments(self.files)
-        if not segments:
-            raise FormatError(self.files.source, 0, found="no sentences", expected="some")
-        return learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)
-
     def run(
         self,
         output: str | Path,
@@ -74,8 +60,13 @@ class Binning:
         progress: Progress | None = None,
         index: Callable[[str], BitextIndex] = open_index,
     ) -> list[FeatureBins]:
-        """Learn the bins and write them to a file."""
-        bins = self.learn(threads, progress, index)
+        """Learn the bins and write them to a file; ``index`` opens a bitext index."""
+        symbols = Symbols()
+        sources = open_sources(self.config, symbols, index=index)
+        segments = read_segments(self.files)
+        if not segments:
+            raise FormatError(self.files.source, 0, found="no sentences", expected="some")
+        bins = learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)
         what = "left out of themselves, " if self.settings.leave_one_out else ""
         write_bins(output, bins, f"of the rules of the sentences of {self.settings.on}, {what}a vote each")
         return bins
