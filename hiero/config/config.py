@@ -65,6 +65,11 @@ class Config:
         return [str(index or path) for index, path in named if index is not None or is_index(path)]
 
     @property
+    def grammar_folders(self) -> list[str]:
+        """The directories of sentences' grammars; without any, their paths are relative to the text."""
+        return [section.per_sentence for section in self.grammar if section.per_sentence is not None]
+
+    @property
     def model_files(self) -> dict[str, str]:
         """The files and directories that the model is made of, by their keys."""
         model = Config(grammar=self.grammar, lm=self.lm, weights=self.weights, features=self.features)

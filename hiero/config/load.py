@@ -177,8 +177,7 @@ def make_model(
     chosen = feature_set([*names, *reordering], symbols)
     bins = transforms(config.features)
     # Grammars of sentences are optional where the configuration has no per_sentence.
-    per_sentence = any(section.per_sentence is not None for section in config.grammar)
-    check_features(bins, sources if per_sentence else sources[:-1], symbols)
+    check_features(bins, sources if config.grammar_folders else sources[:-1], symbols)
     _check_weights(config, bins, sources, given)
     # Without the weights, which are pickled themselves.
     plain = dataclasses.replace(config, weights=None)

@@ -45,9 +45,7 @@ class Binning:
             found = f"found {len(config.indexes) or 'no'} indexes"
             raise self._error("leave_one_out", f"{found}, expected one, of a bitext with the same sentences")
         source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
-        # Paths of sentences' grammars are relative to the text, unless per_sentence gives a directory.
-        has_directory = any(entry.per_sentence is not None for entry in config.grammar)
-        base = "" if has_directory else str(Path(source).resolve().parent)
+        base = "" if config.grammar_folders else str(Path(source).resolve().parent)
         self.files = SetFiles(source, (), self.settings.leave_one_out, base)
 
     def _error(self, key: str, problem: str) -> ConfigError:

@@ -78,10 +78,8 @@ class Job:
         self.statistics = Statistics()
         self.style = settings.style or ("cdec" if config.search.kbest else "text")
         self.path = STANDARD_INPUT if settings.input == "-" else settings.input
-        # Paths of sentences' grammars are relative to the text, unless per_sentence gives a directory.
-        given = [section.per_sentence for section in config.grammar if section.per_sentence is not None]
         folder = "." if settings.input == "-" else str(Path(settings.input).parent)
-        self.base, self.bases = ("", given) if given else (folder, [folder])
+        self.base = "" if config.grammar_folders else folder
         self.load_seconds = 0.0
         self.decode_seconds = 0.0
         self.num_resumed = 0
@@ -172,10 +170,11 @@ class Job:
 
     def _check(self, lines: Iterable[bytes]) -> None:
         """Check markup and grammar files of all lines before decoding."""
+        bases = self.config.grammar_folders or [self.base]
         for number, line in enumerate(lines, 1):
             if b"<seg" in line:
                 segment = parse_segment(decode_line(line, number)[0], self.path, number)
-                for base, name in itertools.product(self.bases, grammar_paths(segment.attributes)):
+                for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
                     if not Path(base, name).exists():
                         error = FormatError(Path(base, name), 0, found="no such file", expected="a grammar")
                         raise self._located(error, number)

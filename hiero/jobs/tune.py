@@ -233,9 +233,7 @@ class Tuning:
             raise self._error(key, f"found {name}, which has no references, expected a set with references")
         source = str(self.texts.get(name, section.source))
         left_out = key == "on" and self.settings.leave_one_out
-        # Grammars named by sentences are relative to the text, unless the configuration has their directory.
-        own = any(entry.per_sentence is not None for entry in self.config.grammar)
-        base = "" if own else str(Path(source).resolve().parent)
+        base = "" if self.config.grammar_folders else str(Path(source).resolve().parent)
         return SetFiles(source, tuple(section.translations), left_out, base)
 
     def _held_out(self) -> SetFiles | None:
@@ -264,10 +262,7 @@ class Tuning:
 
     def _own_grammars(self, files: SetFiles) -> list[Path]:
         """The grammars named by the sentences of a set."""
-        folders = [
-            section.per_sentence for section in self.config.grammar if section.per_sentence is not None
-        ]
-        base = Path(files.base or str(folders[0]))
+        base = Path(files.base or self.config.grammar_folders[0])
         lines = enumerate(read_lines(files.source, "text to translate"), 1)
         tagged = ((number, line) for number, line in lines if b"<seg" in line)
         segments = (parse_segment(decode_line(line, n)[0], files.source, n) for n, line in tagged)
