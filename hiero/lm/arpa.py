@@ -22,7 +22,7 @@ from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks
 from hiero.lm import arpa_kernels as scan
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
 from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, grown, open_table
+from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, doubled, open_table
 
 WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM
@@ -227,7 +227,7 @@ class _ArpaReader:
             )
         self._line += int(state[scan.LINES])
         if status == scan.NO_ROOM:
-            self._table = grown(self._table)
+            self._table = doubled(self._table)
         elif status not in (scan.END_OF_DATA, scan.END_OF_SECTION):
             token = data[state[scan.BAD_START] : state[scan.BAD_END]].tobytes()
             expected, hint = _wrong_entry(status, self._section)

@@ -62,7 +62,8 @@ def chain(key, word):
 @leaf
 def find_slot(lm, m, key):
     """The slot of an n-gram of two or more words in model m, or -1."""
-    # Unsigned, because numba tests a signed index for being negative in every iteration.
+    # By hand: keys lie between values, and 0 is empty, as in KenLM's files. Sharing the loop with ``locate``
+    # made scoring 5 % slower. Unsigned, because numba tests a signed index for being negative every time.
     first = np.uint64(lm.first_slot[m])
     mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
     at = key & mask
@@ -138,7 +139,7 @@ def open_table(num_ngrams: int) -> OpenTable:
     return _empty(slots)
 
 
-def grown(table: OpenTable) -> OpenTable:
+def doubled(table: OpenTable) -> OpenTable:
     """The same n-grams in twice as many slots."""
     larger = _empty(len(table.key))
     copy_ngrams_kernel(table, larger)
