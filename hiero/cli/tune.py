@@ -5,19 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hiero.cli.options import add_quiet, add_settings, add_threads, announce_compiling, replaced, show_default
 from hiero.cli.progress import CommandProgress
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import is_interrupt
 from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, TuneSettings
-
-if TYPE_CHECKING:
-    from hiero.tuning.report import Table
-
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
@@ -80,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
     from hiero.config.config import config_of
     from hiero.core.records import read_settings
     from hiero.jobs.tune import Tuned, Tuning
-    from hiero.tuning.report import Table
 
     content = read_settings(args.config)
     # Absolute paths: workers may have other working directories.
@@ -92,15 +86,14 @@ def run(args: argparse.Namespace) -> int:
     )
     tuning = Tuning(config, args.config)
     announce_compiling(args)
-    table = Table(tuning.settings, held_out=tuning.held_out is not None)
     try:
-        with _TuneDisplay(table, quiet=args.quiet) as watch:
+        with CommandProgress("tune", quiet=args.quiet) as progress:
             tuned: Tuned = tuning.run(
                 args.output,
                 workers=args.threads,
                 executor=args.executor,
                 resume=args.resume,
-                watch=watch,
+                progress=progress,
             )
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
@@ -121,18 +114,3 @@ def _summary(tuned: Any, settings: TuneSettings) -> str:
     odd = f"BLEU {record['choose_bleu']:.2f} (brevity {record['choose_brevity']:.3f}) on odd lines"
     even = f"BLEU {record['report_bleu']:.2f} (brevity {record['report_brevity']:.3f}) on even lines"
     return f"{which}: {odd} of {settings.held_out}, which chose it; {even}"
-
-
-class _TuneDisplay(CommandProgress):
-    """With a table of the epochs."""
-
-    def __init__(self, table: Table, *, quiet: bool) -> None:
-        super().__init__("tune", quiet=quiet)
-        self._table = table
-
-    def __enter__(self) -> _TuneDisplay:
-        super().__enter__()
-        return self
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        self.record(self._table.row(record))

@@ -29,6 +29,7 @@ from hiero.config.load import (
     with_bundled,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, paths_of, read_settings, record, write_settings
 from hiero.core.text import decode_line, open_output, parse_segment, read_lines
 from hiero.decoder.model import Model
@@ -39,11 +40,11 @@ from hiero.grammar.sources import grammar_paths
 from hiero.jobs.directory import CONFIG, Manifest, check_directory, first_change, locked, series, versions
 from hiero.learning.config import STARTS, TuneConfig
 from hiero.learning.learner import LearnerContext, make_learner
-from hiero.tuning.batch import BatchLoop
+from hiero.tuning.batch import BatchCourse
 from hiero.tuning.executors import check_executor, open_executor
-from hiero.tuning.loop import Loop, choose, read_log
-from hiero.tuning.report import Health, Overseer, Silent, TuneWatch
-from hiero.tuning.shard import TEMPORARY, Session, SetFiles
+from hiero.tuning.loop import Course, Loop, choose, read_log
+from hiero.tuning.online import OnlineCourse
+from hiero.tuning.shard import TEMPORARY, RunFiles, Session, SetFiles
 
 STATE = "tune.json"
 
@@ -137,7 +138,7 @@ def tune(
     workers: int = 1,
     executor: str = "threads",
     resume: bool = False,
-    watch: TuneWatch | None = None,
+    progress: Progress | None = None,
     **keys: Any,
 ) -> Tuned:
     """Learn weights as ``hiero tune`` does; the result has the path of a file for ``load(weights=...)``.
@@ -155,7 +156,7 @@ def tune(
         content = resolved(config) if isinstance(config, Config) else config
         settings, where = config_of(content, base=Path.cwd()), "config"
     return Tuning(with_keys(settings, keys), where).run(
-        Path(run_dir), workers=workers, executor=executor, resume=resume, watch=watch
+        Path(run_dir), workers=workers, executor=executor, resume=resume, progress=progress
     )
 
 
@@ -299,14 +300,14 @@ class Tuning:
         workers: int = 1,
         executor: str = "threads",
         resume: bool = False,
-        watch: TuneWatch | None = None,
+        progress: Progress | None = None,
         opened: OpenedFiles | None = None,
     ) -> Tuned:
         """Learn weights, continuing an earlier run in the directory, if there is one.
 
         opened  the files of the model, where tasks run in threads of this process
         """
-        watch = watch or Silent()
+        progress = progress or SilentProgress()
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
         _check_directory(directory, resume)
@@ -314,20 +315,21 @@ class Tuning:
             _check_directory(directory, resume)  # again, under the lock
             state = self.state(Manifest(directory).digest if opened is None else opened.digest)
             self._keep(directory, state)
-            with open_executor(executor, workers, watch.say) as executors:
-                overseer = Overseer(watch, Health(self.settings), directory)
-                make_loop = Loop if self.settings.row.online else BatchLoop
-                watch.begin(None, "load")
-                loop = make_loop(
-                    self._session(state, make_model if opened is None else opened.model),
-                    *(self.held_out, str(directory), executors, workers, overseer),
-                )
-                self._report(loop, overseer, workers, open_index if opened is None else opened.index)
-                overseer.resume(read_log(directory))
+            with open_executor(executor, workers, progress.say) as executors:
+                progress.begin(None, "load")
+                files = RunFiles(directory)
+                session = self._session(state, make_model if opened is None else opened.model)
+                course: Course
+                if self.settings.row.online:
+                    course = OnlineCourse(session, files)
+                else:
+                    course = BatchCourse(session, files, workers, progress)
+                loop = Loop(session, course, files, self.held_out, executors, workers, progress)
+                self._report(loop, open_index if opened is None else opened.index)
                 log = loop.run()
         epoch = choose(log)
         with open_output(directory / ANSWER, packed=True) as stream:
-            stream.write((directory / f"weights.{epoch:02d}.gz").read_bytes())
+            stream.write(files.weights(epoch - 1).read_bytes())
         return Tuned(directory / ANSWER, epoch, log)
 
     def _session(self, state: Mapping[str, Any], make: Callable[[Config], Model]) -> Session:
@@ -357,19 +359,17 @@ class Tuning:
         full = dataclasses.replace(self.config, tune=self.written, weights=None)
         write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 
-    def _report(
-        self, loop: Loop, overseer: Overseer, workers: int, index: Callable[[str], BitextIndex]
-    ) -> None:
+    def _report(self, loop: Loop, index: Callable[[str], BitextIndex]) -> None:
         """Print warnings about the settings and the data, before the first epoch."""
-        say, settings = overseer.watch.say, self.settings
-        overseer.health.count(loop.set, loop.numbers)
+        say, settings, workers = loop.progress.say, self.settings, loop.workers
+        loop.health.count(loop.set, loop.numbers)
         known = loop.model.symbols.names.entries()[: loop.model.num_names]
         names = (name.decode("utf-8", "replace") for name in known)
         bins = loop.model.bins
         not_expected = {one.feature for one in bins if one.replaces}
         if settings.neighbours != "none":  # bins without translations get weights, too
             not_expected.update(*(one.names for one in bins))
-        overseer.health.expect(name for name in names if name not in not_expected)
+        loop.health.expect(name for name in names if name not in not_expected)
         self._check_index(loop, say, index)
         if self.held_out is None:
             say("nothing is held out: the result is the last epoch (held_out names a set of data)")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from hiero.learning.adagrad_kernels import (
 )
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
-from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.learner import Example, Gradient, LearnerContext, UpdateReport
 from hiero.learning.metric import Gold, SentenceGold, gold_metric
 from hiero.learning.pairs import (
     Loss,
@@ -44,14 +44,6 @@ from hiero.learning.pairs import (
 )
 from hiero.learning.rank_kernels import ROUNDING, gradient_kernel
 from hiero.learning.regularize import Regulariser, terms_gradient
-
-
-class Gradient(NamedTuple):
-    """Gradient of the summed loss of a mini-batch: ascending features, values other than 0; and a report."""
-
-    id: Ids
-    value: Floats
-    report: UpdateReport
 
 
 @dataclass(kw_only=True)

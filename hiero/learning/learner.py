@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ints
+from hiero.core.arrays import Floats, Ids, Ints
 from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneSettings
 from hiero.learning.regularize import Regulariser
@@ -75,6 +75,30 @@ class Learner(Protocol):
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Gradient(NamedTuple):
+    """Gradient of the summed loss of a mini-batch: ascending features, values other than 0; and a report."""
+
+    id: Ids
+    value: Floats
+    report: UpdateReport
+
+
+class StaleLearner(Learner, Protocol):
+    """An online learner for stale gradients: several threads compute them, one at a time applies its own."""
+
+    def snapshot(self, weight: Floats) -> Floats:
+        """Return a copy of the weights to decode with."""
+        ...
+
+    def gradient(self, batch: Sequence[Example], weight: Floats) -> Gradient:
+        """Return the gradient of a mini-batch; ``weight`` is not changed."""
+        ...
+
+    def apply(self, ids: Ids, values: Floats, weight: Floats) -> None:
+        """Take a step down a gradient."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,16 +27,14 @@ from hiero.bins.config import FeatureConfig
 from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
 from hiero.core.errors import ConfigError
-from hiero.core.progress import Progress
 from hiero.core.text import open_output
 from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
-from hiero.jobs.tune import ANSWER, STATE, Tuned, Tuning
+from hiero.jobs.tune import ANSWER, STATE, Tuning
 from hiero.learning.config import TuneConfig
 from hiero.pipeline.bins_stages import OUTPUT as BINS
 from hiero.pipeline.bins_stages import bins_stage
 from hiero.pipeline.plan import Figures, Plan, Stage, Task
-from hiero.tuning.report import Table
 
 FOLDER = "tune"
 FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "features")
@@ -80,8 +78,9 @@ def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Call
     def work(task: Task) -> Figures:
         if not tuning.fits(folder, task.opened.digest):
             shutil.rmtree(folder, ignore_errors=True)
-        watch = _Rows(task.progress, Table(tuning.settings, held_out=tuning.held_out is not None))
-        tuned: Tuned = tuning.run(folder, workers=task.threads, resume=True, watch=watch, opened=task.opened)
+        tuned = tuning.run(
+            folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened
+        )
         with open_output(output, packed=True) as stream:
             stream.write(tuned.weights.read_bytes())
         chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
@@ -101,18 +100,6 @@ def _tidy(folder: Path) -> None:
         (folder / name).unlink()
     for made in ("epochs", "jackknife"):
         shutil.rmtree(folder / made, ignore_errors=True)
-
-
-class _Rows:
-    """Progress of tuning, with a table of its epochs."""
-
-    def __init__(self, progress: Progress, table: Table) -> None:
-        self._table = table
-        self.begin, self.advance = progress.begin, progress.advance
-        self.say, self.record = progress.say, progress.record
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        self.record(self._table.row(record))
 
 
 GRID_FOLDER, TABLE = "grid", "grid.txt"

@@ -6,7 +6,7 @@ A task decodes one shard, and writes its candidates to a file.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,41 +16,38 @@ import numpy.typing as npt
 from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only, row_of_entry
 from hiero.core.errors import ConfigError
 from hiero.core.parallel import in_order
+from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest import Forest
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME
 from hiero.learning.candidates import Candidates, edge_values
-from hiero.learning.learner import Example, LearnerContext, make_learner
-from hiero.learning.lists import BatchLearner, CandidateLists
-from hiero.learning.mert import MERT, ForestSurface
+from hiero.learning.learner import Example, LearnerContext, UpdateReport, make_learner
+from hiero.learning.lists import CandidateLists
+from hiero.learning.mert import ForestSurface
 from hiero.tuning.held_out import read_vector
-from hiero.tuning.loop import Loop
 from hiero.tuning.online import further_terms
-from hiero.tuning.shard import Decoding, ShardTask, is_done
+from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done, opened
 from hiero.tuning.vectors import read_vectors, write_vectors
 
 
 def list_shard(task: ShardTask) -> str:
     """Decode a shard, unless that was done; return the path of the output."""
-    if not is_done(task.out):
-        _Listing(task).run()
+    if is_done(task.out):
+        return task.out
+    started, output = time.perf_counter(), TaskOutput(task.out)
+    decoder = ShardDecoder(task.session, task.threads, task.language_models)
+    decoder.read_weights(task.start)
+    examples: list[Example] = []
+    for done, number in enumerate(task.numbers, 1):
+        examples += decoder.examples([number])
+        output.write_progress(done)
+    write_examples(f"{output.temporary}.npz", decoder.model.symbols, decoder.vector.index, examples)
+    report = UpdateReport(sentences=len(examples))
+    for example in examples:
+        report.model = report.model + example.statistics[0]
+    output.finish(decoder.report(report) | {"wall_s": time.perf_counter() - started})
     return task.out
-
-
-class _Listing(Decoding):
-    def run(self) -> None:
-        started = time.perf_counter()
-        self.read_start()
-        examples = []
-        for done, number in enumerate(self.task.numbers, 1):
-            examples += self.examples([number])
-            self.write_progress(done)
-        write_examples(f"{self.task.out}.npz", self.model.symbols, self.vector.index, examples)
-        self.report.sentences = len(examples)
-        for example in examples:
-            self.report.model = self.report.model + example.statistics[0]
-        self.write_report({"wall_s": time.perf_counter() - started})
 
 
 @dataclass
@@ -125,14 +122,16 @@ def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[
 SMALLEST_CHANGE = 1e-5  # of any weight; tuning has converged when all change by less
 
 
-class BatchLoop(Loop):
-    """Loop of a batch algorithm; an epoch is an iteration. Shard files keep the lists, for ``--resume``."""
+class BatchCourse:
+    """Iterations of a batch algorithm, which are its epochs. Shard files keep the lists, for ``--resume``."""
 
-    verb = "decode"
+    verb, keeps_shards = "decode", True
+    work = staticmethod(list_shard)
 
-    @property
-    def work(self) -> Callable[[ShardTask], str]:
-        return list_shard
+    def __init__(self, session: Session, files: RunFiles, workers: int, progress: Progress) -> None:
+        self.session, self.config, self.files = session, session.config, files
+        self.workers, self.progress = workers, progress
+        self.model, self.set = opened(session)
 
     def resume(self, done: int) -> None:
         self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
@@ -141,10 +140,13 @@ class BatchLoop(Loop):
         for epoch in range(done):
             self._add_lists(epoch)
 
+    def start(self, epoch: int, shard: int = 0) -> str:
+        return self.files.answer(epoch - 1) if epoch else self.files.start
+
     def _add_lists(self, epoch: int) -> int:
         """Add the lists of an iteration; return the number of new candidates."""
         found = 0
-        for path in sorted(self._dir(epoch).glob("shard.*.npz")):
+        for path in sorted(self.files.epoch(epoch).glob("shard.*.npz")):
             found += sum(map(self.lists.add, read_examples(str(path), self.symbols, self.index)))
         return found
 
@@ -160,24 +162,20 @@ class BatchLoop(Loop):
         new = self._add_lists(epoch)
         if not len(self.lists):
             raise ConfigError("tune: no sentence has both a translation and a reference")
-        here = self._dir(epoch)
-        ids, values = read_vectors(here / "start.npz", self.symbols, self.index)
+        ids, values = read_vectors(self.start(epoch), self.symbols, self.index)
         weight = np.zeros(len(self.index))
         weight[ids] = values["weight"]
         dense = [i for i, key in enumerate(self.index.all_keys()) if key[0] == NAME]
         context = LearnerContext(terms=self.terms, dense=dense, threads=self.workers)
-        learner: BatchLearner = make_learner(self.config, context)
+        learner = make_learner(self.config, context)
+        lists: CandidateLists | ForestSurface = self.lists
         if self.config.forest:
-            assert isinstance(learner, MERT)
-            surface = self._forests(str(here / "start.npz"), dense, weight)
-            learnt, figures = learner.fit(surface, weight, epoch + 1, self.session.seed)
-        else:
-            learnt, figures = learner.fit(self.lists, weight, epoch + 1, self.session.seed)
+            numbers = sorted(number for task in tasks for number in task.numbers)
+            lists = self._forests(self.start(epoch), numbers, dense, weight)
+        learnt, figures = learner.fit(lists, weight, epoch + 1, self.session.seed)
         change = float(np.abs(learnt - weight).max(initial=0.0))
         chosen = np.flatnonzero(learnt)
-        answer = str(here / "answer.npz")
-        write_vectors(answer, self.symbols, self.index, chosen, weight=learnt[chosen])
-        self.start_next(epoch, answer)
+        write_vectors(self.files.answer(epoch), self.symbols, self.index, chosen, weight=learnt[chosen])
         return {
             "features": len(chosen),
             "features_seen": len(self.index),
@@ -188,13 +186,15 @@ class BatchLoop(Loop):
             "converged": bool(new == 0 or change < SMALLEST_CHANGE),
         }
 
-    def _forests(self, start: str, features: Sequence[int], weight: Floats) -> ForestSurface:
+    def _forests(
+        self, start: str, numbers: Sequence[int], features: Sequence[int], weight: Floats
+    ) -> ForestSurface:
         """The pruned forests of this iteration, used instead of its lists."""
         decoder = self.model.with_weights(read_vector(start, self.model.symbols))
         names, ours = self.model.symbols.names, self.symbols.names
         keys = [(NAME, names.intern(ours.entry(self.index.key(feature)[1])), 0) for feature in features]
         surface = ForestSurface(self.set.references, len(keys))
-        numbers = [number for number in self.numbers if self.set.has_reference[number]]
+        numbers = [number for number in numbers if self.set.has_reference[number]]
 
         def decode(number: int) -> tuple[Forest, Floats32] | None:
             forest = decoder.parse(self.set.segments[number])
@@ -203,17 +203,10 @@ class BatchLoop(Loop):
             pruned = forest.prune(self.config.beam)
             return pruned, edge_values(pruned, keys)
 
-        self.watch.begin("forests", len(numbers))
+        self.progress.begin(len(numbers), "forests")
         point = weight[np.asarray(features, np.int64)]
-        results = in_order(decode, numbers, self.workers)
-        for done, (number, found) in enumerate(zip(numbers, results, strict=True), 1):
+        for number, found in zip(numbers, in_order(decode, numbers, self.workers), strict=True):
             if found is not None:
                 surface.add(number, *found, point)
-            self.watch.reach(done)
+            self.progress.advance(1)
         return surface
-
-    def goes_on(self, epoch: int) -> bool:
-        return False
-
-    def forget(self, epoch: int) -> None:
-        """Keep all files: the lists of all iterations are needed."""

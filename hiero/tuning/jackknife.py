@@ -10,10 +10,11 @@ with a model estimated without the references of its fold.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hiero.core.errors import ConfigError
+from hiero.core.progress import Progress
 from hiero.core.text import open_output, read_lines
 from hiero.lm.config import FALLBACK, EstimateConfig
 from hiero.lm.estimate import estimate_language_model
@@ -32,7 +33,7 @@ def jackknifed(
     folds: int,
     order: int,
     directory: Path,
-    show_progress: Callable[[int], None],
+    progress: Progress,
 ) -> list[Specs]:
     """Return the language models for each fold, with the first one estimated without the fold.
 
@@ -45,6 +46,7 @@ def jackknifed(
     if len(parts) < 2:
         raise ConfigError("lm: jackknife needs several shards (set shards)")
     folds = min(folds, len(parts))
+    progress.begin(folds, "jackknifed language models")
     found: list[Specs] = []
     for fold in range(folds):
         left_out = {
@@ -54,7 +56,7 @@ def jackknifed(
         if not path.exists():
             _estimate_without(references, left_out, order, path)
         found.append(((specs[0][0], str(path)), *specs[1:]))
-        show_progress(fold + 1)
+        progress.advance(1)
     return found
 
 

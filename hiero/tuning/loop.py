@@ -1,41 +1,45 @@
 """Loop over epochs: distribute the sentences, run the shards, mix their weights, score the held-out set.
 
-    RUNDIR/epochs/NN/start.npz      initial weights of the shards, if they are the same
+    RUNDIR/epochs/01/start.npz      initial weights
     RUNDIR/epochs/NN/shard.SSS.npz  final weights of a shard, and the state of its learner
     RUNDIR/epochs/NN/shard.SSS.json its report; the shard is done when this exists
+    RUNDIR/epochs/NN/mixed.npz      the mean of the shards' weights, if the answer is another mean
     RUNDIR/epochs/NN/answer.npz     the weights of the epoch
     RUNDIR/epochs/NN/held.A-B.npz   BLEU statistics of lines A to B of the held-out set with these weights
     RUNDIR/weights.NN.gz            the same weights as text, as hiero decode reads them
     RUNDIR/log.jsonl                one line for each epoch that is done
     RUNDIR/weights.gz               weights of the epoch chosen on the held-out set
 
-An epoch only depends on the files of the epoch before and on the seed, so that a run that was killed
-continues with the shards that are not done, and ends with the same weights.
+Shards start from their own weights, or from ``mixed.npz`` or ``answer.npz`` of the epoch before. An epoch
+only depends on the files of earlier epochs and on the seed, so that a run that was killed continues with the
+shards that are not done, and ends with the same weights. Files that no later epoch needs are deleted.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from hiero.core.arrays import Floats
+from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
 from hiero.features.index import FeatureIndex
+from hiero.features.names import Names
 from hiero.features.weights import Weights, read_weights, write_weights
 from hiero.tuning.executors import run_all
 from hiero.tuning.held_out import PartTask, halves, part_tasks, score, statistics_in, translate_part
 from hiero.tuning.jackknife import Specs, fold_of, jackknifed
-from hiero.tuning.online import mix, run_shard, weighted_sum
-from hiero.tuning.shard import Session, SetFiles, ShardTask, opened, opened_set, shards, shuffled
+from hiero.tuning.report import Health, Table
+from hiero.tuning.shard import RunFiles, Session, SetFiles, ShardTask, opened, opened_set, shards, shuffled
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
 # As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
@@ -91,60 +95,83 @@ def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float
 PLAN, ORDER = 1, 2  # parts of seeds: for shuffling over shards, and within a shard
 
 
-class LoopProgress(Protocol):
-    """Display of the progress of a loop."""
+class Course(Protocol):
+    """The part of a loop that differs between online and batch algorithms.
 
-    def begin(self, what: str, total: int) -> None: ...
+    verb          the work on a shard, for the display
+    keeps_shards  whether later epochs need the files of the shards, and not only the answer
+    """
 
-    def reach(self, done: int) -> None:
-        """Show that ``done`` items of the total are done."""
+    verb: str
+    keeps_shards: bool
+
+    @property
+    def work(self) -> Callable[[ShardTask], str]:
+        """Runs a task, in any process; returns the name of its output."""
         ...
 
-    def epoch(self, record: dict[str, Any]) -> None:
-        """Show an epoch that is done; ``record`` is its line of the log."""
+    def resume(self, done: int) -> None:
+        """Prepare for the first epoch to run, after ``done`` epochs of an earlier run."""
+        ...
+
+    def start(self, epoch: int, shard: int) -> str:
+        """The file of the weights that a shard starts from."""
+        ...
+
+    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
+        """Write the answer of an epoch, whose tasks are done; return figures for the log."""
         ...
 
 
 class Loop:
-    """Loop of an online algorithm over shards; see ``batch.BatchLoop`` for batch algorithms."""
+    """Loop over the epochs of a course, in a directory from which it can be resumed."""
 
     def __init__(
         self,
         session: Session,
+        course: Course,
+        files: RunFiles,
         held_out: SetFiles | None,
-        run_dir: str,
         executor: Callable[[], Executor],
         workers: int,
-        watch: LoopProgress,
+        progress: Progress,
     ) -> None:
-        self.session, self.config = session, session.config
-        self.dir, self.executor, self.workers, self.watch = Path(run_dir), executor, workers, watch
+        self.session, self.config, self.course, self.files = session, session.config, course, files
+        self.executor, self.workers, self.progress = executor, workers, progress
         self.model, self.set = opened(session)
         self.held_out = held_out
         if held_out is not None:
             opened_set(session, held_out)  # reports its errors before anything is learnt
         self.numbers = self._chosen_sentences()
+        self.health = Health(self.config)
+        self.table = Table(self.config, held_out=held_out is not None)
         self.totals: tuple[tuple[float, ...], int] | None = None
 
     def run(self) -> list[dict[str, Any]]:
         """Run all epochs that are not done; return the log of all epochs."""
-        log = read_log(self.dir)
-        self.resume(len(log))
+        log = read_log(self.files.directory)
+        for epoch, record in enumerate(log):
+            self._show(record, self._answer(epoch))  # without the warnings
+        self.course.resume(len(log))
         self.folds = self._jackknife() if self.config.lm == "jackknife" else []
         for epoch in range(len(log), self.config.epochs):
             if log:
                 self.totals = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
             if log and log[-1].get("converged"):
                 break
-            record = self._epoch(epoch)
+            record, answer = self._epoch(epoch)
             log.append(record)
-            append_log(self.dir, record)
-            self.forget(epoch - 1)
-            self.watch.epoch(record)
+            append_log(self.files.directory, record)
+            if not self.course.keeps_shards:
+                self._forget(epoch - 1)
+            for note in self._show(record, answer):
+                self.progress.say(note)
         return log
 
-    def resume(self, done: int) -> None:
-        """Prepare for the first epoch to run, after ``done`` epochs of an earlier run."""
+    def _show(self, record: dict[str, Any], answer: Answer) -> list[str]:
+        """Show an epoch that is done; return warnings."""
+        self.progress.record(self.table.row(record))
+        return self.health.look(record, answer.value, answer.largest)
 
     # ---- sentences and shards
 
@@ -167,108 +194,76 @@ class Loop:
         return parts
 
     def _jackknife(self) -> list[Specs]:
-        config, files = self.config, self.session.files
-        self.watch.begin("jackknifed language models", config.folds)
         return jackknifed(
             self.session.language_models,
-            files.references[0],
+            self.session.files.references[0],
             self._shards(0),
-            config.folds,
+            self.config.folds,
             int(self.model.language_models.arrays.order[0]),
-            self.dir / "jackknife",
-            self.watch.reach,
+            self.files.directory / "jackknife",
+            self.progress,
         )
 
     # ---- an epoch
 
-    def _epoch(self, epoch: int) -> dict[str, Any]:
+    def _epoch(self, epoch: int) -> tuple[dict[str, Any], Answer]:
+        """Run an epoch; return its line of the log, and its weights."""
         started, cpu = time.perf_counter(), time.process_time()
-        here = self._dir(epoch)
-        here.mkdir(parents=True, exist_ok=True)
-        tasks = self._tasks(epoch, self._shards(epoch))
+        self.files.epoch(epoch).mkdir(parents=True, exist_ok=True)
         if epoch == 0:
-            write_start(str(here / "start.npz"), self.config.start, self.model)
-        total = sum(len(task.numbers) for task in tasks)
-        self.watch.begin(f"epoch {epoch + 1}: {self.verb}", total)
-        run_all(self.executor, self.work, tasks, lambda: self.watch.reach(_progress(tasks)))
-        self.watch.reach(total)
+            write_start(self.files.start, self.config.start, self.model)
+        tasks = self._tasks(epoch)
+        self._run(self.course.work, tasks, f"epoch {epoch + 1}: {self.course.verb}")
         record = {"epoch": epoch + 1, **_summed([f"{task.out}.json" for task in tasks])}
-        record |= self.conclude(epoch, tasks)
+        record |= self.course.conclude(epoch, tasks)
         record["learn_wall_s"] = time.perf_counter() - started
-        answer = str(here / "answer.npz")
-        record |= self._score(answer, here)
-        self._write_weights(answer, epoch)
+        record |= self._score(epoch)
+        answer = self._answer(epoch)
+        write_weights(self.files.weights(epoch), answer.vector.as_weights())
         record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
-        return record
+        return record, answer
 
-    # Overridden for batch algorithms.
-
-    verb = "learn"
-
-    @property
-    def work(self) -> Callable[[ShardTask], str]:
-        """The function that runs a task."""
-        return run_shard
-
-    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
-        """Write ``answer.npz`` and the weights that the next epoch starts from."""
-        shares = [float(len(task.numbers)) if self.config.by_sentences else 1.0 for task in tasks]
-        outs = [f"{task.out}.npz" for task in tasks]
-        config, here = self.config, self._dir(epoch)
-        mixed = str(here / "mixed.npz")
-        kept_as = "average" if config.average == "sentences" else "weight"
-        seen, kept = mix(outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as)
-        if config.mix == "epoch":
-            self.start_next(epoch, mixed)
-        answer = str(here / "answer.npz")
-        if config.average == "epochs" or (config.average == "sentences" and config.mix != "epoch"):
-            done = epoch + 1
-            paths = [mixed] if epoch == 0 else [str(self._dir(epoch - 1) / "answer.npz"), mixed]
-            kept = weighted_sum(paths, [1.0] if epoch == 0 else [epoch / done, 1 / done], answer)
-        else:
-            _copy(mixed, Path(answer))
-        return {"features_seen": seen, "features": kept}
-
-    def goes_on(self, epoch: int) -> bool:
-        """Whether each shard continues from its own weights."""
-        return epoch > 0 and self.config.mix != "epoch"
-
-    def start_next(self, epoch: int, weights: str) -> None:
-        following = self._dir(epoch + 1)
-        following.mkdir(parents=True, exist_ok=True)
-        _copy(weights, following / "start.npz")
-
-    def _tasks(self, epoch: int, parts: Sequence[Sequence[int]]) -> list[ShardTask]:
-        common, before = self._dir(epoch) / "start.npz", self._dir(epoch - 1)
-        tasks = []
-        for shard, part in enumerate(parts):
-            name = f"shard.{shard:03d}"
-            own = None if epoch == 0 else str(before / f"{name}.npz")
-            tasks.append(
-                ShardTask(
-                    self.session,
-                    epoch,
-                    shard,
-                    tuple(part),
-                    start=own if own and self.goes_on(epoch) else str(common),
-                    state=own,
-                    out=str(self._dir(epoch) / name),
-                    threads=self.workers if len(parts) == 1 else 1,
-                    language_models=self.folds[fold_of(shard, len(self.folds))] if self.folds else None,
-                    totals=self.totals,
-                )
+    def _tasks(self, epoch: int) -> list[ShardTask]:
+        parts = self._shards(epoch)
+        return [
+            ShardTask(
+                self.session,
+                epoch,
+                shard,
+                tuple(part),
+                start=self.course.start(epoch, shard),
+                state=f"{self.files.shard(epoch - 1, shard)}.npz" if epoch else None,
+                out=self.files.shard(epoch, shard),
+                threads=self.workers if len(parts) == 1 else 1,
+                language_models=self.folds[fold_of(shard, len(self.folds))] if self.folds else None,
+                totals=self.totals,
             )
-        return tasks
+            for shard, part in enumerate(parts)
+        ]
 
-    def _score(self, answer: str, here: Path) -> dict[str, Any]:
+    def _run(self, work: Callable[[Any], str], tasks: Sequence[ShardTask | PartTask], what: str) -> None:
+        """Run tasks, showing the sentences done."""
+        self.progress.begin(sum(len(task.numbers) for task in tasks), what)
+        done = 0
+
+        def show() -> None:
+            nonlocal done
+            steps = _sentences_done(tasks) - done
+            if steps > 0:
+                self.progress.advance(steps)
+                done += steps
+
+        run_all(self.executor, work, tasks, show)
+        show()
+
+    def _score(self, epoch: int) -> dict[str, Any]:
         """Return BLEU of the held-out set."""
         if self.held_out is None:
             return {}
         size = len(opened_set(self.session, self.held_out))
-        tasks = part_tasks(self.session, self.held_out, size, answer, str(here / "held"), self.workers)
-        self.watch.begin("held-out set", size)
-        run_all(self.executor, translate_part, tasks, lambda: self.watch.reach(_progress(tasks)))
-        self.watch.reach(size)
+        answer, out = self.files.answer(epoch), str(self.files.epoch(epoch) / "held")
+        tasks = part_tasks(self.session, self.held_out, size, answer, out, self.workers)
+        self._run(translate_part, tasks, "held-out set")
         rows = statistics_in(tasks)
         odd, even = halves(rows)
         both = score(rows.sum(axis=0))
@@ -281,26 +276,33 @@ class Loop:
             "held_out_brevity": both.brevity,
         }
 
-    def _write_weights(self, answer: str, epoch: int) -> None:
+    def _answer(self, epoch: int) -> Answer:
         symbols = Symbols()
         vector = WeightVector(symbols)
-        ids, values = read_vectors(answer, symbols, vector.index)
+        ids, values = read_vectors(self.files.answer(epoch), symbols, vector.index)
         vector.grow()
-        vector.value[ids] = values["weight"]
-        write_weights(self.dir / f"weights.{epoch + 1:02d}.gz", vector.as_weights())
+        value = vector.value[ids] = values["weight"]
+        largest = int(ids[np.argmax(np.abs(value))]) if len(ids) else -1
+        name = Names(symbols).name(vector.index.key(largest)) if len(ids) else ""
+        return Answer(vector, value, name)
 
-    def _dir(self, epoch: int) -> Path:
-        return self.dir / "epochs" / f"{epoch + 1:02d}"
-
-    def forget(self, epoch: int) -> None:
+    def _forget(self, epoch: int) -> None:
         """Delete files that no later epoch needs."""
         if epoch >= 0:
-            for path in self._dir(epoch).glob("*"):
-                if path.name != "answer.npz":
+            for path in self.files.epoch(epoch).glob("*"):
+                if path.name != Path(self.files.answer(epoch)).name:
                     path.unlink()
 
 
-def _progress(tasks: Sequence[ShardTask] | Sequence[PartTask]) -> int:
+class Answer(NamedTuple):
+    """The weights of an epoch: for all uses, as they are in the file, and the name of the largest."""
+
+    vector: WeightVector
+    value: Floats
+    largest: str
+
+
+def _sentences_done(tasks: Sequence[ShardTask | PartTask]) -> int:
     """The number of sentences done, from the progress files of tasks that are not done."""
     done = 0
     for task in tasks:
@@ -335,11 +337,6 @@ def _summed(paths: Sequence[str]) -> dict[str, Any]:
         if found.bleu:
             record |= {f"{name}_bleu": found.bleu, f"{name}_brevity": found.brevity}
     return {name: value.item() for name, value in total.items()} | record
-
-
-def _copy(path: str, to: Path) -> None:
-    with open_output(to) as stream, open(path, "rb") as source:
-        shutil.copyfileobj(source, stream)
 
 
 # ---- the log

@@ -18,12 +18,11 @@ order in which they finish.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +34,12 @@ from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.names import Names
-from hiero.learning.adagrad import AdaGradLearner
 from hiero.learning.candidates import NotFinite
 from hiero.learning.config import TuneSettings
-from hiero.learning.learner import Example, Learner, LearnerContext, make_learner
+from hiero.learning.learner import Example, Learner, LearnerContext, StaleLearner, UpdateReport, make_learner
 from hiero.learning.metric import PreviousPass
 from hiero.learning.regularize import Neighbours, Regulariser, bin_features
-from hiero.tuning.shard import Decoding, ShardTask, is_done
+from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
 
@@ -74,72 +72,75 @@ class Average:
 
 
 class StaleEpoch:
-    """One epoch of a shard whose weights are ``vector``; ``learner`` applies the gradients."""
+    """One epoch of ``shard``, whose learner applies the gradients of several threads."""
 
-    def __init__(self, task: ShardTask, vector: WeightVector, learner: AdaGradLearner) -> None:
-        self.task, self.vector, self.learner = task, vector, learner
+    def __init__(self, shard: OnlineShard) -> None:
+        self.shard = shard
+        self.learner = cast(StaleLearner, shard.learner)
         self.applying = threading.Lock()
         self.idle: SimpleQueue[_ThreadView] = SimpleQueue()
-        self.views = [_ThreadView(task) for _ in range(task.threads)]
+        self.views = [_ThreadView(shard.task) for _ in range(shard.task.threads)]
         for view in self.views:
             self.idle.put(view)
-        self.learning = 0.0
         self.done = 0
 
-    def run(self, shard: Decoding) -> None:
-        """Learn from all mini-batches, and add to the report of ``shard``."""
-        size, numbers = self.task.session.config.batch, self.task.numbers
+    def run(self) -> None:
+        """Learn from all mini-batches."""
+        task, decoder = self.shard.task, self.shard.decoder
+        size, numbers = task.session.config.batch, task.numbers
         batches = [numbers[at : at + size] for at in range(0, len(numbers), size)]
-        for _ in in_order(lambda batch: self._learn(batch, shard), batches, self.task.threads):
+        for _ in in_order(self._learn, batches, task.threads):
             pass
         for view in self.views:
-            shard.decoding += view.decoding
-            shard.report.failed += view.report.failed
+            decoder.seconds += view.decoder.seconds
+            decoder.failed += view.decoder.failed
 
-    def _learn(self, batch: Sequence[int], shard: Decoding) -> None:
-        view = self.idle.get()
+    def _learn(self, batch: Sequence[int]) -> None:
+        view, shard = self.idle.get(), self.shard
+        vector = shard.decoder.vector
         try:
             with self.applying:
-                view.take_weights(self.vector, self.learner.snapshot(self.vector.value))
-            examples = view.examples(batch)
+                view.take_weights(vector, self.learner.snapshot(vector.value))
+            examples = view.decoder.examples(batch)
             started = time.thread_time()
-            gradient = self.learner.gradient(examples, view.vector.value)
+            gradient = self.learner.gradient(examples, view.decoder.vector.value)
             with self.applying:
-                ids = view.numbers_in(self.vector)[gradient.id]
+                ids = view.numbers_in(vector)[gradient.id]
                 order = np.argsort(ids)
-                self.learner.apply(ids[order], gradient.value[order], self.vector.value)
+                self.learner.apply(ids[order], gradient.value[order], vector.value)
                 shard.report.add(gradient.report)
                 self.done += len(batch)
-                shard.write_progress(self.done)
-                self.learning += time.thread_time() - started
+                shard.output.write_progress(self.done)
+                shard.seconds += time.thread_time() - started
         finally:
             self.idle.put(view)
 
 
-class _ThreadView(Decoding):
+class _ThreadView:
     """The numbers of features in one thread, and the weights it decodes with."""
 
     def __init__(self, task: ShardTask) -> None:
-        super().__init__(dataclasses.replace(task, threads=1))
+        self.decoder = ShardDecoder(task.session, language_models=task.language_models)
         self._of_shard = np.zeros(0, np.int32)  # the shard's number of each feature
         self._num_shared = 0  # features of the shard that have a number here
 
     def take_weights(self, vector: WeightVector, weight: Floats) -> None:
         """Copy the weights of the shard, adding the features that other threads found."""
         self.numbers_in(vector)
+        mine = self.decoder.vector
         if self._num_shared < len(vector):
-            _intern(self.vector.index, vector.index.table, self._num_shared)
-            self.vector.grow()
+            _intern(mine.index, vector.index.table, self._num_shared)
+            mine.grow()
             self.numbers_in(vector)
         self._num_shared = len(vector)
-        self.vector.value[: len(self._of_shard)] = weight[self._of_shard]
-        self.model.weights_changed()
+        mine.value[: len(self._of_shard)] = weight[self._of_shard]
+        self.decoder.model.weights_changed()
 
     def numbers_in(self, vector: WeightVector) -> Ids:
         """The shard's numbers of all features of this thread; new ones are added to the shard."""
-        known = len(self._of_shard)
-        if known < len(self.vector):
-            theirs = _intern(vector.index, self.vector.index.table, known)
+        known, mine = len(self._of_shard), self.decoder.vector
+        if known < len(mine):
+            theirs = _intern(vector.index, mine.index.table, known)
             self._of_shard = np.concatenate([self._of_shard, theirs])
             vector.grow()
         return self._of_shard
@@ -173,73 +174,76 @@ PER_FEATURE, OTHER = "feature.", "state."
 def run_shard(task: ShardTask) -> str:
     """Learn from a shard, unless that was done; return the path of the output."""
     if not is_done(task.out):
-        _Shard(task).run()
+        OnlineShard(task).run()
     return task.out
 
 
-class _Shard(Decoding):
-    def run(self) -> None:
-        self.learning = 0.0  # seconds
+class OnlineShard:
+    """One epoch of an online algorithm on a shard."""
+
+    def __init__(self, task: ShardTask) -> None:
+        self.task, self.config, self.output = task, task.session.config, TaskOutput(task.out)
+        self.decoder = ShardDecoder(task.session, task.threads, task.language_models)
         self.average = Average() if self.config.average == "sentences" else None
-        self.read_start()
-        state = None
-        if self.task.state is not None:
-            state = read_vectors(self.task.state, self.model.symbols, self.vector.index)
-        terms = further_terms(self.config, self.model.bins, self.vector.symbols, self.vector.index)
-        self.vector.grow()
+        self.report = UpdateReport()
+        self.seconds = 0.0  # of learning
+        model, vector = self.decoder.model, self.decoder.vector
+        self.decoder.read_weights(task.start)
+        state = read_vectors(task.state, model.symbols, vector.index) if task.state is not None else None
+        terms = further_terms(self.config, model.bins, vector.symbols, vector.index)
+        vector.grow()
         of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
         self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
-        seed, sentences = self.task.session.seed, len(self.task.numbers)
-        context = LearnerContext(seed=seed, terms=terms, sentences=sentences)
+        context = LearnerContext(seed=task.session.seed, terms=terms, sentences=len(task.numbers))
         self.learner: Learner = make_learner(self.config, context)
         if state is not None:
-            self.learner.restore(_nested(*state, len(self.vector.value)))
-        self.model.weights_changed()
+            self.learner.restore(_nested(*state, len(vector.value)))
+        model.weights_changed()
         gold = getattr(self.learner, "gold", None)
-        if self.task.totals is not None and isinstance(gold, PreviousPass):
-            total, sentences = self.task.totals
+        if task.totals is not None and isinstance(gold, PreviousPass):
+            total, sentences = task.totals
             gold.widen(np.array(total), sentences)
+
+    def run(self) -> None:
+        """Learn from all sentences, and write weights, the learner's state and a report."""
         started = time.perf_counter()
         if self.config.stale:
-            assert isinstance(self.learner, AdaGradLearner)
-            stale = StaleEpoch(self.task, self.vector, self.learner)
-            stale.run(self)
-            self.learning = stale.learning
+            StaleEpoch(self).run()
         else:
-            self._learn_in_order()
-        self.learner.end_epoch(self.vector.value)
-        self._write(time.perf_counter() - started)
-
-    def _learn_in_order(self) -> None:
-        size, numbers = self.config.batch, self.task.numbers
-        for at in range(0, len(numbers), size):
-            self._learn(self.examples(numbers[at : at + size]))
-            self.write_progress(min(at + size, len(numbers)))
+            size, numbers = self.config.batch, self.task.numbers
+            for at in range(0, len(numbers), size):
+                self._learn(self.decoder.examples(numbers[at : at + size]))
+                self.output.write_progress(min(at + size, len(numbers)))
+        self.learner.end_epoch(self.decoder.vector.value)
+        seconds = time.perf_counter() - started
+        self._write_vectors()
+        self.output.finish(self.decoder.report(self.report) | {"learn_s": self.seconds, "wall_s": seconds})
 
     def _learn(self, examples: Sequence[Example]) -> None:
         if not examples:
             return
-        started = time.thread_time()
+        started, vector = time.thread_time(), self.decoder.vector
         if self.average is not None or self.config.freeze is not None:
             features = [example.candidates.id for example in examples]
             ids = np.unique(np.concatenate([self.features_of_terms, *features]))
-            before = self.vector.value[ids]
+            before = vector.value[ids]
         try:
-            self.report.add(self.learner.learn(examples, self.vector.value))
+            self.report.add(self.learner.learn(examples, vector.value))
         except NotFinite as error:
-            key = self.vector.index.key(error.feature)
-            raise error.named(Names(self.vector.symbols).name(key)) from None
+            key = vector.index.key(error.feature)
+            raise error.named(Names(vector.symbols).name(key)) from None
         if self.config.freeze is not None:
-            is_dense = self.vector.index.table.key[ids, 0] == NAME
+            is_dense = vector.index.table.key[ids, 0] == NAME
             frozen = is_dense if self.config.freeze == "dense" else ~is_dense
-            self.vector.value[ids[frozen]] = before[frozen]
+            vector.value[ids[frozen]] = before[frozen]
         if self.average is not None:
-            self.average.changed(ids, self.vector.value[ids] - before, len(examples))
-        self.model.weights_changed()
-        self.learning += time.thread_time() - started
+            self.average.changed(ids, vector.value[ids] - before, len(examples))
+        self.decoder.model.weights_changed()
+        self.seconds += time.thread_time() - started
 
-    def _write(self, seconds: float) -> None:
-        vector, count = self.vector, len(self.vector)
+    def _write_vectors(self) -> None:
+        vector = self.decoder.vector
+        count = len(vector)
         keep = vector.value[:count] != 0
         arrays: dict[str, npt.NDArray[Any]] = {}
         for name, value in _flat(self.learner.state()):
@@ -248,16 +252,16 @@ class _Shard(Decoding):
                 keep |= value[:count] != 0
             else:
                 arrays[OTHER + name] = np.asarray(value)
-        if self.average is not None:
-            keep |= self.average.of(vector.value)[:count] != 0
+        average = None if self.average is None else self.average.of(vector.value)[:count]
+        if average is not None:
+            keep |= average != 0
         chosen = np.flatnonzero(keep)
         arrays = {n: a[chosen] if n.startswith(PER_FEATURE) else a for n, a in arrays.items()}
         weight = vector.value[chosen]
-        if self.average is not None:
-            arrays["average"] = self.average.of(vector.value)[chosen]
-        path = f"{self.task.out}.npz"
+        if average is not None:
+            arrays["average"] = average[chosen]
+        path = f"{self.output.temporary}.npz"
         write_vectors(path, vector.symbols, vector.index, chosen, weight=weight, **arrays)
-        self.write_report({"learn_s": self.learning, "wall_s": seconds})
 
 
 def _nested(ids: Ids, values: Mapping[str, Any], size: int) -> dict[str, Any]:
@@ -373,3 +377,42 @@ def weighted_sum(paths: Sequence[str], factors: Sequence[float], out: str) -> in
     chosen = np.flatnonzero(total)
     write_vectors(out, symbols, index, chosen, weight=total[chosen])
     return len(chosen)
+
+
+class OnlineCourse:
+    """Epochs of an online algorithm: each shard learns by itself, then their weights are mixed."""
+
+    verb, keeps_shards = "learn", False
+    work = staticmethod(run_shard)
+
+    def __init__(self, session: Session, files: RunFiles) -> None:
+        self.config, self.files = session.config, files
+        # Whether the weights of an epoch are the mean over all epochs so far, of those of the mixed shards.
+        self.averages = self.config.average == "epochs" or (
+            self.config.average == "sentences" and self.config.mix != "epoch"
+        )
+
+    def resume(self, done: int) -> None:
+        pass
+
+    def start(self, epoch: int, shard: int) -> str:
+        if epoch == 0:
+            return self.files.start
+        if self.config.mix == "epoch":
+            return self._mixed(epoch - 1)
+        return f"{self.files.shard(epoch - 1, shard)}.npz"
+
+    def _mixed(self, epoch: int) -> str:
+        return str(self.files.epoch(epoch) / "mixed.npz") if self.averages else self.files.answer(epoch)
+
+    def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
+        config, mixed, answer = self.config, self._mixed(epoch), self.files.answer(epoch)
+        shares = [float(len(task.numbers)) if config.by_sentences else 1.0 for task in tasks]
+        outs = [f"{task.out}.npz" for task in tasks]
+        kept_as = "average" if config.average == "sentences" else "weight"
+        seen, kept = mix(outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as)
+        if self.averages:
+            paths = [mixed] if epoch == 0 else [self.files.answer(epoch - 1), mixed]
+            factors = [1.0] if epoch == 0 else [epoch / (epoch + 1), 1 / (epoch + 1)]
+            kept = weighted_sum(paths, factors, answer)
+        return {"features_seen": seen, "features": kept}

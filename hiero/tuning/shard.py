@@ -156,6 +156,27 @@ class ShardTask:
     totals: tuple[tuple[float, ...], int] | None = None
 
 
+class RunFiles:
+    """Paths in the directory of a run; epochs count from 0, names of files from 1."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.start = str(self.epoch(0) / "start.npz")
+
+    def epoch(self, epoch: int) -> Path:
+        return self.directory / "epochs" / f"{epoch + 1:02d}"
+
+    def answer(self, epoch: int) -> str:
+        return str(self.epoch(epoch) / "answer.npz")
+
+    def shard(self, epoch: int, shard: int) -> str:
+        """Without a suffix, as in ``ShardTask.out``."""
+        return str(self.epoch(epoch) / f"shard.{shard:03d}")
+
+    def weights(self, epoch: int) -> Path:
+        return self.directory / f"weights.{epoch + 1:02d}.gz"
+
+
 _opened: dict[str, tuple[Model, TuningSet]] = {}
 _opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
 _opening = threading.Lock()
@@ -217,25 +238,27 @@ class TaskOutput:
         Path(f"{self.out}.progress").unlink(missing_ok=True)
 
 
-class Decoding:
-    """A model with the weights of a task, which decodes sentences into examples."""
+class ShardDecoder:
+    """A model with weights of its own, ``vector``, which decodes sentences of a session into examples.
 
-    def __init__(self, task: ShardTask) -> None:
-        self.output = TaskOutput(task.out)
-        self.task = dataclasses.replace(task, out=self.output.temporary)
-        self.config = task.session.config
-        model, self.set = opened(task.session)
+    threads          number that may decode a mini-batch
+    language_models  replace those of the model, unless None
+    """
+
+    def __init__(self, session: Session, threads: int = 1, language_models: Specs | None = None) -> None:
+        self.config, self.threads = session.config, threads
+        model, self.set = opened(session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
-        if task.language_models is not None:
-            specs = [(name, Path(path)) for name, path in task.language_models]
+        if language_models is not None:
+            specs = [(name, Path(path)) for name, path in language_models]
             self.model.language_models = load_language_models(specs)
-        self.report = UpdateReport()
-        self.decoding = 0.0  # seconds
-        self.fired = np.zeros(0, np.bool_)  # features that any translation had
+        self.failed = 0  # sentences without an example
+        self.seconds = 0.0
+        self._fired = np.zeros(0, np.bool_)  # features that any translation had
 
-    def read_start(self) -> None:
-        ids, values = read_vectors(self.task.start, self.model.symbols, self.vector.index)
+    def read_weights(self, path: str) -> None:
+        ids, values = read_vectors(path, self.model.symbols, self.vector.index)
         self.vector.grow()
         self.vector.value[ids] = values["weight"]
         self.model.weights_changed()
@@ -245,7 +268,7 @@ class Decoding:
         if stop.is_set():
             raise Stopped("interrupted")
         started = time.thread_time()
-        threads = min(self.task.threads, len(numbers))
+        threads = min(self.threads, len(numbers))
         if threads == 1:
             forests = [self._parse(number) for number in numbers]
         else:
@@ -255,10 +278,10 @@ class Decoding:
         for number, forest in zip(numbers, forests, strict=True):
             example = self._example(number, forest)
             if example is None:
-                self.report.failed += 1
+                self.failed += 1
             else:
                 examples.append(example)
-        self.decoding += time.thread_time() - started
+        self.seconds += time.thread_time() - started
         return examples
 
     def _parse(self, number: int) -> Forest:
@@ -280,27 +303,24 @@ class Decoding:
         return Example(number, words, found, statistics, int(self.set.shortest[number]))
 
     def _note_fired(self, features: Ids) -> None:
-        missing = len(self.vector) - len(self.fired)
+        missing = len(self.vector) - len(self._fired)
         if missing > 0:
-            self.fired = np.concatenate([self.fired, np.zeros(missing + len(self.fired), np.bool_)])
-        self.fired[features] = True
+            self._fired = np.concatenate([self._fired, np.zeros(missing + len(self._fired), np.bool_)])
+        self._fired[features] = True
 
     def _fired_names(self) -> list[str] | None:
         """Names of named features that fired; None if there are none, or more than ``MAX_NAMED``."""
-        key, fired = self.vector.index.table.key, np.flatnonzero(self.fired)
+        key, fired = self.vector.index.table.key, np.flatnonzero(self._fired)
         ids = key[fired[key[fired, 0] == NAME], 1]
         if not 0 < len(ids) <= MAX_NAMED:
             return None
         return sorted(self.vector.symbols.names.text(i) for i in ids.tolist())
 
-    def write_progress(self, done: int) -> None:
-        self.output.write_progress(done)
-
-    def write_report(self, more: Mapping[str, float]) -> None:
-        """Write the report, which marks the task as done."""
-        numbers: dict[str, Any] = {
+    def report(self, learnt: UpdateReport) -> dict[str, Any]:
+        """The report of a shard, as JSON: of learning and decoding."""
+        numbers = dataclasses.asdict(dataclasses.replace(learnt, failed=self.failed))
+        numbers = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in dataclasses.asdict(self.report).items()
+            for name, value in numbers.items()
         }
-        numbers |= {"fired": self._fired_names(), "decode_s": self.decoding}
-        self.output.finish(numbers | dict(more))
+        return numbers | {"fired": self._fired_names(), "decode_s": self.seconds}

@@ -20,6 +20,7 @@ import pytest
 import hiero
 from hiero.config import load as bundled
 from hiero.core.errors import HieroError
+from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
 from hiero.tuning.executors import open_executor, run_all
 from hiero.tuning.loop import read_log
@@ -204,7 +205,7 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     tune(world.path, world.out)
     executor, killed = cluster.executor, []
 
-    class WorkerKiller:
+    class WorkerKiller(SilentProgress):
         """Kills a worker after some sentences of an epoch."""
 
         def begin(self, total: int | None, what: str = "") -> None:
@@ -215,14 +216,8 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
                 killed.append(self.what)
                 cluster.workers[0].kill()
 
-        def say(self, note: str) -> None:
-            pass
-
-        def epoch(self, record: object) -> None:
-            pass
-
     other = world.folder / "murder"
-    tune(world.path, other, executor=executor, watch=WorkerKiller())
+    tune(world.path, other, executor=executor, progress=WorkerKiller())
     assert killed
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
     expected, world.out = world.answer(), other

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hiero.core.errors import ConfigError
+from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
 from hiero.lm.config import FALLBACK, EstimateConfig
 from hiero.lm.estimate import estimate_language_model
@@ -44,16 +45,29 @@ def estimated(lines: list[str], folder: Path, name: str) -> Path:
     return folder / name
 
 
+class Told(SilentProgress):
+    """Keeps the number of folds, and steps."""
+
+    def __init__(self) -> None:
+        self.steps: list[int | None] = []
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        self.steps.append(total)
+
+    def advance(self, steps: int, note: str = "") -> None:
+        self.steps.append(steps)
+
+
 def test_a_fold_is_scored_by_the_others(tmp_path: Path) -> None:
-    lines, told = texts(60), []
+    lines, told = texts(60), Told()
     references = tmp_path / "refs"
     references.write_text("".join(f"{line}\n" for line in lines))
     given = estimated(lines, tmp_path, "given")
     # Line 59 is not learnt from, and in all models.
     parts = [list(range(shard, 59, 5)) for shard in range(5)]
     specs = (("LM", str(given)), ("Other", "elsewhere"))
-    found = jackknifed(specs, str(references), parts, 2, ORDER, tmp_path / "folds", told.append)
-    assert told == [1, 2]
+    found = jackknifed(specs, str(references), parts, 2, ORDER, tmp_path / "folds", told)
+    assert told.steps == [2, 1, 1]
     assert len(found) == 2
     for fold, ((name, path), other) in enumerate(found):
         assert (name, other) == ("LM", ("Other", "elsewhere"))
@@ -73,7 +87,7 @@ def test_every_shard_is_in_one_fold(tmp_path: Path) -> None:
     references.write_text("".join(f"{line}\n" for line in lines))
     parts = [[line] for line in range(3)]
     specs = (("LM", "given"),)
-    found = jackknifed(specs, str(references), parts, 10, 2, tmp_path, lambda fold: None)
+    found = jackknifed(specs, str(references), parts, 10, 2, tmp_path, SilentProgress())
     assert len(found) == 3  # no more than there are shards
     missed = [[unknown(Path(spec[0][1]), line) for line in lines[:3]] for spec in found]
     assert missed == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -88,7 +102,7 @@ def test_every_shard_is_in_one_fold(tmp_path: Path) -> None:
 )
 def test_errors(tmp_path: Path, specs: Any, parts: list[list[int]], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        jackknifed(specs, "none", parts, 2, 3, tmp_path, print)
+        jackknifed(specs, "none", parts, 2, 3, tmp_path, SilentProgress())
 
 
 def test_tuning_with_them(tmp_path: Path) -> None:
