@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -98,16 +99,27 @@ def test_best_step_within_bounds(found, weight, point, direction, low, width):
 
 @given(lists_of(max_size=8), weights, points, points)
 def test_best_step_anywhere_equals_brute_force(found, weight, point, direction):
-    lists, merged = candidate_lists(found), naive.merged(found)
-    envelopes = ListSurface(lists, np.array(MOVING), weight).envelopes(point, direction)
+    envelopes = ListSurface(candidate_lists(found), np.array(MOVING), weight).envelopes(point, direction)
     step, bleu = best_step(envelopes, -np.inf, np.inf, 1e6)
     ends = sorted({start for lines in as_lists(envelopes) for start, _ in lines} - {-math.inf})
     # One point in each interval, in which BLEU is constant.
     tried = [(x + y) / 2 for x, y in itertools.pairwise(ends)]
     tried += [ends[0] - 1, ends[-1] + 1] if ends else [0.0]
 
+    # Fractions, since rounding would break ties of candidates that are equal along the whole line.
+    exact = [
+        [
+            (words, {f: Fraction(value) for f, value in features.items()}, stats)
+            for words, features, stats in mine
+        ]
+        for mine in naive.merged(found).values()
+    ]
+
     def at(x):
-        return naive.corpus_floor_bleu(list(merged.values()), whole(weight, point + x * direction))
+        moved = [Fraction(one) for one in weight]
+        for feature, one, change in zip(MOVING, point, direction, strict=True):
+            moved[feature] = Fraction(one) + Fraction(x) * Fraction(change)
+        return naive.corpus_floor_bleu(exact, moved)
 
     assert bleu == pytest.approx(max(map(at, tried)))
     assert at(step) == pytest.approx(bleu)
