@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.array_kernels import longer_rows
+from hiero.core.array_kernels import longer, longer_rows
 from hiero.core.jit import kernel, leaf
 from hiero.decoder.lm_state_kernels import States, grown_states, new_states
 
@@ -72,14 +72,6 @@ class Agenda(NamedTuple):
 
 
 @kernel
-def _longer_column(array, size):
-    larger = np.empty(size, array.dtype)
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
-
-
-@kernel
 def new_nodes(size, num_models, stride):
     return ArenaNodes(
         new_states(size, num_models, stride),
@@ -98,10 +90,10 @@ def room_for_nodes(nodes, size):
     size *= 2
     return ArenaNodes(
         grown_states(nodes.state, size),
-        _longer_column(nodes.cell, size),
-        _longer_column(nodes.score, size),
-        _longer_column(nodes.hash, size),
-        _longer_column(nodes.rank, size),
+        longer(nodes.cell, size),
+        longer(nodes.score, size),
+        longer(nodes.hash, size),
+        longer(nodes.rank, size),
     )
 
 
@@ -123,10 +115,10 @@ def room_for_edges(edges, size):
         return edges
     size *= 2
     return Edges(
-        _longer_column(edges.head, size),
+        longer(edges.head, size),
         longer_rows(edges.tail, size),
-        _longer_column(edges.rule, size),
-        _longer_column(edges.local, size),
+        longer(edges.rule, size),
+        longer(edges.local, size),
         longer_rows(edges.lm, size),
     )
 

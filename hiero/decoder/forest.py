@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_by_row, read_only
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.derivation import Derivation, DerivationBatch
@@ -306,9 +306,7 @@ class Forest:
         edge = np.flatnonzero(new_edge >= 0).astype(np.int32)
         tail = self.graph.tail[edge]
         tail = np.where(tail >= 0, new_node[tail], np.int32(-1))
-        first_edge = np.zeros(len(node) + 1, np.int64)
-        head = new_node[heads(self.graph)[edge]]
-        np.cumsum(np.bincount(head, minlength=len(node)), out=first_edge[1:])
+        first_edge = offsets_by_row(new_node[heads(self.graph)[edge]], len(node))
         return Forest(
             Hypergraph(first_edge, tail),
             self.edge_score[edge],

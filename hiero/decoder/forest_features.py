@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiero.core.arrays import Ids, Ints
+from hiero.core.arrays import Ids, Ints, offsets_of
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest_record import EdgeFeatures
 from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_rows, pick_rows
@@ -92,8 +92,7 @@ class ForestFeatures:
         found = edge_rows(batch, forest.rules, features, index, names)
         lengths = np.zeros(len(edges), np.int64)
         lengths[ruled] = np.diff(found.first)
-        first = np.concatenate([[0], np.cumsum(lengths)])
-        return merge_rows([rows, FeatureRows(first, found.id, found.value)])
+        return merge_rows([rows, FeatureRows(offsets_of(lengths), found.id, found.value)])
 
 
 def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:

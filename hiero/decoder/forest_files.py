@@ -47,7 +47,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, Ints
+from hiero.core.arrays import Ids, Ints, offsets_by_row
 from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
@@ -210,8 +210,7 @@ def _from_json(forest: _Forest) -> StoredForest:
     head = [edge.head for edge in edges]
     if head != sorted(head) or (head and not 0 <= head[0] <= head[-1] < len(nodes)):
         raise ValueError("heads of edges that do not ascend from node to node")
-    first_edge = np.zeros(len(nodes) + 1, np.int64)
-    np.cumsum(np.bincount(np.array(head, np.int64), minlength=len(nodes)), out=first_edge[1:])
+    first_edge = offsets_by_row(np.array(head, np.int64), len(nodes))
     for number, edge in enumerate(edges):
         if len(edge.tails) > 2 or len(edge.lm) != len(forest.language_models):
             raise ValueError(

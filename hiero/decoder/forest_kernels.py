@@ -7,6 +7,8 @@ Tails count by position, not by node: one node may fill both.
 
 import numpy as np
 
+from hiero.core.array_kernels import longer, longer_rows
+from hiero.core.hash_kernels import GOLDEN, splitmix
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.hypergraph import Derivations
@@ -434,12 +436,8 @@ def align_kernel(graph, edge_rule, rules, node_start, node_end, step):
 @leaf
 def next_uniform(state):
     """A float64 in [0, 1) from SplitMix64, the same with and without JIT; state uint64 [1]."""
-    state[0] = state[0] + np.uint64(0x9E3779B97F4A7C15)
-    code = state[0]
-    code = (code ^ (code >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    code = (code ^ (code >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    code = code ^ (code >> np.uint64(31))
-    return np.float64(code >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    state[0] = state[0] + GOLDEN
+    return np.float64(splitmix(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
 @leaf
@@ -525,12 +523,4 @@ def roomier(node, edge, part, needed):
     if needed <= size:
         return node, edge, part
     size = max(2 * size, needed)
-    larger_node, larger_edge = np.empty(size, np.int32), np.empty(size, np.int32)
-    larger_part = np.empty((size, 2), np.int32)
-    # Item by item: an assignment of slices takes seconds to compile.
-    for i in range(node.shape[0]):
-        larger_node[i] = node[i]
-        larger_edge[i] = edge[i]
-        larger_part[i, 0] = part[i, 0]
-        larger_part[i, 1] = part[i, 1]
-    return larger_node, larger_edge, larger_part
+    return longer(node, size), longer(edge, size), longer_rows(part, size)

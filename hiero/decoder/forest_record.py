@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from hiero.grammar.rules import Rules
@@ -151,9 +151,7 @@ def rules_of(
     """Rules without features, from lists."""
 
     def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Ints, npt.NDArray[Any]]:
-        first = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum([len(row) for row in lists], out=first[1:])
-        return first, np.array([item for row in lists for item in row], dtype)
+        return offsets_of(map(len, lists)), np.array([item for row in lists for item in row], dtype)
 
     first_src, src_symbols = rows(src, np.int32)
     first_tgt, tgt_symbols = rows(tgt, np.int32)

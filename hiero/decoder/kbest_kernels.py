@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.arrays import grown
+from hiero.core.hash_kernels import GOLDEN, HALF, MIX_1, MIX_2, probe, probe_new
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.hypergraph import Derivations
 
-BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that its powers never vanish
-MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-MIX_2 = np.uint64(0x94D049BB133111EB)
+BASE = GOLDEN  # odd, so that its powers never vanish
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 # Rows of a frame array. Typed, because a kernel is compiled once more for every literal it is called with.
@@ -29,10 +29,9 @@ ROW_A, ROW_B = np.int64(0), np.int64(2)
 
 
 @leaf
-def slot_of(slot, node, code):
-    """The first slot to look at for a string of a node."""
-    mixed = (code ^ (np.uint64(node) * MIX_1)) * MIX_2
-    return np.int64(mixed >> np.uint64(32)) & (slot.shape[0] - 1)
+def string_code(node, code):
+    """The hash of a node and a string."""
+    return ((code ^ (np.uint64(node) * MIX_1)) * MIX_2) >> HALF
 
 
 @leaf
@@ -137,20 +136,25 @@ def same_words(found, rules, edge_rule, frame, a, b):
 
 
 @leaf
+def is_string(table, old, d):
+    """``equal`` of strings: whether two derivations of a node have the same words."""
+    search, rules, edge_rule = table
+    found, order = search.found, search.order
+    return (
+        order.hash[old] == order.hash[d]
+        and found.node[old] == found.node[d]
+        and found.length[old] == found.length[d]
+        and same_words(found, rules, edge_rule, search.nodes.frame, old, d)
+    )
+
+
+@leaf
 def is_known(search, rules, edge_rule, d):
     """Whether the node of d has a derivation with the same words; if not, enter d."""
-    found, order, slot = search.found, search.order, search.slot
-    at = slot_of(slot, found.node[d], order.hash[d])
-    while slot[at] >= 0:
-        old = slot[at]
-        if (
-            order.hash[old] == order.hash[d]
-            and found.node[old] == found.node[d]
-            and found.length[old] == found.length[d]
-            and same_words(found, rules, edge_rule, search.nodes.frame, old, d)
-        ):
-            return True
-        at = (at + 1) & (slot.shape[0] - 1)
+    slot, code = search.slot, string_code(search.found.node[d], search.order.hash[d])
+    at = probe(slot, code, is_string, (search, rules, edge_rule), d)
+    if slot[at] >= 0:
+        return True
     slot[at] = d
     return False
 
@@ -272,11 +276,6 @@ def new_search(num_nodes: int, capacity: int = 256) -> Search:
 def with_room(search: Search, derivations: int, candidates: int) -> Search:
     """The same search with room for the given totals."""
 
-    def grown(array, size):
-        larger = np.empty((size, *array.shape[1:]), array.dtype)
-        larger[: len(array)] = array
-        return larger
-
     found, order, heap, nodes, slot, fill = search
     size = len(heap.edge)
     if candidates > size:
@@ -308,10 +307,7 @@ def move_slots_kernel(node, code, old_slot, out_slot):
     for i in range(old_slot.shape[0]):
         d = old_slot[i]
         if d >= 0:
-            at = slot_of(out_slot, node[d], code[d])
-            while out_slot[at] >= 0:
-                at = (at + 1) & (out_slot.shape[0] - 1)
-            out_slot[at] = d
+            out_slot[probe_new(out_slot, string_code(node[d], code[d]))] = d
 
 
 @leaf

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Floats, Ids, Ints, read_only
+from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
@@ -434,10 +434,10 @@ _EMPTY_CHART = Chart(
 def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:
     """Every application of a rule in a parse, and the first of each bundle."""
     num_rules = parse.rules[:, 1]
-    first = np.concatenate([[0], np.cumsum(num_rules)])
-    bundle = np.repeat(np.arange(len(num_rules)), num_rules)
+    first = offsets_of(num_rules)
+    bundle = row_of_entry(first)
     rule = parse.rules[bundle, 0] + np.arange(first[-1]) - first[bundle]
-    cell = np.repeat(np.arange(len(parse.cell)), np.diff(parse.first_bundle))
+    cell = row_of_entry(parse.first_bundle)
     span = parse.cell[cell]
     tails = parse.cell[parse.tail, 1:]  # a missing tail, -1, takes the last cell; overwritten below
     tails[parse.tail < 0] = -1
