@@ -44,6 +44,8 @@ from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output
 
+# ---- arrays
+
 MAX_PAIRS = 2147483647  # their ids are int32
 
 
@@ -120,6 +122,8 @@ def no_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> Ex
         pair, np.zeros(num_tgt, np.int64), np.zeros(num_src, np.int64), np.zeros(num_places, np.int64)
     )
 
+
+# ---- training
 
 BLOCK_CELLS = 1 << 19  # work is divided into blocks of about as many cells, for any number of threads
 BLOCK_PAIRS = 1 << 20
@@ -370,6 +374,9 @@ def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tensi
         if moved < 1e-7:
             break
     return float(tension)
+
+
+# ---- files
 
 
 class AlignSummary(NamedTuple):

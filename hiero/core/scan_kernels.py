@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Split lines of text into tokens."""
+"""Scan lines of text: tokens, gaps, numbers; number tokens by a local vocabulary."""
 
 from __future__ import annotations
 

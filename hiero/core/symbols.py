@@ -77,6 +77,9 @@ class Symbols:
         self.names = Vocabulary()  # of features that have a name in a file: grammar columns, Glue, ...
 
 
+# ---- word tables
+
+
 def pack(entries: Sequence[bytes]) -> tuple[Bytes, Ints]:
     """Byte strings end to end, and where each begins."""
     return read_only(np.frombuffer(b"".join(entries), np.uint8)), read_only(offsets_of(map(len, entries)))
@@ -103,6 +106,9 @@ def find_all(table: WordTable, entries: Sequence[bytes]) -> Ids:
 
 def table_entry(table: WordTable, index: int) -> bytes:
     return table.pool[table.first[index] : table.first[index + 1]].tobytes()
+
+
+# ---- ids of a table as shared ones
 
 
 class SharedIds:

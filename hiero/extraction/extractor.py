@@ -53,6 +53,9 @@ COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
 
 
+# ---- in one thread
+
+
 class Workspace:
     """Extracts rules; for use by one thread at a time."""
 
@@ -238,6 +241,8 @@ def _emit(patterns: Patterns, store: Store, found: Ids) -> Rules:
     return rules
 
 
+# ---- kept between runs
+
 MAGIC = b"hiero rules 1\n\0\0"
 # Name, scalar, last axis of arrays with two. Larger items first, so that all are aligned.
 _ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
@@ -309,6 +314,8 @@ class RuleStore:
                 file.parent.rmdir()  # if it is empty
             raise FormatError(file, 0, found=os_message(error), expected="room to write") from None
 
+
+# ---- of an index
 
 # Names and order as in cdec. n: sampled occurrences of the source side; c: those with this target side.
 FEATURES = (

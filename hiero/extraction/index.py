@@ -67,6 +67,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 SPOTS, SPOT_BYTES = 64, 4096
 
 
+# ---- files
+
+
 def write_index(
     path: Path,
     tables: Mapping[str, npt.NDArray[Any]],
@@ -181,6 +184,9 @@ class BitextIndex:
             return self.collocations
         frequent = self.collocations.frequent
         return _collocations(self.text.src, self.text.suffix, frequent, limits, self.frequent)
+
+
+# ---- from a bitext
 
 
 def make_index(
@@ -330,6 +336,9 @@ def _collocations(
     if total:
         collocations_kernel(text, numbers, bounds, first_pair, first_triple, match)
     return Collocations(frequent, *map(read_only, (first_pair, first_triple, match)))
+
+
+# ---- from disk
 
 
 def is_index(path: str | Path | None) -> bool:

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from hiero.core.arrays import Bytes, Flags, Ints, read_only
+from hiero.core.arrays import Bytes, Flags, Ints, grown, read_only
 from hiero.core.symbols import Symbols, Vocabulary, pack
 from hiero.features.index import KINDS, KeyKind, KeyPart
 from hiero.features.names import CATEGORIES, END, RESERVED, START
@@ -31,11 +31,8 @@ class _Entries:
         start, end = self.known, self.known + len(fresh)
         used = int(self.first[start])
         # New arrays, because other threads may be reading the old ones.
-        if used + len(pool) > len(self.pool):
-            self.pool = np.resize(self.pool, 2 * (used + len(pool)))
-        if end + 1 > len(self.first):
-            self.first = np.resize(self.first, 2 * (end + 1))
-            self.special = np.resize(self.special, 2 * (end + 1))
+        self.pool = grown(self.pool, used + len(pool))
+        self.first, self.special = grown(self.first, end + 1), grown(self.special, end + 1)
         self.pool[used : used + len(pool)] = pool
         self.first[start : end + 1] = first + used
         mark_special_kernel(self.pool, self.first, start, end, self.special)
