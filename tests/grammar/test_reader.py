@@ -1,4 +1,4 @@
-"""Reading of rules in cdec's syntax, and error messages."""
+"""Reading of rules: formats, cdec's syntax, and error messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.core.arrays import read_only
-from hiero.core.errors import FormatError
+from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import SilentProgress
 from hiero.core.scan_kernels import scan_number
 from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
 from hiero.core.symbols import Symbols
 from hiero.core.text import read_chunks
 from hiero.grammar.cdec import parse_cdec
-from hiero.grammar.reader import MAX_COLUMNS, RuleReader, split_features
+from hiero.grammar.config import GrammarFormat
+from hiero.grammar.reader import MAX_COLUMNS, RuleReader, read_text_grammar, recognise, split_features
 from tests.naive import grammar as naive
 from tests.worlds.grammars import named, numbers, outcome, rule_lines, rules_of, write_rules
 
@@ -282,3 +283,48 @@ def test_progress_counts_rules(tmp_path):
     progress.advance = lambda rules, note="": steps.append(rules)
     RuleReader(path, Symbols()).read(read_chunks(path, 32), progress)
     assert sum(steps) == 10
+
+
+def test_formats_are_recognised_by_the_first_rule(tmp_path):
+    assert recognise(b"[X] ||| a ||| b") == "cdec"
+    assert recognise(b"[X][X] a [X] ||| [X][X] b [X] ||| 1 ||| 0-0") == "moses"
+    assert recognise(b"a [X] ||| b [X] ||| 1") == "moses"
+    assert recognise(b"nothing like a rule") == "cdec"
+    symbols = Symbols()
+    path = tmp_path / "rules"
+    path.write_text("\n\na [X] ||| b [X] ||| 0.1 ||| 0-0\n")
+    assert rules_of(read_text_grammar(path, symbols), symbols)[0][3] == {b"PhraseModel_0": 1.0}
+    path.write_text("[X] ||| a ||| b ||| 2\n")
+    assert rules_of(read_text_grammar(path, symbols), symbols)[0][3] == {b"PhraseModel_0": 2.0}
+    joshua = GrammarFormat(format="joshua", owner="me")
+    assert rules_of(read_text_grammar(path, symbols, joshua), symbols)[0][3] == {b"tm_me_0": -2.0}
+    path.write_text("")
+    assert read_text_grammar(path, symbols).num_rules == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"format": "cdek"}, "expected one of auto, cdec, joshua, moses"),
+        ({"scale": "log"}, "one of"),
+        ({"sign": 0}, "expected one of -1, 1"),
+    ],
+)
+def test_invalid_settings(settings, message):
+    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
+        GrammarFormat(**settings)
+
+
+@pytest.mark.reference
+def test_cdecs_own_grammars(reference: Path):
+    """Every rule of a real file equals that of the twin."""
+    path = reference / "ep" / "g" / "grammar.7.gz"
+    symbols = Symbols()
+    table = read_text_grammar(path, symbols)
+    twin = naive.read_rules(gzip.decompress(path.read_bytes()))
+    for (*mine, features, links), (*theirs, values, pairs) in zip(
+        rules_of(table, symbols), twin, strict=True
+    ):
+        assert mine == theirs
+        assert links == pairs
+        assert features == {name: value for name, value in values.items() if value}

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.errors import ConfigError, FormatError
+from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
 from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import read_compiled, write_compiled
-from hiero.grammar.config import GrammarFormat
-from hiero.grammar.reader import recognise
 from hiero.grammar.rules import Grammar, GrammarSource
 from hiero.grammar.sources import (
     PerSentence,
@@ -26,7 +23,6 @@ from hiero.grammar.sources import (
     StaticGrammar,
     grammar_paths,
     open_grammar,
-    read_grammar,
 )
 from tests.naive import grammar as naive
 from tests.worlds.grammars import rule_lines, rules_of, small_rules
@@ -175,51 +171,6 @@ def test_grammars_of_sentences(tmp_path):
     assert source.rules_for(sentence(symbols, "a"), {"id": "1"}).num_rules == 0
     with pytest.raises(FormatError, match="no such file, expected a grammar"):
         source.rules_for(sentence(symbols, "a"), {"grammar": "none"})
-
-
-def test_formats_are_recognised_by_the_first_rule(tmp_path):
-    assert recognise(b"[X] ||| a ||| b") == "cdec"
-    assert recognise(b"[X][X] a [X] ||| [X][X] b [X] ||| 1 ||| 0-0") == "moses"
-    assert recognise(b"a [X] ||| b [X] ||| 1") == "moses"
-    assert recognise(b"nothing like a rule") == "cdec"
-    symbols = Symbols()
-    path = tmp_path / "rules"
-    path.write_text("\n\na [X] ||| b [X] ||| 0.1 ||| 0-0\n")
-    assert rules_of(read_grammar(path, symbols), symbols)[0][3] == {b"PhraseModel_0": 1.0}
-    path.write_text("[X] ||| a ||| b ||| 2\n")
-    assert rules_of(read_grammar(path, symbols), symbols)[0][3] == {b"PhraseModel_0": 2.0}
-    joshua = GrammarFormat(format="joshua", owner="me")
-    assert rules_of(read_grammar(path, symbols, joshua), symbols)[0][3] == {b"tm_me_0": -2.0}
-    path.write_text("")
-    assert read_grammar(path, symbols).num_rules == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"format": "cdek"}, "expected one of auto, cdec, joshua, moses"),
-        ({"scale": "log"}, "one of"),
-        ({"sign": 0}, "expected one of -1, 1"),
-    ],
-)
-def test_invalid_settings(settings, message):
-    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
-        GrammarFormat(**settings)
-
-
-@pytest.mark.reference
-def test_cdecs_own_grammars(reference: Path):
-    """Every rule of a real file equals that of the twin."""
-    path = reference / "ep" / "g" / "grammar.7.gz"
-    symbols = Symbols()
-    table = read_grammar(path, symbols)
-    twin = naive.read_rules(gzip.decompress(path.read_bytes()))
-    for (*mine, features, links), (*theirs, values, pairs) in zip(
-        rules_of(table, symbols), twin, strict=True
-    ):
-        assert mine == theirs
-        assert links == pairs
-        assert features == {name: value for name, value in values.items() if value}
 
 
 def test_gap_codes_survive_the_round_trip_through_a_directory(tmp_path):
