@@ -23,6 +23,7 @@ from hiero.grammar.sources import (
     StaticGrammar,
     grammar_paths,
     open_grammar,
+    read_grammar,
 )
 from tests.naive import grammar as naive
 from tests.worlds.grammars import rule_lines, rules_of, small_rules
