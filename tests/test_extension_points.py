@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hiero
 from hiero.cli.main import main
 from hiero.cli.options import Parser, add_settings, replaced
 from hiero.config.config import config_of
@@ -20,6 +21,8 @@ from hiero.core.records import PathKey, map_paths, paths_of, record, setting
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
+from hiero.decoder.cube_kernels import search_kernel
+from hiero.decoder.search import SEARCHES
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.features.feature_set import BUILT_IN, TEMPLATES, feature_set
 from hiero.features.index import KINDS, FeatureIndex, KeyKind, KeyPart, pack_keys
@@ -80,6 +83,33 @@ def test_a_format_of_grammars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
     assert model_settings(config)["grammar"] == [
         {"format": "tabs", "owner": "pt", "sign": -1, "scale": "cdec"}
     ]
+
+
+# ---- searches
+
+
+def greedy(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
+    """Cube pruning with one candidate for each cell."""
+    return search_kernel(parse, pairs, rules, lm, weight, goal, 1, most_edges)
+
+
+def test_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is used by the model, and known to configurations and commands."""
+    with pytest.raises(ConfigError, match="search: algorithm: found 'greedy'"):
+        config_of({"search": {"algorithm": "greedy"}})
+    monkeypatch.setitem(SEARCHES, "greedy", f"{__name__}:greedy")
+    assert config_of({"search": {"algorithm": "greedy"}}).search.algorithm == "greedy"
+    parser = Parser()
+    add_settings(parser, SearchConfig)
+    assert replaced(SearchConfig(), parser.parse_args(["--search", "greedy"])).algorithm == "greedy"
+
+    rules = [f"[X] ||| {a} ||| {b} ||| p={len(b)}" for a in ("a", "b") for b in ("c", "dd")]
+    edges = {
+        algorithm: hiero.load(rules=rules, weights={"p": -1.0}, algorithm=algorithm).parse("a b").num_edges
+        for algorithm in ("greedy", "cube")
+    }
+    one_pop = hiero.load(rules=rules, weights={"p": -1.0}, pop_limit=1).parse("a b")
+    assert edges["greedy"] == one_pop.num_edges < edges["cube"]
 
 
 # ---- learners

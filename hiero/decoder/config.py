@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hiero.core.records import Checked, setting
+from hiero.decoder.search import SEARCHES
 
 MOST = 2**31 - 1  # some kernels count in 32 bits
 
@@ -14,6 +15,9 @@ MOST = 2**31 - 1  # some kernels count in 32 bits
 class SearchConfig(Checked):
     """The ``search`` section of a configuration; its defaults are Simianer, Riezler and Dyer's (2012)."""
 
+    algorithm: str = setting(
+        "cube", "search algorithm: cube pruning", choices=lambda: SEARCHES, flag="search"
+    )
     span_limit: int = setting(
         15, "longest span of source words that a rule of a grammar covers", least=1, most=MOST
     )

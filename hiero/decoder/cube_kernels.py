@@ -9,8 +9,6 @@ the node with the same state. So only promising candidates are scored with langu
 popped in the order of true scores among those scored.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
@@ -25,6 +23,7 @@ from hiero.decoder.agenda_kernels import (
     room_for_nodes,
     room_on_agenda,
 )
+from hiero.decoder.hypergraph import Chart
 from hiero.decoder.lm_state_kernels import (
     add_tail,
     add_word,
@@ -42,42 +41,6 @@ SCORED_PER_POP = 4
 # their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
 DOUBT = 0.8
 INHERITED = 0.5
-
-
-class Pairs(NamedTuple):
-    """Applications of rules to the bundles of a parse, P in all.
-
-    first     int64 [B]    first pair of each bundle; bundles may share theirs
-    rule      int32 [P]
-    score     float64 [P]  weighted score without language models
-    estimate  float64 [P]  the same with the models' scores of the rule's words
-    order     int64 [P]    pairs of each bundle, best estimate first
-    """
-
-    first: np.ndarray
-    rule: np.ndarray
-    score: np.ndarray
-    estimate: np.ndarray
-    order: np.ndarray
-
-
-class Chart(NamedTuple):
-    """A searched forest: V nodes, the goal last if there is one, and E edges by head.
-
-    first_edge  int64 [V + 1]
-    cell        int32 [V]      of each node; -1 for the goal
-    tail        int32 [E, 2]   nodes, -1 for none
-    rule        int32 [E]      -1 on edges into the goal
-    local       float64 [E]    score of the edge itself
-    lm          float32 [E, M] its share of each model's log10 probability
-    """
-
-    first_edge: np.ndarray
-    cell: np.ndarray
-    tail: np.ndarray
-    rule: np.ndarray
-    local: np.ndarray
-    lm: np.ndarray
 
 
 @kernel
@@ -172,6 +135,7 @@ def _search_cell(
     cell,
     parse,
     pairs,
+    order,
     rules,
     lm,
     weight,
@@ -194,7 +158,7 @@ def _search_cell(
     zero = np.int64(0)
     size = zero
     for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
-        best = pairs.estimate[pairs.order[pairs.first[b]]] + doubt
+        best = pairs.estimate[order[pairs.first[b]]] + doubt
         for t in range(2):
             if parse.tail[b, t] >= 0:
                 best += nodes.score[nodes.rank[cell_first[parse.tail[b, t]]]]
@@ -215,7 +179,7 @@ def _search_cell(
         row = np.int64(agenda.candidate[top, 4])
         tail_1 = _node_at(nodes, cell_first, parse.tail[b, 0], rank_1)
         tail_2 = _node_at(nodes, cell_first, parse.tail[b, 1], rank_2)
-        pair = pairs.order[pairs.first[b] + place]
+        pair = order[pairs.first[b] + place]
 
         if row < 0:
             if num_scored == most_scored:
@@ -247,7 +211,7 @@ def _search_cell(
                 num_candidates += 1
                 size += 1
             if rank_1 == 0 and rank_2 == 0 and place + 1 < parse.rules[b, 1]:
-                step = pairs.estimate[pairs.order[pairs.first[b] + place + 1]] - pairs.estimate[pair]
+                step = pairs.estimate[order[pairs.first[b] + place + 1]] - pairs.estimate[pair]
                 guess = score + step + before * (1.0 - INHERITED) + doubt
                 _enter(agenda, num_candidates, size, guess, b, place + 1, zero, zero)
                 num_candidates += 1
@@ -308,16 +272,11 @@ def _num_candidates(parse, cell_first, cell):
 
 
 @kernel
-def search_kernel(
-    parse, first_pair, pair_rule, pair_score, pair_estimate, rules, lm, weight, goal, pop_limit, most_edges
-):
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     """Search a parse with language models.
 
     parse          Parse
-    first_pair     int64 [B]    first of each bundle's pairs, in the order of its rules; may be shared
-    pair_rule      int32 [P]    rule of each pair
-    pair_score     float64 [P]  weighted score without language models
-    pair_estimate  float64 [P]  the same with the models' scores of the rule's words
+    pairs          Pairs        in the order of each bundle's rules
     rules          RuleStates
     lm, weight     Ngrams of M models, float64 [M]
     goal           cell to finish with <s> and </s>, or -1
@@ -331,9 +290,8 @@ def search_kernel(
     num_models = weight.shape[0]
     stride = rules.prefix.left_key.shape[2]
     num_cells = parse.cell.shape[0]
-    order = np.empty(pair_rule.shape[0], np.int64)
-    sort_pairs_kernel(first_pair, parse.rules[:, 1].copy(), pair_estimate, order)
-    pairs = Pairs(first_pair, pair_rule, pair_score, pair_estimate, order)
+    order = np.empty(pairs.rule.shape[0], np.int64)
+    sort_pairs_kernel(pairs.first, parse.rules[:, 1].copy(), pairs.estimate, order)
     nodes = new_nodes(np.int64(1024), num_models, stride)
     edges = new_edges(np.int64(1024), num_models)
     agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
@@ -360,6 +318,7 @@ def search_kernel(
             c,
             parse,
             pairs,
+            order,
             rules,
             lm,
             weight,

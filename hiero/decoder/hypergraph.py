@@ -1,4 +1,4 @@
-"""Forests of derivations as arrays."""
+"""Forests of derivations as arrays, and the arrays that a search reads and returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints
+from hiero.core.arrays import Floats, Floats32, Ids, Ints
 
 
 class Hypergraph(NamedTuple):
@@ -38,6 +38,40 @@ class Derivations(NamedTuple):
     size: Ints
     length: Ints
     score: Floats
+
+
+class Pairs(NamedTuple):
+    """Applications of rules to the bundles of a parse, P in all.
+
+    first     int64 [B]    first pair of each bundle; bundles may share theirs
+    rule      int32 [P]
+    score     float64 [P]  weighted score without language models
+    estimate  float64 [P]  the same with the models' scores of the rule's words
+    """
+
+    first: Ints
+    rule: Ids
+    score: Floats
+    estimate: Floats
+
+
+class Chart(NamedTuple):
+    """A searched forest: V nodes, the goal last if there is one, and E edges by head.
+
+    first_edge  int64 [V + 1]
+    cell        int32 [V]      of each node; -1 for the goal
+    tail        int32 [E, 2]   nodes, -1 for none
+    rule        int32 [E]      -1 on edges into the goal
+    local       float64 [E]    score of the edge itself
+    lm          float32 [E, M] its share of each model's log10 probability
+    """
+
+    first_edge: Ints
+    cell: Ids
+    tail: Ids
+    rule: Ids
+    local: Floats
+    lm: Floats32
 
 
 def validate(graph: Hypergraph) -> None:

@@ -27,13 +27,13 @@ from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, parse_segment
 from hiero.decoder.config import SearchConfig
-from hiero.decoder.cube_kernels import Chart, search_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures
-from hiero.decoder.hypergraph import Hypergraph
+from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
+from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch
@@ -300,8 +300,9 @@ class Model:
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
         with statistics.timed("cube"):
-            done, num_scored, chart = search_kernel(
-                parse, *pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
+            search = search_of(self.search.algorithm)
+            done, num_scored, chart = search(
+                parse, pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
             )
         if done < len(parse.cell):
             raise HieroError(
@@ -351,19 +352,17 @@ class Model:
         names = [self.symbols.names.intern(name.encode()) for name in self.language_models.names]
         return np.asarray(self.scorer.name_weights()[np.array(names, np.int64)], np.float64)
 
-    def _pairs(
-        self, src: Ids, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats
-    ) -> tuple[Ints, Ids, Floats, Floats]:
-        """First pair of each bundle; rule, score and estimate of each pair.
+    def _pairs(self, src: Ids, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats) -> Pairs:
+        """The applications of rules to bundles, with their scores.
 
         Without edge features, the score of a rule is the same everywhere and bundles share their pairs.
         """
         if not self.features.edge_features:
             rules = np.arange(grammar.num_rules, dtype=np.int32)
-            return np.ascontiguousarray(parse.rules[:, 0]), rules, rule_score, estimate
+            return Pairs(np.ascontiguousarray(parse.rules[:, 0]), rules, rule_score, estimate)
         batch, first = _edge_batch(parse, src)
         extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
-        return first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra
+        return Pairs(first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra)
 
     def _goal_cell(self, parse: Parse, num_words: int) -> int:
         whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == num_words)

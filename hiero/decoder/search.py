@@ -1,0 +1,50 @@
+"""Search algorithms, by their names in configurations."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from hiero.core.arrays import Floats
+    from hiero.decoder.hypergraph import Chart, Pairs
+    from hiero.decoder.lm_state_kernels import RuleStates
+    from hiero.decoder.parse_kernels import Parse
+
+# MODULE:FUNCTION, imported for the first sentence: a ``SearchFunction``.
+SEARCHES = {"cube": "hiero.decoder.cube_kernels:search_kernel"}
+
+
+class SearchFunction(Protocol):
+    """A function, mostly a kernel, that searches the parse of a sentence with language models."""
+
+    def __call__(
+        self,
+        parse: Parse,
+        pairs: Pairs,
+        rules: RuleStates,
+        lm: Any,
+        weight: Floats,
+        goal: int,
+        pop_limit: int,
+        most_edges: int,
+        /,
+    ) -> tuple[int, int, Chart]:
+        """Return the number of cells done, the number of candidates scored, and a chart.
+
+        ``goal`` is the cell to finish with <s> and </s>. A search stops, with fewer cells done, before it has
+        more than ``most_edges`` edges; ``pop_limit`` is 0 for an exhaustive one.
+        """
+        ...
+
+
+@functools.cache
+def _function(place: str) -> SearchFunction:
+    found: SearchFunction = pkgutil.resolve_name(place)
+    return found
+
+
+def search_of(algorithm: str) -> SearchFunction:
+    """The search of a name in ``SEARCHES``."""
+    return _function(SEARCHES[algorithm])
