@@ -1,4 +1,4 @@
-"""Loop over epochs: distribute the sentences, run the shards, mix their weights, score the held-out set.
+"""Loop over the epochs of a course: distribute the sentences, run the shards, score the held-out set.
 
     RUNDIR/epochs/01/start.npz      initial weights
     RUNDIR/epochs/NN/shard.SSS.npz  final weights of a shard, and the state of its learner

@@ -1,4 +1,4 @@
-"""One epoch of an online algorithm on one shard: decode, learn, and write the weights to a file.
+"""Online tuning: in each epoch every shard decodes, learns and writes its weights to a file; they are mixed.
 
 The average is that of the weights after every sentence (Collins 2002), updated for changed weights only.
 
