@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.alignment.ibm2_kernels import gather, largest
-from hiero.alignment.pair_kernels import SAME, in_units
+from hiero.alignment.ibm2_kernels import gather
+from hiero.alignment.pair_kernels import SAME, in_units, largest_pair
 from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
 
@@ -251,7 +251,7 @@ def hmm_expect_kernel(
 
     O(words of both sides) for each cell.  Twin: tests/naive/align.py::hmm_expect.
     """
-    most_cells, most_words = largest(index, begin, end)
+    most_cells, most_words = largest_pair(index, begin, end)
     prob, from_null = np.empty((most_cells, 2)), np.empty(most_words)
     buffers = make_buffers(most_cells, most_words)
     out_sum[:] = 0.0
@@ -296,7 +296,7 @@ def hmm_decode_kernel(index, lexicon, weights, null, begin, end, out_fwd, out_re
 
     Ties go to NULL, then to the first position.  Twin: tests/naive/align.py::hmm_decode.
     """
-    most_cells, most_words = largest(index, begin, end)
+    most_cells, most_words = largest_pair(index, begin, end)
     prob = np.empty((most_cells, 2))
     buffers = make_buffers(most_cells, most_words)
     for s in range(begin, end):

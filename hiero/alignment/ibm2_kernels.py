@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.alignment.pair_kernels import SAME, in_units
+from hiero.alignment.pair_kernels import SAME, in_units, largest_pair
 from hiero.core.arrays import Ids, Ints
 from hiero.core.jit import kernel, leaf
 
@@ -87,17 +87,6 @@ def gather(index, lexicon, s, out_prob):
 
 
 @kernel
-def largest(index, begin, end):
-    """The most cells and the most words on both sides together that a sentence pair has."""
-    cells, words = np.int64(0), np.int64(0)
-    for s in range(begin, end):
-        cells = max(cells, index.first_cell[s + 1] - index.first_cell[s])
-        n, m = index.src_first[s + 1] - index.src_first[s], index.tgt_first[s + 1] - index.tgt_first[s]
-        words = max(words, n + m)
-    return cells, words
-
-
-@kernel
 def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_counts, out_sum):
     """E-step for sentence pairs begin ... end - 1, in both directions.
 
@@ -110,7 +99,7 @@ def ibm2_expect_kernel(index, sizes, lexicon, tension, null, begin, end, out_cou
 
     O(cells).  Twin: tests/naive/align.py::ibm2_expect.
     """
-    most_cells, most_words = largest(index, begin, end)
+    most_cells, most_words = largest_pair(index, begin, end)
     prob = np.empty((most_cells, 2))
     near, at = np.empty((2 * most_words, 2)), np.empty((most_words, 2))
     likelihood_fwd, likelihood_rev, distance_fwd, distance_rev = 0.0, 0.0, 0.0, 0.0
@@ -167,7 +156,7 @@ def ibm2_decode_kernel(index, lexicon, tension, null, begin, end, out_fwd, out_r
 
     Ties go to NULL, then to the first position. O(cells).  Twin: tests/naive/align.py::ibm2_decode.
     """
-    most_cells, most_words = largest(index, begin, end)
+    most_cells, most_words = largest_pair(index, begin, end)
     prob = np.empty((most_cells, 2))
     near, at = np.empty((2 * most_words, 2)), np.empty((most_words, 2))
     for s in range(begin, end):

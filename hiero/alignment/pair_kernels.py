@@ -250,3 +250,14 @@ def normalize_null_kernel(count, smoothing, out_prob):
     scale = 1.0 / max(weight(total / UNIT + smoothing * count.shape[0], smoothing), LEAST)
     for w in range(count.shape[0]):
         out_prob[w] = max(weight(count[w] / UNIT + smoothing, smoothing) * scale, LEAST)
+
+
+@kernel
+def largest_pair(index, begin, end):
+    """The most cells and the most words on both sides together that a sentence pair has."""
+    cells, words = np.int64(0), np.int64(0)
+    for s in range(begin, end):
+        cells = max(cells, index.first_cell[s + 1] - index.first_cell[s])
+        n, m = index.src_first[s + 1] - index.src_first[s], index.tgt_first[s + 1] - index.tgt_first[s]
+        words = max(words, n + m)
+    return cells, words

@@ -10,9 +10,8 @@ import numpy as np
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.scan_kernels import split_lines_kernel
-from hiero.core.scanner import intern_tokens, local_vocabulary
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import word_table_of
+from hiero.core.symbols import intern_tokens, local_vocabulary, word_table_of
 from hiero.core.text import read_utf8_chunks
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hiero.core.arrays import Ids, Ints, offsets_of
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest_record import EdgeFeatures
-from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_rows, pick_rows
+from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_feature_rows, pick_feature_rows
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
 from hiero.features.score import Replay, RuleScorer, edge_rows
@@ -64,7 +64,7 @@ class ForestFeatures:
         row = np.full(len(edges), len(used), np.int32)  # an empty one, appended
         row[rules >= 0] = place
         of_rule = of_rule._replace(first=np.append(of_rule.first, of_rule.first[-1]))
-        rows = merge_rows([pick_rows(of_rule, row), self.edge_rows(forest, edges, index)])
+        rows = merge_feature_rows([pick_feature_rows(of_rule, row), self.edge_rows(forest, edges, index)])
         names = Names(self._replay.scorer.symbols)
         return EdgeFeatures(tuple(map(names.name, index.all_keys())), *rows)
 
@@ -92,7 +92,7 @@ class ForestFeatures:
         found = edge_rows(batch, forest.rules, features, index, names)
         lengths = np.zeros(len(edges), np.int64)
         lengths[ruled] = np.diff(found.first)
-        return merge_rows([rows, FeatureRows(offsets_of(lengths), found.id, found.value)])
+        return merge_feature_rows([rows, FeatureRows(offsets_of(lengths), found.id, found.value)])
 
 
 def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:

@@ -222,12 +222,12 @@ class FeatureRows(NamedTuple):
     value: Floats
 
 
-def pick_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
+def pick_feature_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
     first, place = take_rows(rows.first, chosen.astype(np.int64))
     return FeatureRows(first, rows.id[place], rows.value[place])
 
 
-def concat_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
+def concat_feature_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
     """Append the rows of ``below`` to those of ``above``."""
     return FeatureRows(
         joined_offsets([above.first, below.first]),
@@ -236,7 +236,7 @@ def concat_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
     )
 
 
-def merge_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
+def merge_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
     """Merge the parts row by row; ids ascend in a row, values of equal ids add up, zeros are dropped."""
     row = np.concatenate([row_of_entry(part.first) for part in parts])
     ids = np.concatenate([part.id for part in parts])

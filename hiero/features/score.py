@@ -18,7 +18,7 @@ from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, read_only, row_
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
-from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows, merge_rows
+from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows, merge_feature_rows
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
 from hiero.features.shared_names import SharedNames
@@ -155,7 +155,7 @@ class RuleScorer:
         parts = [number_names(part, index, self.symbols.names) for part in named]
         if self.features.templates:
             parts.append(intern_rows(rules, everything, self.features.templates, index))
-        return merge_rows(parts)
+        return merge_feature_rows(parts)
 
     @staticmethod
     def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
@@ -230,7 +230,7 @@ def edge_rows(
     """The edge features of each rule application, numbered by ``index``."""
     parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
     none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    return merge_rows(parts or [none])
+    return merge_feature_rows(parts or [none])
 
 
 class Replay:

@@ -39,7 +39,14 @@ from hiero.core.arrays import Floats32, Ids, Ints, count_per_row, offsets_by_row
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
-from hiero.features.index import FeatureIndex, FeatureRows, RuleFeature, concat_rows, merge_rows, pick_rows
+from hiero.features.index import (
+    FeatureIndex,
+    FeatureRows,
+    RuleFeature,
+    concat_feature_rows,
+    merge_feature_rows,
+    pick_feature_rows,
+)
 from hiero.features.template_kernels import content_kernel, content_room_kernel
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 
@@ -306,8 +313,8 @@ class RuleCache:
             if len(fresh):
                 batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
                 answers = [feature.rows(batch) for feature in self.features]
-                self._rows = concat_rows(self._rows, merge_rows(answers))
-            return pick_rows(self._rows, contents)
+                self._rows = concat_feature_rows(self._rows, merge_feature_rows(answers))
+            return pick_feature_rows(self._rows, contents)
 
     def _contents(self, table: RuleTable | Grammar, chosen: Ints) -> Ids:
         """Number the rules by content: equal rules have equal numbers."""

@@ -11,7 +11,7 @@ from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only, row_of_ent
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
-from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_rows
+from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_feature_rows
 from hiero.learning.list_kernels import replay_kernel
 
 
@@ -57,7 +57,7 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     used_edges, row_of_edge = _distinct(edges)
     rows_of_edges = forest.features.edge_rows(forest, used_edges, index)
     part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
-    rows = concat_rows(rows, rows_of_edges)
+    rows = concat_feature_rows(rows, rows_of_edges)
 
     ids, local = np.unique(rows.id, return_inverse=True)
     first, features, value = replay_kernel(

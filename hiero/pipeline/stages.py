@@ -33,7 +33,7 @@ class StageKind(NamedTuple):
 
 
 _MODELS, _TRANSLATE = "hiero.pipeline.model_stages", "hiero.pipeline.translate_stages"
-_TUNE, _BINS = "hiero.pipeline.tune_stages", "hiero.pipeline.bins_stages"
+_TUNE = "hiero.pipeline.tune_stages"
 
 # Kinds of stages in the order of planning, by the names of their stages before a colon.
 STAGES = {
@@ -44,9 +44,9 @@ STAGES = {
     "reorder": StageKind(f"{_MODELS}:add_reorder", ("reorder",), "learn an orientation model"),
     "extract": StageKind(f"{_TRANSLATE}:add_extract", ("grammar",), "extract grammars"),
     "grid": StageKind(f"{_TUNE}:add_grid", ("grid",), "tune with several settings and choose the best"),
-    "bins": StageKind(f"{_BINS}:add_bins", ("bins",), "learn bins of dense features"),
+    "bins": StageKind(f"{_MODELS}:add_bins", ("bins",), "learn bins of dense features"),
     "tune": StageKind(f"{_TUNE}:add_tune", ("tune",), "learn weights"),
-    "curves": StageKind(f"{_BINS}:add_curves", ("tune",), "draw the weights of bins"),
+    "curves": StageKind(f"{_MODELS}:add_curves", ("tune",), "draw the weights of bins"),
     "decode": StageKind(f"{_TRANSLATE}:add_decode", ("data",), "translate"),
     "eval": StageKind(f"{_TRANSLATE}:add_eval", ("data", "eval"), "evaluate"),
 }

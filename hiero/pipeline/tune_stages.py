@@ -32,8 +32,7 @@ from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.tune import ANSWER, STATE, Tuning
 from hiero.learning.config import TuneConfig
-from hiero.pipeline.bins_stages import OUTPUT as BINS
-from hiero.pipeline.bins_stages import bins_stage
+from hiero.pipeline.model_stages import BINS, bins_stage
 from hiero.pipeline.plan import Figures, Plan, Stage, Task
 
 FOLDER = "tune"

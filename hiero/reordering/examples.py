@@ -1,15 +1,24 @@
-"""Make examples of orientations from a word-aligned bitext, and open them.
+"""Examples of orientations: made from a word-aligned bitext, stored as memory-mapped arrays.
 
 There are two passes over the bitext, by blocks of sentence pairs: one to count features, one to write
 examples with the features that are frequent enough. In memory are the bitext, a table of all features, and
-one block.
+one block. A directory of examples holds::
+
+    EXAMPLES/meta.json      settings, classes, digest of the features, frequent words
+    EXAMPLES/first.npy      int64 [N + 1]  features of example n: feature[first[n]:first[n + 1]]
+    EXAMPLES/feature.npy    int32          0 is the most frequent
+    EXAMPLES/label.npy      int8 [N]       0 monotone, 1 swap, 2 other
+    EXAMPLES/pair.npy       uint64 [N]     hash of the phrase pair, and of its source side in source.npy
+    EXAMPLES/key.npy        int64 [F]      the features, see table_kernels.py; times.npy: their counts
+    EXAMPLES/src_pool.npy   and so on: two WordTable; word w of a feature is entry w - 1
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,20 +29,13 @@ import numpy.typing as npt
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
 from hiero.core.arrays import Hashes, Ids, Ints, read_only
-from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.directories import META, GrowingArray, Kind
+from hiero.core.errors import ConfigError, FormatError, HieroError, show
 from hiero.core.hash_kernels import table_size
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import table_entry
+from hiero.core.symbols import table_entry, word_table_arrays, word_table_files, word_table_from
 from hiero.reordering.config import ExampleConfig
-from hiero.reordering.files import (
-    EXAMPLES,
-    ExampleWriter,
-    FeatureKeys,
-    read_examples,
-    words_of,
-    writing_examples,
-)
 from hiero.reordering.phrase_kernels import (
     count_keys_kernel,
     number_keys_kernel,
@@ -44,8 +46,135 @@ from hiero.reordering.phrase_kernels import (
 )
 from hiero.reordering.table_kernels import WORD_MASK, key_slots_kernel, word_codes_kernel
 
+NUM_CLASSES = 3
+Shape = tuple[type[np.generic], int]
+WORD_FILES = word_table_files("src", "tgt")
+_ROWS: dict[str, Shape] = {
+    "first": (np.int64, 1),
+    "feature": (np.int32, 1),
+    "label": (np.int8, 1),
+    "pair": (np.uint64, 1),
+    "source": (np.uint64, 1),
+}
+_KEYS: dict[str, Shape] = {"key": (np.int64, 1), "times": (np.int64, 1)}
+
+
+EXAMPLES = Kind(
+    "hiero orientation examples",
+    1,
+    "make them again with hiero reorder extract",
+    _ROWS | _KEYS | WORD_FILES,
+)
+
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class FeatureKeys(NamedTuple):
+    """The features of examples: F of them, the most frequent first.
+
+    key    int64 [F]
+    times  int64 [F]  training examples that have it
+    src    WordTable
+    tgt    WordTable
+    """
+
+    key: Ints
+    times: Ints
+    src: WordTable
+    tgt: WordTable
+
+    def digest(self, settings: Mapping[str, Any]) -> str:
+        """A digest of the features in their order, on which feature ids depend."""
+        digest = hashlib.sha256(repr(sorted(settings.items())).encode())
+        for array in (self.key, self.src.pool, self.src.first, self.tgt.pool, self.tgt.first):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def words_of(arrays: Arrays) -> tuple[WordTable, WordTable]:
+    return word_table_from(arrays, "src"), word_table_from(arrays, "tgt")
+
+
+class ExampleWriter:
+    """Writes the arrays of examples; see ``writing_examples``."""
+
+    def __init__(self, files: Mapping[str, GrowingArray]) -> None:
+        self._files = files
+        self.classes = np.zeros(NUM_CLASSES, np.int64)
+        self._num_features = 0
+        files["first"].append(np.zeros(1, np.int64))
+
+    def append(
+        self,
+        length: Ints,
+        feature: Ids,
+        label: npt.NDArray[np.int8],
+        pair: Hashes,
+        source: Hashes,
+    ) -> None:
+        """Append examples: the number of features of each, and the rest as in the files."""
+        first = np.cumsum(length) + self._num_features
+        self._num_features += len(feature)
+        values: tuple[npt.NDArray[Any], ...] = (first, feature, label, pair, source)
+        for name, each in zip(_ROWS, values, strict=True):
+            self._files[name].append(each)
+        self.classes += np.bincount(label, minlength=NUM_CLASSES)
+
+
+@contextlib.contextmanager
+def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any]) -> Iterator[ExampleWriter]:
+    """Write a directory of examples, which appears when the block ends without an exception."""
+    with EXAMPLES.create(path) as (folder, head):
+        table: Arrays = {"key": features.key, "times": features.times}
+        for name, array in (table | word_table_arrays({"src": features.src, "tgt": features.tgt})).items():
+            np.save(folder / f"{name}.npy", array)
+        with contextlib.ExitStack() as stack:
+            files = {
+                name: stack.enter_context(GrowingArray(folder / f"{name}.npy", kind[0]))
+                for name, kind in _ROWS.items()
+            }
+            writer = ExampleWriter(files)
+            yield writer
+        head.update(meta, classes=writer.classes.tolist())
+
+
+def read_examples(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """The content of ``meta.json`` and the mapped arrays, whose lengths are checked."""
+    meta, arrays = EXAMPLES.read(path)
+    num_examples, num_features = len(arrays["label"]), len(arrays["key"])
+    fits = (
+        len(arrays["first"]) == num_examples + 1
+        and len(arrays["pair"]) == len(arrays["source"]) == num_examples
+        and arrays["first"][-1] == len(arrays["feature"])
+        and len(arrays["times"]) == num_features
+    )
+    if not fits:
+        raise EXAMPLES.broken(path, "arrays that do not fit together", f"{EXAMPLES.name}")
+    check_meta(EXAMPLES, path, meta)
+    return meta, arrays
+
+
+def check_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None:
+    """Check the entries of ``meta.json`` that examples and models have in common."""
+    types = {"settings": dict, "features": str, "classes": list, "frequent": dict}
+    for name, type_ in types.items():
+        if not isinstance(meta.get(name), type_):
+            raise kind.broken(path / META, f"no {name}", f"a {kind.name}")
+    counts = meta["classes"]
+    if len(counts) != NUM_CLASSES or any(type(count) is not int or count < 0 for count in counts):
+        raise kind.broken(path / META, f"classes {show(str(counts))}", "the number of examples of each of 3")
+    for side in ("source", "target"):
+        words = meta["frequent"].get(side)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise kind.broken(path / META, f"no frequent words of the {side} side", f"a {kind.name}")
+
+
 PAIRS_AT_ONCE = 1000
 NUM_FREQUENT = 40  # words stored in a model to recognise its language
+
+
+# ---- examples
 
 
 class Rows(NamedTuple):

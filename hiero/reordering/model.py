@@ -18,12 +18,39 @@ from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import word_table_arrays
 from hiero.reordering.config import ExampleConfig, LearnConfig
-from hiero.reordering.examples import Examples, check_features, open_examples, slots_of
+from hiero.reordering.examples import (
+    WORD_FILES,
+    Arrays,
+    Examples,
+    Shape,
+    check_features,
+    check_meta,
+    open_examples,
+    slots_of,
+    words_of,
+)
 from hiero.reordering.feature_kernels import LexicalArrays, lexical_log_probs_kernel
-from hiero.reordering.files import CLASSIFIER, LEXICALISED, Arrays, check_meta, words_of
 from hiero.reordering.learn import Learned, learn_dual, learn_primal
 from hiero.reordering.learn_kernels import gather_counts_kernel, log_probs_kernel
 from hiero.reordering.table_kernels import OrientationCounts
+
+_WEIGHTS: dict[str, Shape] = {"key": (np.int64, 1), "slot": (np.int32, 1), "weight": (np.float32, 2)}
+_OF_COUNTS: dict[str, Shape] = {"key": (np.uint64, 1), "first": (np.int64, 1), "count": (np.int32, 2)}
+_COUNTS: dict[str, Shape] = {
+    f"{what}_{name}": kind for what in ("pair", "source") for name, kind in _OF_COUNTS.items()
+}
+
+
+CLASSIFIER = Kind(
+    "hiero orientation classifier",
+    1,
+    "train it again with hiero reorder train",
+    _WEIGHTS | WORD_FILES,
+)
+LEXICALISED = Kind(
+    "hiero lexicalised orientation model", 1, "train it again with hiero reorder train", _COUNTS
+)
+
 
 WHAT = "an orientation model of hiero reorder train"
 

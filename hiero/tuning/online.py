@@ -333,7 +333,7 @@ class ColumnSums:
         return norms[name]
 
 
-def strongest(norm: Floats, count: int) -> Ints:
+def select_features(norm: Floats, count: int) -> Ints:
     """The ``count`` features with the largest norms (0: all), in the order of their numbers.
 
     Features of norm 0 are left out; of equal norms, the first feature is selected.
@@ -362,7 +362,7 @@ def mix(
     for path, share in zip(paths, shares, strict=True):
         ids, values = read_vectors(path, symbols, index)
         columns.add(ids.astype(np.int64), values[values_of], share)
-    chosen = strongest(columns.norm(norm), select)
+    chosen = select_features(columns.norm(norm), select)
     write_vectors(out, symbols, index, chosen, weight=columns.mean()[chosen])
     return int(np.count_nonzero(columns.number)), len(chosen)
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hiero.bitext.config import PrepConfig
 from hiero.bitext.prepare import (
     BATCH,
     CaseCounter,
-    PrepConfig,
     Recaser,
     _map_processes,
     detokenize,

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import powers_of_ten, read_only
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import SilentProgress
 from hiero.core.scan_kernels import scan_number
-from hiero.core.scanner import intern_tokens, local_entries, local_vocabulary, powers_of_ten
-from hiero.core.symbols import Symbols
+from hiero.core.symbols import Symbols, intern_tokens, local_entries, local_vocabulary
 from hiero.core.text import read_chunks
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.config import GrammarFormat

@@ -25,8 +25,8 @@ from hiero.core.symbols import word_table
 from hiero.core.text import read_chunks
 from hiero.lm.arpa import read_arpa
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
-from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig, estimate_discounts
-from hiero.lm.estimate import WordNumbering, estimate_language_model
+from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
+from hiero.lm.estimate import WordNumbering, estimate_discounts, estimate_language_model
 from hiero.lm.estimate_kernels import packing_of, unpack_kernel, windows_kernel
 from hiero.lm.external_sort import Sorter, Spool
 from hiero.lm.load import compile_language_model, load_language_models, score_text

@@ -18,7 +18,7 @@ from hiero.features.weights import Weights
 from hiero.learning.candidates import candidates
 from hiero.learning.learner import Example
 from hiero.tuning.batch import read_examples, write_examples
-from hiero.tuning.online import Average, mix, strongest, weighted_sum
+from hiero.tuning.online import Average, mix, select_features, weighted_sum
 from hiero.tuning.shard import shards, shuffled
 from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.conftest import MODEL
@@ -83,9 +83,9 @@ def norm_of(column: list[dict[str, float]], norm: str) -> float:
 
 def test_of_equal_columns_the_first_are_kept() -> None:
     norm = np.array([1.0, 0.0, 2.0, 1.0, 1.0])
-    assert strongest(norm, 2).tolist() == [0, 2]
-    assert strongest(norm, 3).tolist() == [0, 2, 3]
-    assert strongest(norm, 0).tolist() == [0, 2, 3, 4]
+    assert select_features(norm, 2).tolist() == [0, 2]
+    assert select_features(norm, 3).tolist() == [0, 2, 3]
+    assert select_features(norm, 0).tolist() == [0, 2, 3, 4]
 
 
 def test_sums(tmp_path: Path) -> None:

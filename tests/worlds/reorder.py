@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hiero.core.arrays import read_only
 from hiero.core.symbols import word_table
 from hiero.reordering.config import ExampleConfig
-from hiero.reordering.examples import Examples, Rows
-from hiero.reordering.files import FeatureKeys
+from hiero.reordering.examples import Examples, FeatureKeys, Rows
 from tests.naive import reorder as naive
 
 
