@@ -315,7 +315,7 @@ class Tuning:
             _check_directory(directory, resume)  # again, under the lock
             state = self.state(Manifest(directory).digest if opened is None else opened.digest)
             self._keep(directory, state)
-            with open_executor(executor, workers, progress.say) as executors:
+            with open_executor(executor, workers, progress) as executors:
                 progress.begin(None, "load")
                 files = RunFiles(directory)
                 session = self._session(state, make_model if opened is None else opened.model)

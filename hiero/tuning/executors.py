@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import hiero
 from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.progress import Progress, SilentProgress
 from hiero.tuning.shard import is_done, stop
 
 Task = TypeVar("Task")
@@ -43,7 +44,7 @@ def check_executor(name: str) -> None:
 
 @contextlib.contextmanager
 def open_executor(
-    name: str, workers: int, say: Callable[[str], None] = lambda note: None
+    name: str, workers: int, progress: Progress | None = None
 ) -> Iterator[Callable[[], Executor]]:
     """Yield a function that returns the executor, or a new one if the last one broke.
 
@@ -55,7 +56,7 @@ def open_executor(
     elif name == "processes":
         context = _processes(workers)
     else:
-        context = dask_executor(name.removeprefix(DASK), say)
+        context = dask_executor(name.removeprefix(DASK), progress or SilentProgress())
     with context as current:
         yield current
 
@@ -175,7 +176,7 @@ SECONDS = 30  # to reach the scheduler
 
 
 @contextlib.contextmanager
-def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
+def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Executor]]:
     """Yield a function that returns the executor of the cluster with its scheduler at HOST:PORT."""
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -190,7 +191,7 @@ def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable
             reason = str(error).partition("\n")[0]
             raise HieroError(f"executor: no Dask scheduler answers at {address} ({reason})") from None
         stack.callback(client.close, SECONDS)
-        _check_cluster(client, address, say)
+        _check_cluster(client, address, progress)
         executor: Executor = client.get_executor(pure=False)
         stack.callback(executor.shutdown, wait=False)
         try:
@@ -202,11 +203,11 @@ def dask_executor(address: str, say: Callable[[str], None]) -> Iterator[Callable
             raise _explained(error) from None
 
 
-def _check_cluster(client: Any, address: str, say: Callable[[str], None]) -> None:
+def _check_cluster(client: Any, address: str, progress: Progress) -> None:
     """Check that all machines run the same versions: else results differ, or tasks cannot be unpickled."""
     _check_versions(f"the scheduler {address}", lambda: client.run_on_scheduler(program))
     if not client.nthreads():
-        say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
+        progress.say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
         client.wait_for_workers(1)
     for worker in client.nthreads():
         _check_versions(f"worker {worker}", functools.partial(_of_worker, client, worker))
