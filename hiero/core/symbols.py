@@ -2,12 +2,6 @@
 
 A word is an int32 >= 0: its id in ``Symbols.words``. A gap is negative and carries its label (an id in
 ``Symbols.labels``) and its index: 1 and 2 number the gaps of a rule in source order, 0 is a bare label.
-
-Scanning of text shared by file formats: tokens, gaps, numbers, a local vocabulary.
-
-Kernels work on a buffer of whole lines. A scanner does not use ``Symbols``: it numbers strings by a local
-vocabulary, which the caller maps to shared ids once per file. So several threads can read files at once, and
-a string costs Python work once per file, not once per rule.
 """
 
 from __future__ import annotations
@@ -181,6 +175,13 @@ def is_sound(table: WordTable) -> bool:
         and table.first[0] == 0
         and table.first[-1] == len(table.pool)
     )
+
+
+# ---- numbers of the strings of one file
+#
+# A scanner of text does not use ``Symbols``: it numbers strings by a local vocabulary, which the caller maps
+# to shared ids once per file. So several threads can read files at once, and a string costs Python work once
+# per file, not once per rule.
 
 
 class LocalVocabulary(NamedTuple):

@@ -1,4 +1,4 @@
-"""Settings of the estimation of models, and discounts of modified Kneser-Ney smoothing."""
+"""Settings of the estimation of models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from hiero.core.records import MAX_ORDER, Checked, setting
 Discounts = tuple[float, float, float]  # of adjusted counts 1, 2, 3 and more
 
 FALLBACK: Discounts = (0.5, 1.0, 1.5)  # lmplz's, where none can be estimated
-
-
 TEMPORARY = Path(tempfile.gettempdir())
 
 

@@ -25,10 +25,10 @@ from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kneserney
 from hiero.lm import estimate_kernels as ngram
 from hiero.lm.arpa import write_arpa
-from hiero.lm.compiled import MODEL, write_ngrams
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
+from hiero.lm.load import MODEL, write_ngrams
 from hiero.lm.model import ngrams_of
 from hiero.lm.table_kernels import NgramBlock, table_of_blocks
 

@@ -1,9 +1,7 @@
-"""The stages from text to models: preparing, aligning, estimating, indexing, learning orientations.
+"""The stages from text to models: prepare, align, estimate, index, learn orientations and bins, draw curves.
 
 Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
 paths of their outputs, for the functions that follow.
-
-The stages of ``hiero run`` that learn bins and draw their weights.
 """
 
 from __future__ import annotations
@@ -40,6 +38,8 @@ from hiero.reordering.evaluate import evaluate, evaluate_majority, report
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import check_kinds
 from hiero.reordering.model import Classifier, open_model, train_model
+
+BINS, CURVES = "features.bins", "curves"
 
 # ---- from raw text to words
 
@@ -333,7 +333,7 @@ def _evaluation(model: Path, held_out: Path, table: Path, record: Path) -> Calla
     return work
 
 
-BINS, CURVES = "features.bins", "curves"
+# ---- bins of dense features
 
 
 def add_bins(plan: Plan) -> None:

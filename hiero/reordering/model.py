@@ -1,4 +1,9 @@
-"""Orientation models, and their training: classifiers, and lexicalised models of relative frequencies."""
+"""Orientation models, and their training: classifiers, and lexicalised models of relative frequencies.
+
+A model is a directory of memory-mapped arrays. A classifier has ``key``, a hash table ``slot`` of the keys,
+float32 ``weight`` [F, 3], and the words. A lexicalised model has two ``table_kernels.OrientationCounts``, of
+phrase pairs and of source phrases.
+"""
 
 from __future__ import annotations
 
