@@ -38,8 +38,7 @@ from hiero.jobs.tune import tune
 from hiero.learning.config import ALGORITHMS, Algorithm, TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.lists import CandidateLists
-from hiero.pipeline.plan import Plan, Stage
-from hiero.pipeline.stages import STAGES, StageKind
+from hiero.pipeline.plan import STAGES, Plan, Stage, StageKind
 from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.worlds.grammars import rules_of
 from tests.worlds.tune import Tuning

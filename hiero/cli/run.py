@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hiero.cli.options import add_quiet, add_threads, announce_compiling
-from hiero.pipeline.stages import STAGES
+from hiero.pipeline.plan import STAGES
 
 DESCRIPTION = """\
 Run all stages of a configuration. Each stage runs if its inputs, settings or outputs have changed since the

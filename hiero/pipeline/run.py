@@ -28,8 +28,7 @@ from hiero.core.progress import Progress, table_lines
 from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
 from hiero.jobs.directory import CONFIG, NAME, Entry, Manifest, check_directory, first_change, locked, series
-from hiero.pipeline.plan import Plan, Stage, Task
-from hiero.pipeline.stages import STAGES
+from hiero.pipeline.plan import STAGES, Plan, Stage, Task
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
