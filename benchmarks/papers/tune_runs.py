@@ -179,7 +179,7 @@ class HeldOut:
 
     def _key(self, config: Config, weights: Path) -> str:
         """A digest of everything that translations depend on."""
-        files = [Path(path) for path in config.model_files if Path(path) != weights]
+        files = [Path(path) for path in config.model_files.values() if Path(path) != weights]
         parts = [dataclasses.replace(config, weights=None), [(str(p), os.stat(p).st_mtime_ns) for p in files]]
         digest = hashlib.sha256(repr(parts).encode())
         for content in (weights, Path(self.files.source)):
