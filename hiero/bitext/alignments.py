@@ -71,12 +71,7 @@ def read_alignment(path: str | Path, *, possible: bool = False) -> Alignment:
     )
 
 
-def check_alignment(
-    alignment: Alignment,
-    src_length: Ints,
-    tgt_length: Ints,
-    path: str | Path,
-) -> None:
+def check_alignment(alignment: Alignment, src_length: Ints, tgt_length: Ints, path: str | Path) -> None:
     """Refuse an alignment that does not fit a bitext with sentences of these lengths."""
     if alignment.num_pairs != len(src_length):
         line = min(alignment.num_pairs, len(src_length)) + 1

@@ -52,13 +52,7 @@ from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_bytes, open_output, read_chunks
-from hiero.decoder.forest_record import (
-    EdgeFeatures,
-    StoredForest,
-    check,
-    featureless_rules,
-    rules_of,
-)
+from hiero.decoder.forest_record import EdgeFeatures, StoredForest, check, featureless_rules, rules_of
 from hiero.decoder.hypergraph import Hypergraph, heads
 
 FORMAT = "hiero forest 1"

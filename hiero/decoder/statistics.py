@@ -15,12 +15,7 @@ except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
 # The stages of decoding, and the names under which their times are reported.
-STAGES = {
-    "features": "features_cpu_s",
-    "parse": "parse_cpu_s",
-    "cube": "cube_cpu_s",
-    "kbest": "kbest_cpu_s",
-}
+STAGES = {"features": "features_cpu_s", "parse": "parse_cpu_s", "cube": "cube_cpu_s", "kbest": "kbest_cpu_s"}
 
 
 class _Timer:

@@ -221,11 +221,7 @@ def edge_scores(
 
 
 def edge_rows(
-    batch: EdgeBatch,
-    rules: Rules,
-    features: Sequence[EdgeFeature],
-    index: FeatureIndex,
-    names: Vocabulary,
+    batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], index: FeatureIndex, names: Vocabulary
 ) -> FeatureRows:
     """The edge features of each rule application, numbered by ``index``."""
     parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
@@ -241,12 +237,7 @@ class Replay:
     """
 
     def __init__(
-        self,
-        scorer: RuleScorer,
-        table: RuleTable | Grammar,
-        lm_word: Ids,
-        *,
-        cdec_names: bool = False,
+        self, scorer: RuleScorer, table: RuleTable | Grammar, lm_word: Ids, *, cdec_names: bool = False
     ) -> None:
         self.scorer, self.table, self.lm_word = scorer, table, lm_word
         self.merged: set[str] = set()

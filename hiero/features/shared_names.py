@@ -80,7 +80,5 @@ class SharedNames:
             )
 
     @staticmethod
-    def _arrays(
-        entries: _Entries,
-    ) -> tuple[Bytes, Ints, Flags]:
+    def _arrays(entries: _Entries) -> tuple[Bytes, Ints, Flags]:
         return read_only(entries.pool), read_only(entries.first), read_only(entries.special)

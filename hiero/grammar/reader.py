@@ -69,17 +69,8 @@ def choose_columns(num_rules: int, name: Ids, limit: int = MAX_COLUMNS) -> Ids:
 
 
 def split_features(
-    first_feature: Ints,
-    name: Ids,
-    value: Floats32,
-    columns: Ids | None,
-) -> tuple[
-    tuple[int, ...],
-    Floats32,
-    Ints,
-    Ids,
-    Floats32,
-]:
+    first_feature: Ints, name: Ids, value: Floats32, columns: Ids | None
+) -> tuple[tuple[int, ...], Floats32, Ints, Ids, Floats32]:
     """Features of rules as (columns, dense, first_sparse, sparse_name, sparse_value), as in ``Rules``.
 
     Feature k of rule r is at first_feature[r] + k; if a rule has a name twice, the last value counts.
