@@ -159,6 +159,14 @@ def decode_utf8(path: str | Path, data: bytes, first_line: int = 1) -> str:
     return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def without_mark(chunk: Chunk) -> Chunk:
     """The chunk without the byte order mark that a file may begin with."""
     if chunk.first_line == 1:

@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label
 from hiero.core.symbols import Symbols, Vocabulary
+from hiero.core.text import is_utf8
 from hiero.features.index import KINDS, Key, KeyKind, KeyPart
 from hiero.features.index_kernels import NAME, RULE_END, RULE_ID, RULE_START, SEPARATOR
 
@@ -67,11 +68,8 @@ def _percent(found: re.Match[bytes]) -> bytes:
 
 def _escape(text: bytes, unsafe: re.Pattern[bytes]) -> bytes:
     text = unsafe.sub(_percent, text)
-    if not text.isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            text = re.sub(rb"[\x80-\xff]", _percent, text)
+    if not text.isascii() and not is_utf8(text):
+        text = re.sub(rb"[\x80-\xff]", _percent, text)
     return text
 
 
@@ -247,15 +245,7 @@ class Names:
 
 def _is_plain(text: bytes) -> bool:
     """Whether a name has no escapes and needs none."""
-    if _SUSPECT.search(text) or text[:1] == b"#":
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return not _SUSPECT.search(text) and text[:1] != b"#" and (text.isascii() or is_utf8(text))
 
 
 def _shape(bits: int) -> bytes:

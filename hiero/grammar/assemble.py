@@ -161,15 +161,8 @@ def _copied(
     out, end = room_for(offsets, len(width.columns)), 0
     for table in tables:
         start, end = end, end + table.num_rules
-        copy_rules_kernel(
-            table.origin,
-            table.rows,
-            table.ids,
-            width.names,
-            width.places[table.columns],
-            place[start:end],
-            out,
-        )
+        columns = width.names, width.places[table.columns]
+        copy_rules_kernel(table.origin, table.rows, table.ids, *columns, place[start:end], out)
     return frozen(out)
 
 

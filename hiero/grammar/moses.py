@@ -47,8 +47,8 @@ class MosesReader(RuleReader):
         num_words, num_labels = 0, scan.num_rules
         for source, first, symbol in ((True, b.first_src, b.src), (False, b.first_tgt, b.tgt)):
             out = first, symbol, b.word_token, b.label_token
-            num_words, num_labels = scan.take(
-                *scan_side_kernel(scan.data, scan.num_rules, source, b.end, b.at, num_words, num_labels, *out)
+            num_words, num_labels = scan.run(
+                scan_side_kernel, source, b.end, b.at, num_words, num_labels, *out
             )
         scan.num_words, scan.num_labels = num_words, num_labels
 
@@ -56,9 +56,7 @@ class MosesReader(RuleReader):
         b = scan.batch
         self.scan_features(scan)
         sides = b.first_src, b.src, b.first_tgt, b.tgt, b.label_token
-        scan.take(
-            *scan_moses_links_kernel(scan.data, scan.num_rules, b.end, b.at, *sides, b.first_link, b.link)
-        )
+        scan.run(scan_moses_links_kernel, b.end, b.at, *sides, b.first_link, b.link)
         self._scan_sparse(scan)
 
     def _scan_sparse(self, scan: Scan) -> None:
@@ -67,9 +65,7 @@ class MosesReader(RuleReader):
         count = np.zeros(num_rules, np.int64)
         value, unsure = np.empty(most, np.float64), np.empty((most, 3), np.int32)
         out = count, b.name_token[scan.num_names :], value, unsure
-        num_pairs, num_unsure = scan.take(
-            *scan_sparse_kernel(scan.data, num_rules, b.end, b.at, self.powers, *out)
-        )
+        num_pairs, num_unsure = scan.run(scan_sparse_kernel, b.end, b.at, self.powers, *out)
         if scan.fault is not None or num_pairs == 0:
             return
         for at, first, last in unsure[:num_unsure].tolist():
@@ -79,10 +75,8 @@ class MosesReader(RuleReader):
         pairs_before = np.cumsum(count) - count
         score_at = np.arange(first_score[-1]) + np.repeat(pairs_before, np.diff(first_score))
         pair_at = np.arange(num_pairs) + np.repeat(first_score[1:], count)
-        name, all_value = (
-            np.empty(first_score[-1] + num_pairs, np.int32),
-            np.empty(first_score[-1] + num_pairs),
-        )
+        num_features = first_score[-1] + num_pairs
+        name, all_value = np.empty(num_features, np.int32), np.empty(num_features)
         name[score_at], name[pair_at] = b.name[: first_score[-1]], scan.num_names + np.arange(num_pairs)
         all_value[score_at], all_value[pair_at] = b.value[: first_score[-1]], value[:num_pairs]
         b.first_feature[1 : num_rules + 1] += np.cumsum(count)

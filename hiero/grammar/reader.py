@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pkgutil
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns
 from hiero.core.errors import FormatError, show
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbols import Symbols, Vocabulary, intern_tokens, local_entries, local_vocabulary
-from hiero.core.text import Chunk, read_chunks, without_mark
+from hiero.core.text import Chunk, is_utf8, read_chunks, without_mark
 from hiero.grammar import reader_kernels as scanning
 from hiero.grammar.config import AUTO, AUTO_FORMAT, FORMATS, GrammarFormat
 from hiero.grammar.reader_kernels import ScannedRules, rule_batch, split_features_kernel
@@ -86,25 +86,11 @@ def split_features(
     first_sparse = np.zeros(num_rules + 1, np.int64)
     sparse_name, sparse_value = np.empty(num_sparse, np.int32), np.empty(num_sparse, np.float32)
     place_of = np.full(num_names, -1, np.int64)
-    split_features_kernel(
-        read_only(first_feature),
-        read_only(name),
-        read_only(value),
-        column_of,
-        place_of,
-        dense,
-        first_sparse,
-        sparse_name,
-        sparse_value,
-    )
+    features, out = (read_only(name), read_only(value)), (dense, first_sparse, sparse_name, sparse_value)
+    split_features_kernel(read_only(first_feature), *features, column_of, place_of, *out)
     used = first_sparse[-1]
-    return (
-        tuple(columns.tolist()),
-        read_only(dense),
-        read_only(first_sparse),
-        read_only(sparse_name[:used]),
-        read_only(sparse_value[:used]),
-    )
+    sparse = read_only(first_sparse), read_only(sparse_name[:used]), read_only(sparse_value[:used])
+    return tuple(columns.tolist()), read_only(dense), *sparse
 
 
 # ---- messages
@@ -150,8 +136,8 @@ class _SharedIds:
         self.local, ids = intern_tokens(self.local, data, token)
         new = local_entries(self.local, len(self.known))
         # One decoder call for all: no entry contains a newline, so none can complete its neighbour's bytes.
-        if not _is_utf8(b"\n".join(new)):
-            raise self._error(chunk, [entry for entry in new if not _is_utf8(entry)])
+        if not is_utf8(b"\n".join(new)):
+            raise self._error(chunk, [entry for entry in new if not is_utf8(entry)])
         self.known = np.concatenate([self.known, self.shared.intern_all(new)])
         shared: Ids = self.known[ids]
         return shared
@@ -160,19 +146,11 @@ class _SharedIds:
         line, entry = next(
             (number, entry)
             for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line)
-            if not _is_utf8(line)
+            if not is_utf8(line)
             for entry in bad
             if entry in line
         )
         return FormatError(self.path, line, found=str(entry)[1:], expected="UTF-8")
-
-
-def _is_utf8(entry: bytes) -> bool:
-    try:
-        entry.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Part(NamedTuple):
@@ -207,25 +185,21 @@ class Scan:
         self.num_words = self.num_labels = self.num_names = 0
         self.fault: tuple[int, int, int] | None = None
 
-    def take(self, status: int, rules: int, first: int, last: int, *rest: int) -> tuple[int, ...]:
-        """Record a kernel's result: later kernels read only the rules that this one could read."""
-        self.num_rules = rules
+    def run(self, kernel: Callable[..., tuple[int, ...]], *arrays: Any) -> tuple[int, ...]:
+        """Run a kernel over the rules that all kernels before could read."""
+        status, self.num_rules, first, last, *rest = kernel(self.data, self.num_rules, *arrays)
         if status != scanning.OK:
             self.fault = status, first, last
-        return rest
+        return tuple(rest)
 
     def error(self, path: str | Path) -> FormatError:
         assert self.fault is not None
         status, first, last = self.fault
         expected, hint = MESSAGES[status]
         found = self.chunk.data[first:last].strip(b" \t\r\n")
-        return FormatError(
-            path,
-            self.chunk.first_line + int(self.batch.line[self.num_rules]),
-            found=show(found) if found else "the end of the line" if first == last else "nothing",
-            expected=expected,
-            hint=hint,
-        )
+        shown = show(found) if found else "the end of the line" if first == last else "nothing"
+        line = self.chunk.first_line + int(self.batch.line[self.num_rules])
+        return FormatError(path, line, found=shown, expected=expected, hint=hint)
 
 
 class RuleReader:
@@ -254,42 +228,23 @@ class RuleReader:
 
     def scan_sides(self, scan: Scan) -> None:
         b = scan.batch
-        scan.take(*scanning.scan_lhs_kernel(scan.data, scan.num_rules, b.end, b.at, b.lhs, b.label_token))
-        num_words, scan.num_labels = scan.take(
-            *scanning.scan_source_kernel(
-                scan.data, scan.num_rules, b.end, b.at, b.first_src, b.src, b.word_token, b.label_token
-            )
-        )
+        scan.run(scanning.scan_lhs_kernel, b.end, b.at, b.lhs, b.label_token)
+        side = b.first_src, b.src, b.word_token, b.label_token
+        num_words, scan.num_labels = scan.run(scanning.scan_source_kernel, b.end, b.at, *side)
         sides = b.first_src, b.src, b.label_token, num_words, b.first_tgt, b.tgt, b.word_token
-        (scan.num_words,) = scan.take(
-            *scanning.scan_target_kernel(scan.data, scan.num_rules, b.end, b.at, *sides)
-        )
+        (scan.num_words,) = scan.run(scanning.scan_target_kernel, b.end, b.at, *sides)
 
     def scan_rest(self, scan: Scan) -> None:
         b = scan.batch
         self.scan_features(scan)
-        scan.take(
-            *scanning.scan_rule_links_kernel(
-                scan.data,
-                scan.num_rules,
-                b.end,
-                b.at,
-                b.first_src,
-                b.src,
-                b.first_tgt,
-                b.tgt,
-                b.first_link,
-                b.link,
-            )
-        )
+        sides = b.first_src, b.src, b.first_tgt, b.tgt
+        scan.run(scanning.scan_rule_links_kernel, b.end, b.at, *sides, b.first_link, b.link)
 
     def scan_features(self, scan: Scan) -> None:
         b = scan.batch
         out = b.first_feature, b.name, b.value, b.name_token, b.unsure
-        scan.num_names, num_unsure = scan.take(
-            *scanning.scan_features_kernel(
-                scan.data, scan.num_rules, self.count_all, b.end, b.at, self.powers, *out
-            )
+        scan.num_names, num_unsure = scan.run(
+            scanning.scan_features_kernel, self.count_all, b.end, b.at, self.powers, *out
         )
         for at, first, last in b.unsure[:num_unsure].tolist():
             b.value[at] = float(scan.chunk.data[first:last])
@@ -305,26 +260,19 @@ class RuleReader:
         if scan.fault is not None:
             raise scan.error(self.path)
         b, num_rules = scan.batch, scan.num_rules
-        src, tgt = b.src[: b.first_src[num_rules]].copy(), b.tgt[: b.first_tgt[num_rules]].copy()
+        offsets = (b.first_src, b.first_tgt, b.first_feature, b.first_link)
+        first_src, first_tgt, first_feature, first_link = (first[: num_rules + 1].copy() for first in offsets)
+        src, tgt = b.src[: first_src[-1]].copy(), b.tgt[: first_tgt[-1]].copy()
         words = self.words(chunk, scan.data, b.word_token[: scan.num_words])
         labels = self.labels(chunk, scan.data, b.label_token[: scan.num_labels])
         for side in (src, tgt):
             scanning.share_ids_kernel(side, words, labels)
-        name = b.name[: b.first_feature[num_rules]].copy()
+        name = b.name[: first_feature[-1]].copy()
         labelled = name >= 0
         name[labelled] = self.names(chunk, scan.data, b.name_token[: scan.num_names])[name[labelled]]
-        return Part(
-            labels[b.lhs[:num_rules]],
-            b.first_src[: num_rules + 1].copy(),
-            src,
-            b.first_tgt[: num_rules + 1].copy(),
-            tgt,
-            b.first_feature[: num_rules + 1].copy(),
-            name,
-            b.value[: len(name)].copy(),
-            b.first_link[: num_rules + 1].copy(),
-            b.link[: b.first_link[num_rules]].copy(),
-        )
+        features = first_feature, name, b.value[: len(name)].copy()
+        links = first_link, b.link[: first_link[-1]].copy()
+        return Part(labels[b.lhs[:num_rules]], first_src, src, first_tgt, tgt, *features, *links)
 
     def read(self, chunks: Iterable[Chunk] | None = None, progress: Progress | None = None) -> RuleTable:
         """Read all rules, by default of the file, else of ``chunks``, which are part of it or read ahead."""
