@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hiero.alignment.config import AlignConfig
 from hiero.cli.options import (
+    add_command,
     add_quiet,
     add_settings,
     add_threads,
@@ -39,15 +40,7 @@ FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero align``."""
-    style = argparse.RawDescriptionHelpFormatter
-    command = subparsers.add_parser(
-        "align",
-        help="align the words of a bitext, score alignments",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=style,
-    )
+    command = add_command(subparsers, "align", "align the words of a bitext, score alignments", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
@@ -58,19 +51,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_threads(command)
     add_quiet(command)
     commands = command.add_subparsers(dest="align_command", metavar="score")
-    score = commands.add_parser(
-        "score",
-        help="compare an alignment with a gold standard",
-        description=SCORE_DESCRIPTION,
-        formatter_class=style,
-    )
+    score = add_command(commands, "score", "compare an alignment with a gold standard", SCORE_DESCRIPTION)
     score.add_argument("hypothesis", metavar="HYP", type=Path)
     score.add_argument("gold", metavar="GOLD", type=Path)
     command.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``hiero align``."""
     if args.align_command == "score":
         return _score(args.hypothesis, args.gold)
     for flag, value in (("-s", args.source), ("-t", args.target)):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.bins.config import OF, BinsConfig, FeatureConfig
-from hiero.cli.options import add_quiet, add_settings, add_threads, overrides, replaced
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, overrides, replaced
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,14 +44,7 @@ in a configuration:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero bins learn | show | plot``."""
-    parser = subparsers.add_parser(
-        "bins",
-        help="learn bins of dense features, show and draw their weights",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(subparsers, "bins", "learn bins of dense features, show and draw their weights", DESCRIPTION, EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_learn(actions)
     for name, text in {

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.options import add_quiet, add_settings, add_threads, announce_compiling, replaced
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, announce_compiling, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import FormatError, UsageError
@@ -37,14 +37,7 @@ OF_OUTPUT = ("kbest", "unique")  # settings of the search
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero decode``."""
-    command = subparsers.add_parser(
-        "decode",
-        help="translate text",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "decode", "translate text", DESCRIPTION, EPILOG)
     group = command.add_argument_group("model")
     add = group.add_argument
     add("-c", "--config", metavar="CONFIG", help="YAML configuration; options take precedence over it")

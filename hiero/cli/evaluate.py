@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_quiet, add_settings, replaced
+from hiero.cli.options import add_command, add_quiet, add_settings, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 from hiero.evaluation.config import EvalConfig
@@ -36,14 +36,7 @@ OF_METRICS = ("metrics", "tokenize", "lowercase")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero eval``."""
-    command = subparsers.add_parser(
-        "eval",
-        help="score translations, compare systems",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "eval", "score translations, compare systems", DESCRIPTION, EPILOG)
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("hypotheses", metavar="HYP", nargs="*", help="translations; - is standard input")

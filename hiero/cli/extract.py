@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_quiet, add_settings, add_threads, replaced
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import FormatError, UsageError, os_message
 from hiero.extraction.config import ExtractConfig
@@ -34,14 +34,7 @@ hiero decode -g train.idx extracts on the fly, without writing grammars."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero extract``."""
-    command = subparsers.add_parser(
-        "extract",
-        help="extract grammars from an indexed bitext",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "extract", "extract grammars from an indexed bitext", DESCRIPTION, EPILOG)
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("-x", "--index", metavar="INDEX", required=True, help="index made by hiero index")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero grammar compile | convert | stats``."""
     parser = subparsers.add_parser(
         "grammar",
         help="compile, convert or describe grammars",
@@ -53,7 +52,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``hiero grammar``."""
     if args.grammar.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
     # Imported after the command line is checked, since numba is slow to load.

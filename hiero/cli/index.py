@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from hiero.cli.options import add_quiet
+from hiero.cli.options import add_command, add_quiet
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
@@ -25,14 +25,7 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero index``."""
-    command = subparsers.add_parser(
-        "index",
-        help="index a bitext for rule extraction",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "index", "index a bitext for rule extraction", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")

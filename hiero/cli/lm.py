@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hiero.cli.options import Parser, add_quiet, add_settings, add_threads, at_least, replaced
+from hiero.cli.options import Parser, add_command, add_quiet, add_settings, add_threads, at_least, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
@@ -63,22 +63,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     commands = lm.add_subparsers(
         dest="lm_command", required=True, metavar="COMMAND", parser_class=_NumberListParser
     )
-    style = argparse.RawDescriptionHelpFormatter
     forms = "ARPA (plain or gz) or KenLM binary of type probing"
 
     _add_estimate(commands)
-    command = commands.add_parser(
-        "compile",
-        help="write a model as memory-mapped arrays",
-        description=COMPILE_HELP,
-        formatter_class=style,
-    )
+    command = add_command(commands, "compile", "write a model as memory-mapped arrays", COMPILE_HELP)
     command.add_argument("input", metavar="IN", type=Path, help=forms)
     command.add_argument("output", metavar="OUT", type=Path, help="directory to write")
 
-    command = commands.add_parser(
-        "query", help="score text word by word", description=QUERY_HELP, formatter_class=style
-    )
+    command = add_command(commands, "query", "score text word by word", QUERY_HELP)
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
     command.add_argument("text", metavar="TEXT", nargs="?", default="-", help="default: standard input")
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default: standard output")
@@ -125,13 +117,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
-    command = commands.add_parser(
-        "estimate",
-        help="estimate a model from text",
-        description=ESTIMATE_HELP,
-        epilog=ESTIMATE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(commands, "estimate", "estimate a model from text", ESTIMATE_HELP, ESTIMATE_EXAMPLES)
     add = command.add_argument
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
     add("output", metavar="OUT", type=Path, help="file or directory to write")

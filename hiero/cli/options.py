@@ -180,7 +180,22 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-# ---- flags that commands share
+# ---- commands, and flags that they share
+
+
+def add_command(
+    subparsers: argparse._SubParsersAction[Any],
+    name: str,
+    summary: str,
+    description: str,
+    epilog: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add a command whose description and epilog keep their line breaks."""
+    style = argparse.RawDescriptionHelpFormatter
+    command: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=summary, description=description, epilog=epilog, formatter_class=style
+    )
+    return command
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.bitext.config import NO_LIMIT, PrepConfig
-from hiero.cli.options import add_quiet, add_settings, add_threads, flag_of, overrides, replaced
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, flag_of, overrides, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
@@ -36,14 +36,7 @@ WITHOUT_LIMITS = PrepConfig(min_words=NO_LIMIT, max_words=NO_LIMIT, max_ratio=NO
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero prep``."""
-    command = subparsers.add_parser(
-        "prep",
-        help="tokenise, clean and detokenise text",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "prep", "tokenise, clean and detokenise text", DESCRIPTION, EPILOG)
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("-s", "--source", metavar="SRC", help="source side of parallel text; gz is recognised")

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from hiero.cli.options import (
+    add_command,
     add_quiet,
     add_settings,
     announce_compiling,
@@ -48,29 +49,16 @@ models of --against."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero reorder``."""
-    style = argparse.RawDescriptionHelpFormatter
-    reorder = subparsers.add_parser(
-        "reorder",
-        help="learn the orientation of phrases",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=style,
-    )
+    reorder = add_command(subparsers, "reorder", "learn the orientation of phrases", DESCRIPTION, EPILOG)
     commands = reorder.add_subparsers(dest="reorder_command", required=True, metavar="COMMAND")
-    _add_extract(commands, style)
-    _add_train(commands, style)
-    _add_eval(commands, style)
+    _add_extract(commands)
+    _add_train(commands)
+    _add_eval(commands)
     reorder.set_defaults(run=run)
 
 
-def _add_extract(commands: Any, style: Any) -> None:
-    command = commands.add_parser(
-        "extract",
-        help="extract examples from a bitext",
-        description=EXTRACT_DESCRIPTION,
-        formatter_class=style,
-    )
+def _add_extract(commands: Any) -> None:
+    command = add_command(commands, "extract", "extract examples from a bitext", EXTRACT_DESCRIPTION)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", required=True, help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", required=True, help="target side, with the same number of lines")
@@ -87,10 +75,8 @@ def _add_extract(commands: Any, style: Any) -> None:
     add_quiet(command)
 
 
-def _add_train(commands: Any, style: Any) -> None:
-    command = commands.add_parser(
-        "train", help="learn a model", description=TRAIN_DESCRIPTION, formatter_class=style
-    )
+def _add_train(commands: Any) -> None:
+    command = add_command(commands, "train", "learn a model", TRAIN_DESCRIPTION)
     add = command.add_argument
     add("examples", metavar="EXAMPLES", help="directory of hiero reorder extract")
     add("-o", "--output", metavar="MODEL", required=True, help="directory to write")
@@ -105,10 +91,8 @@ def _add_train(commands: Any, style: Any) -> None:
     add_quiet(command)
 
 
-def _add_eval(commands: Any, style: Any) -> None:
-    command = commands.add_parser(
-        "eval", help="classify examples", description=EVAL_DESCRIPTION, formatter_class=style
-    )
+def _add_eval(commands: Any) -> None:
+    command = add_command(commands, "eval", "classify examples", EVAL_DESCRIPTION)
     add = command.add_argument
     add("model", metavar="MODEL", help="model of hiero reorder train")
     add("examples", metavar="EXAMPLES", help="held-out examples of the same extraction")
@@ -125,7 +109,6 @@ def _add_eval(commands: Any, style: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run a subcommand."""
     if args.reorder_command == "extract":
         return _extract(args)
     return _train(args) if args.reorder_command == "train" else _eval(args)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hiero.cli.options import add_quiet, add_threads, announce_compiling
+from hiero.cli.options import add_command, add_quiet, add_threads, announce_compiling
 from hiero.pipeline.plan import STAGES
 
 DESCRIPTION = """\
@@ -32,14 +32,7 @@ configs/ has commented examples."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero run``."""
-    command = subparsers.add_parser(
-        "run",
-        help="run all stages of a configuration, from bitext to scores",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "run", "run all stages of a configuration, from bitext to scores", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("config", metavar="CONFIG", help="YAML; docs/pipeline.md describes its sections")
     add(

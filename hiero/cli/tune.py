@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.options import add_quiet, add_settings, add_threads, announce_compiling, replaced, show_default
+from hiero.cli.options import (
+    add_command,
+    add_quiet,
+    add_settings,
+    add_threads,
+    announce_compiling,
+    replaced,
+    show_default,
+)
 from hiero.cli.progress import CommandProgress
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import is_interrupt
@@ -31,14 +39,7 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Define ``hiero tune``."""
-    command = subparsers.add_parser(
-        "tune",
-        help="learn the weights of a model",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_command(subparsers, "tune", "learn the weights of a model", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-c", "--config", metavar="CONFIG", required=True, help="YAML; docs/tuning.md describes its sections")
     add("-o", "--output", metavar="RUNDIR", type=Path, required=True, help="directory to write to")
