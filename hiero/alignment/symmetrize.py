@@ -25,13 +25,7 @@ def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
     return symmetrize(src_first, tgt_first, links.fwd, links.rev, method)
 
 
-def symmetrize(
-    src_first: Ints,
-    tgt_first: Ints,
-    fwd: Ids,
-    rev: Ids,
-    method: str,
-) -> Alignment:
+def symmetrize(src_first: Ints, tgt_first: Ints, fwd: Ids, rev: Ids, method: str) -> Alignment:
     """Combine directional links by one of METHODS; ``none`` is ``fwd`` alone.
 
     ``fwd`` has the source position linked to each target word, ``rev`` the opposite; -1 is no link.

@@ -44,7 +44,9 @@ in a configuration:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add_command(subparsers, "bins", "learn bins of dense features, show and draw their weights", DESCRIPTION, EPILOG)
+    parser = add_command(
+        subparsers, "bins", "learn bins of dense features, show and draw their weights", DESCRIPTION, EPILOG
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_learn(actions)
     for name, text in {

@@ -34,7 +34,9 @@ hiero decode -g train.idx extracts on the fly, without writing grammars."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = add_command(subparsers, "extract", "extract grammars from an indexed bitext", DESCRIPTION, EPILOG)
+    command = add_command(
+        subparsers, "extract", "extract grammars from an indexed bitext", DESCRIPTION, EPILOG
+    )
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("-x", "--index", metavar="INDEX", required=True, help="index made by hiero index")

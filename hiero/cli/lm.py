@@ -117,7 +117,9 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
-    command = add_command(commands, "estimate", "estimate a model from text", ESTIMATE_HELP, ESTIMATE_EXAMPLES)
+    command = add_command(
+        commands, "estimate", "estimate a model from text", ESTIMATE_HELP, ESTIMATE_EXAMPLES
+    )
     add = command.add_argument
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
     add("output", metavar="OUT", type=Path, help="file or directory to write")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiero.core.progress import Progress, table_lines
+
+if TYPE_CHECKING:
+    from typing import Self
 
 EVERY = 30.0  # seconds between lines about a task, where there is no bar
 
@@ -31,14 +33,6 @@ class _Display:
         if self.with_lines and sys.stderr.isatty():
             self.bars, self.with_lines = _make_bars(stages), False
 
-    def start(self) -> None:
-        if self.bars is not None:
-            self.bars.start()
-
-    def stop(self) -> None:
-        if self.bars is not None:
-            self.bars.stop()
-
     def print(self, line: str) -> None:
         if self.quiet:
             return
@@ -46,6 +40,21 @@ class _Display:
             self.bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
             print(line, file=sys.stderr, flush=True)
+
+
+class _Displayed:
+    """Shows its display in a ``with`` block."""
+
+    _display: _Display
+
+    def __enter__(self) -> Self:
+        if self._display.bars is not None:
+            self._display.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._display.bars is not None:
+            self._display.bars.stop()
 
 
 def _make_bars(stages: bool) -> Any:
@@ -112,7 +121,7 @@ class _WorkProgress:
         self._has_rows = True
 
 
-class CommandProgress(_WorkProgress):
+class CommandProgress(_Displayed, _WorkProgress):
     """The progress of a single command, with one bar from its first task on; for a ``with`` block."""
 
     def __init__(
@@ -124,31 +133,13 @@ class CommandProgress(_WorkProgress):
             task = display.bars.add_task(command, start=False, visible=False, total=None, note="")
         super().__init__(display, "hiero: ", "", task)
 
-    def __enter__(self) -> CommandProgress:
-        self._display.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._display.stop()
-
-
-class StageProgress:
+class StageProgress(_Displayed):
     """The stages of a run: on a terminal, a bar for each, with its current task; for a ``with`` block."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._display = _Display(quiet=quiet, stages=True)
         self._bar_of: dict[str, Any] = {}
-
-    def __enter__(self) -> StageProgress:
-        self._display.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._display.stop()
 
     def plan(self, names: Sequence[str]) -> None:
         if (bars := self._display.bars) is not None:

@@ -32,7 +32,9 @@ configs/ has commented examples."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = add_command(subparsers, "run", "run all stages of a configuration, from bitext to scores", DESCRIPTION, EPILOG)
+    command = add_command(
+        subparsers, "run", "run all stages of a configuration, from bitext to scores", DESCRIPTION, EPILOG
+    )
     add = command.add_argument
     add("config", metavar="CONFIG", help="YAML; docs/pipeline.md describes its sections")
     add(

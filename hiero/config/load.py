@@ -331,11 +331,7 @@ def model_config(config: Config) -> Config:
     """The sections of a configuration that make a model."""
     grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
     return Config(
-        grammar=grammar,
-        lm=config.lm,
-        weights=config.weights,
-        features=config.features,
-        search=config.search,
+        grammar=grammar, lm=config.lm, weights=config.weights, features=config.features, search=config.search
     )
 
 

@@ -30,19 +30,14 @@ class ExtractConfig(RuleLimits):
     )
     category: str = setting("X", "label of rules and gaps", metavar="LABEL")
     min_count: int = setting(
-        1,
-        "leave out rules from fewer occurrences, except translations of single words",
-        least=1,
-        most=1000,
+        1, "leave out rules from fewer occurrences, except translations of single words", least=1, most=1000
     )
     leave_out_links: bool = setting(
         False, "with --leave-one-out: leave its links out of lexical probabilities too (cdec counts them)"
     )
     cache_mb: int = setting(512, "MB of cached phrases in each thread", least=0, most=1 << 20)
     store: PathKey | None = setting(
-        None,
-        "directory that keeps the rules of sentences in binary form for later runs",
-        metavar="DIR",
+        None, "directory that keeps the rules of sentences in binary form for later runs", metavar="DIR"
     )
 
     def __post_init__(self) -> None:

@@ -57,12 +57,7 @@ _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "match": (np.int64, 1),
 }
 SIDES = ("src_words", "tgt_words")
-INDEX = Kind(
-    "hiero index",
-    1,
-    "make it again with hiero index",
-    _TABLES | word_table_files(*SIDES),
-)
+INDEX = Kind("hiero index", 1, "make it again with hiero index", _TABLES | word_table_files(*SIDES))
 Arrays = dict[str, npt.NDArray[Any]]
 SPOTS, SPOT_BYTES = 64, 4096
 
@@ -293,11 +288,7 @@ def _suffixes(src: Side) -> Arrays:
     suffix = np.empty(len(src.text), np.int32)
     suffix_array_kernel(src.text, read_only(first), np.empty(len(src.text) + 1, np.int32), suffix)
     sentence = row_of_entry(src.first).astype(np.int32)
-    return {
-        "suffix": read_only(suffix),
-        "first_suffix": read_only(first),
-        "sentence": read_only(sentence),
-    }
+    return {"suffix": read_only(suffix), "first_suffix": read_only(first), "sentence": read_only(sentence)}
 
 
 def _frequent(text: Ids, suffix: Ids, settings: FrequentSettings) -> Ints:
@@ -316,11 +307,7 @@ def _frequent(text: Ids, suffix: Ids, settings: FrequentSettings) -> Ints:
 
 
 def _collocations(
-    text: Ids,
-    suffix: Ids,
-    frequent: Ints,
-    limits: RuleLimits,
-    settings: FrequentSettings,
+    text: Ids, suffix: Ids, frequent: Ints, limits: RuleLimits, settings: FrequentSettings
 ) -> Collocations:
     num = len(frequent)
     first_pair, first_triple = np.zeros(num**2 + 1, np.int64), np.zeros(num**3 + 1, np.int64)

@@ -81,10 +81,7 @@ class LeftOutLexicon:
         self, text: IndexedText, links: IndexedLinks, lexicon: LexicalLosses, num_words: tuple[int, int]
     ) -> None:
         self.text, self.links, self.key = text, links, lexicon.pair_key
-        sides = (
-            Side(text.src, text.first_src, num_words[0]),
-            Side(text.tgt, text.first_tgt, num_words[1]),
-        )
+        sides = (Side(text.src, text.first_src, num_words[0]), Side(text.tgt, text.first_tgt, num_words[1]))
         alignments = [(first, links.link) for first in links.first_link]
         key, pair = _count_pairs(*sides, alignments)
         assert np.array_equal(key, lexicon.pair_key)

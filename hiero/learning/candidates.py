@@ -64,10 +64,7 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
         first_step, read_only(part), rows.first, local.astype(np.int32), rows.value, np.int64(len(ids))
     )
     return Candidates(
-        *map(
-            read_only,
-            (first, ids.astype(np.int32)[features], value, table.score[roots], first_word, word),
-        )
+        *map(read_only, (first, ids.astype(np.int32)[features], value, table.score[roots], first_word, word))
     )
 
 

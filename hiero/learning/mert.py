@@ -289,13 +289,7 @@ class ForestSurface:
         """The number of sentences."""
         return len(self._forests)
 
-    def add(
-        self,
-        number: int,
-        forest: Forest,
-        value: Floats32,
-        point: Floats | None = None,
-    ) -> bool:
+    def add(self, number: int, forest: Forest, value: Floats32, point: Floats | None = None) -> bool:
         """Add a forest of sentence ``number``; return whether it has a derivation.
 
         value  [E, D], values of the features whose weights move

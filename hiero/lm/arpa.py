@@ -55,14 +55,7 @@ class _Unigrams:
         self._line = [np.zeros(1, np.int64)]
         self._weight = [np.zeros((1, 2), np.float32)]
 
-    def read(
-        self,
-        data: Bytes,
-        is_longest: bool,
-        powers: Floats,
-        state: Ints,
-        line: int,
-    ) -> int:
+    def read(self, data: Bytes, is_longest: bool, powers: Floats, state: Ints, line: int) -> int:
         """Read 1-grams; returns why the kernel stopped. ``line`` is the number of the line at state[AT]."""
         num_bytes = len(data) - int(state[scan.AT])
         lines = num_bytes // 4 + 1

@@ -201,14 +201,7 @@ def add_index(plan: Plan) -> None:
     source, target = train.source, str(train.target)
 
     def work(task: Task) -> Figures:
-        make_index(
-            source,
-            target,
-            alignments,
-            output,
-            limits=limits,
-            progress=task.progress,
-        )
+        make_index(source, target, alignments, output, limits=limits, progress=task.progress)
         return {"pairs": task.opened.index(output).num_sentences}
 
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}

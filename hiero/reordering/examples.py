@@ -60,10 +60,7 @@ _KEYS: dict[str, Shape] = {"key": (np.int64, 1), "times": (np.int64, 1)}
 
 
 EXAMPLES = Kind(
-    "hiero orientation examples",
-    1,
-    "make them again with hiero reorder extract",
-    _ROWS | _KEYS | WORD_FILES,
+    "hiero orientation examples", 1, "make them again with hiero reorder extract", _ROWS | _KEYS | WORD_FILES
 )
 
 
@@ -106,12 +103,7 @@ class ExampleWriter:
         files["first"].append(np.zeros(1, np.int64))
 
     def append(
-        self,
-        length: Ints,
-        feature: Ids,
-        label: npt.NDArray[np.int8],
-        pair: Hashes,
-        source: Hashes,
+        self, length: Ints, feature: Ids, label: npt.NDArray[np.int8], pair: Hashes, source: Hashes
     ) -> None:
         """Append examples: the number of features of each, and the rest as in the files."""
         first = np.cumsum(length) + self._num_features
@@ -433,10 +425,7 @@ def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[Fe
     # By descending count, so that the weights used most often are next to each other.
     order = chosen[np.lexsort((counted.key[chosen], -counted.times[chosen]))]
     keys = FeatureKeys(
-        read_only(counted.key[order]),
-        read_only(counted.times[order]),
-        bitext.src.words,
-        bitext.tgt.words,
+        read_only(counted.key[order]), read_only(counted.times[order]), bitext.src.words, bitext.tgt.words
     )
     return keys, int(counted.used[0]) - len(order)
 

@@ -47,10 +47,7 @@ _COUNTS: dict[str, Shape] = {
 
 
 CLASSIFIER = Kind(
-    "hiero orientation classifier",
-    1,
-    "train it again with hiero reorder train",
-    _WEIGHTS | WORD_FILES,
+    "hiero orientation classifier", 1, "train it again with hiero reorder train", _WEIGHTS | WORD_FILES
 )
 LEXICALISED = Kind(
     "hiero lexicalised orientation model", 1, "train it again with hiero reorder train", _COUNTS
