@@ -24,6 +24,7 @@ from hiero.decoder.forest_kernels import (
 )
 from hiero.decoder.hypergraph import Derivations
 from hiero.grammar.cdec import spell_word
+from hiero.grammar.rules import rule_lists
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
@@ -166,7 +167,7 @@ class Derivation:
             row = {} if features is None else features.row(number)
             fields = [sides, " ".join(f"{name}={value:.9g}" for name, value in sorted(row.items()))]
             if rule >= 0:
-                links = rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist()
+                _, _, links = rule_lists(rules, rule)
                 fields.append(" ".join(f"{src}-{tgt}" for src, tgt in links))
             while not fields[-1]:
                 fields.pop()
@@ -181,12 +182,8 @@ class Derivation:
     @property
     def spans(self) -> list[Span]:
         """The source and target words of each edge."""
-        columns = (
-            self.forest.node_start[self.nodes],
-            self.forest.node_end[self.nodes],
-            self.steps[:, TGT_START],
-            self.steps[:, TGT_END],
-        )
+        forest, nodes, steps = self.forest, self.nodes, self.steps
+        columns = forest.node_start[nodes], forest.node_end[nodes], steps[:, TGT_START], steps[:, TGT_END]
         return [Span(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
     @property
@@ -225,8 +222,7 @@ class Derivation:
             if tree.rule < 0:
                 tree.children += parts
                 continue
-            first = forest.rules.first_tgt
-            for symbol in forest.rules.tgt[first[tree.rule] : first[tree.rule + 1]].tolist():
+            for symbol in rule_lists(forest.rules, tree.rule)[1]:
                 tree.children.append(
                     parts[gap_index(symbol) - 1] if is_gap(symbol) else forest.words.text(symbol)
                 )
@@ -246,17 +242,12 @@ class Derivation:
         return f"<Derivation {self.score:.9g}: {self.text}>"
 
     def _repr_html_(self) -> str:
+        scores, depths = self.forest.edge_score[self.edges].tolist(), self.steps[:, DEPTH].tolist()
         rows = "".join(
             f"<tr><td style='text-align:left;padding-left:{1 + int(depth)}em'>{html.escape(tree)}</td>"
             f"<td>{span.src_start}–{span.src_end}</td><td>{span.tgt_start}–{span.tgt_end}</td>"
             f"<td>{score:.4f}</td></tr>"
-            for tree, span, score, depth in zip(
-                self._rule_sides(),
-                self.spans,
-                self.forest.edge_score[self.edges].tolist(),
-                self.steps[:, DEPTH].tolist(),
-                strict=True,
-            )
+            for tree, span, score, depth in zip(self._rule_sides(), self.spans, scores, depths, strict=True)
         )
         title = f"<p><b>{html.escape(self.text)}</b> ({self.score:.4f})</p>"
         return (
@@ -265,8 +256,7 @@ class Derivation:
 
     def _rule_sides(self) -> list[str]:
         """Each rule as ``[X] ||| das [X,1] ||| the [1]``."""
-        forest, rules = self.forest, self.forest.rules
-        label = forest.labels.text
+        forest, label = self.forest, self.forest.labels.text
 
         def text(symbol: int, is_src: bool) -> str:
             if not is_gap(symbol):
@@ -280,8 +270,7 @@ class Derivation:
                 tail = int(forest.node_label[forest.graph.tail[edge, 0]])
                 texts.append(f"[{lhs}] ||| [{label(tail)},1] ||| [1]")
                 continue
-            src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
-            tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()
+            src, tgt, _ = rule_lists(forest.rules, rule)
             sides = (" ".join(text(symbol, side is src) for symbol in side) for side in (src, tgt))
             texts.append(" ||| ".join([f"[{lhs}]", *sides]))
         return texts

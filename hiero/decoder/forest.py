@@ -307,23 +307,8 @@ class Forest:
         tail = self.graph.tail[edge]
         tail = np.where(tail >= 0, new_node[tail], np.int32(-1))
         first_edge = offsets_by_row(new_node[heads(self.graph)[edge]], len(node))
-        return Forest(
-            Hypergraph(first_edge, tail),
-            self.edge_score[edge],
-            self.edge_rule[edge],
-            self.node_label[node],
-            self.node_start[node],
-            self.node_end[node],
-            self.rules,
-            words=self.words,
-            labels=self.labels,
-            source=self.source,
-            edge_lm=self.edge_lm[edge],
-            lm_names=self.lm_names,
-            edge_features=None if self._features else self.features_of_edges(edge),
-            features=self._features,
-            origin=Origin(node, edge),
-        )
+        graph, origin = Hypergraph(first_edge, tail), Origin(node, edge)
+        return self._part(graph, origin, self.edge_rule[edge], self.rules, self._features)
 
     def only(self, derivation: Derivation) -> Forest:
         """The forest of one derivation of this forest, with the rules that it uses and their features.
@@ -343,42 +328,38 @@ class Forest:
                     child = end[last - child]
         used, place = np.unique(self.edge_rule[edge], return_inverse=True)
         num_bare = np.count_nonzero(used < 0)
+        rules = take_rules(self.rules, used[num_bare:].astype(np.int64))
+        graph = Hypergraph(np.arange(len(steps) + 1, dtype=np.int64), tail)
+        return self._part(graph, Origin(node, edge), (place - num_bare).astype(np.int32), rules, None)
+
+    def _part(
+        self, graph: Hypergraph, origin: Origin, edge_rule: Ids, rules: Rules, features: ForestFeatures | None
+    ) -> Forest:
+        """A forest of some nodes and edges, with their feature values unless it has ``features``."""
+        node, edge = origin
         return Forest(
-            Hypergraph(np.arange(len(steps) + 1, dtype=np.int64), tail),
+            graph,
             self.edge_score[edge],
-            (place - num_bare).astype(np.int32),
+            edge_rule,
             self.node_label[node],
             self.node_start[node],
             self.node_end[node],
-            take_rules(self.rules, used[num_bare:].astype(np.int64)),
+            rules,
             words=self.words,
             labels=self.labels,
             source=self.source,
             edge_lm=self.edge_lm[edge],
             lm_names=self.lm_names,
-            edge_features=self.features_of_edges(edge),
-            origin=Origin(node, edge),
+            edge_features=None if features else self.features_of_edges(edge),
+            features=features,
+            origin=origin,
         )
 
     # ---- files
 
     def stored(self) -> StoredForest:
         """The content of a file for this forest, with only those rules, words and labels that are in use."""
-        return stored_forest(
-            self.graph,
-            self.edge_score,
-            self.edge_rule,
-            self.edge_lm,
-            self.node_label,
-            self.node_start,
-            self.node_end,
-            self.rules,
-            self.words.text,
-            self.labels.text,
-            self.source,
-            self.lm_names,
-            self.edge_features,
-        )
+        return stored_forest(self)
 
     def to_json(self) -> str:
         """The forest as JSON, documented in ``hiero.decoder.forest_files``."""

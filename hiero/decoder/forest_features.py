@@ -79,11 +79,8 @@ class ForestFeatures:
         names = scorer.symbols.names
         models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
         scores = forest.edge_lm[edges].astype(np.float64)
-        rows = FeatureRows(
-            np.arange(len(edges) + 1, dtype=np.int64) * len(models),
-            np.tile(np.array(models, np.int32), len(edges)),
-            scores.reshape(-1),
-        )
+        first = np.arange(len(edges) + 1, dtype=np.int64) * len(models)
+        rows = FeatureRows(first, np.tile(np.array(models, np.int32), len(edges)), scores.reshape(-1))
         features = scorer.features.edge_features
         if not features:
             return rows
@@ -101,10 +98,6 @@ def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:
     tail = forest.graph.tail[edges]
     split = np.stack([forest.node_start[tail], forest.node_end[tail]], axis=2)
     split[tail < 0] = -1
-    return EdgeBatch(
-        forest.edge_rule[edges],
-        forest.node_start[head],
-        forest.node_end[head],
-        np.ascontiguousarray(split.reshape(-1, 4)),
-        symbols.words.intern_all(word.encode() for word in forest.source),
-    )
+    span = forest.node_start[head], forest.node_end[head]
+    src = symbols.words.intern_all(word.encode() for word in forest.source)
+    return EdgeBatch(forest.edge_rule[edges], *span, np.ascontiguousarray(split.reshape(-1, 4)), src)

@@ -47,13 +47,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, Ints, offsets_by_row
+from hiero.core.arrays import offsets_by_row
 from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_bytes, open_output, read_chunks
 from hiero.decoder.forest_record import EdgeFeatures, StoredForest, check, featureless_rules, rules_of
 from hiero.decoder.hypergraph import Hypergraph, heads
+from hiero.grammar.rules import rule_lists
 
 FORMAT = "hiero forest 1"
 # The message of msgspec for a value of the wrong type.
@@ -120,18 +121,13 @@ def to_json(forest: StoredForest) -> bytes:
 def _json_rules(forest: StoredForest) -> Iterable[_Rule]:
     rules, labels = forest.rules, forest.labels
 
-    def side(first: Ints, symbols: Ids, rule: int) -> list[int]:
-        part: list[int] = symbols[first[rule] : first[rule + 1]].tolist()
-        return part
-
     def items(symbols: list[int]) -> list[str | int]:
         return [gap_index(symbol) if is_gap(symbol) else forest.words[symbol] for symbol in symbols]
 
     for rule, lhs in enumerate(rules.lhs.tolist()):
-        src, tgt = side(rules.first_src, rules.src, rule), side(rules.first_tgt, rules.tgt, rule)
+        src, tgt, links = rule_lists(rules, rule)
         gaps = [labels[gap_label(symbol)] for symbol in src if is_gap(symbol)]
-        links = rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist()
-        yield _Rule(labels[lhs], items(src), items(tgt), gaps, links)
+        yield _Rule(labels[lhs], items(src), items(tgt), gaps, [(i, j) for i, j in links])
 
 
 def _json_nodes(forest: StoredForest) -> Iterable[_Node]:
@@ -142,13 +138,8 @@ def _json_nodes(forest: StoredForest) -> Iterable[_Node]:
 
 def _json_edges(forest: StoredForest) -> Iterable[_Edge]:
     features = forest.edge_features
-    columns = (
-        heads(forest.graph).tolist(),
-        forest.graph.tail.tolist(),
-        forest.edge_rule.tolist(),
-        forest.edge_score.tolist(),
-        forest.edge_lm.tolist(),
-    )
+    graph, scores = forest.graph, (forest.edge_score.tolist(), forest.edge_lm.tolist())
+    columns = heads(graph).tolist(), graph.tail.tolist(), forest.edge_rule.tolist(), *scores
     for edge, (head, tails, rule, score, lm) in enumerate(zip(*columns, strict=True)):
         yield _Edge(
             head,
@@ -294,12 +285,8 @@ def read_npz(path: str | Path) -> StoredForest:
             arrays = {name: file[name] for name in file.files}
         features = None
         if "feature_names" in arrays:
-            features = EdgeFeatures(
-                tuple(_texts(arrays, "feature_names")),
-                arrays["edge_first_feature"],
-                arrays["edge_feature"],
-                arrays["edge_value"],
-            )
+            rows = arrays["edge_first_feature"], arrays["edge_feature"], arrays["edge_value"]
+            features = EdgeFeatures(tuple(_texts(arrays, "feature_names")), *rows)
         rules = featureless_rules(*(arrays[f"rule_{name}"] for name in RULE_ARRAYS))
         columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
         texts = [_texts(arrays, name) for name in TEXTS]

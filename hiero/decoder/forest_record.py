@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,10 @@ import numpy.typing as npt
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
-from hiero.grammar.rules import Rules
+from hiero.grammar.rules import Rules, rule_lists
+
+if TYPE_CHECKING:
+    from hiero.decoder.forest import Forest
 
 
 @dataclass(frozen=True)
@@ -85,64 +88,32 @@ class StoredForest:
     edge_features: EdgeFeatures | None
 
 
-class Numbering:
-    """Numbers ids in the order of their first use."""
+def stored_forest(forest: Forest) -> StoredForest:
+    """Keep the rules in use, and number words and labels from 0 in the order of their first use."""
+    words: dict[int, int] = {}
+    labels: dict[int, int] = {}
 
-    def __init__(self, text_of: Callable[[int], str]) -> None:
-        self._text_of, self._new = text_of, dict[int, int]()
+    def label(old: int) -> int:
+        return labels.setdefault(old, len(labels))
 
-    def __call__(self, old: int) -> int:
-        return self._new.setdefault(old, len(self._new))
+    def symbol(old: int) -> int:
+        if is_gap(old):
+            return int(gap(label(gap_label(old)), gap_index(old)))
+        return words.setdefault(old, len(words))
 
-    def texts(self) -> list[str]:
-        return [self._text_of(old) for old in self._new]
-
-
-def stored_forest(
-    graph: Hypergraph,
-    edge_score: Floats,
-    edge_rule: Ids,
-    edge_lm: Floats32,
-    node_label: Ids,
-    node_start: Ids,
-    node_end: Ids,
-    rules: Rules,
-    word_of: Callable[[int], str],
-    label_of: Callable[[int], str],
-    source: Sequence[str],
-    lm_names: Sequence[str],
-    edge_features: EdgeFeatures | None,
-) -> StoredForest:
-    """Keep the rules in use, and number their words and labels from 0."""
-    word, label = Numbering(word_of), Numbering(label_of)
-    used, place = np.unique(edge_rule, return_inverse=True)
+    used, place = np.unique(forest.edge_rule, return_inverse=True)
     num_bare = int(np.count_nonzero(used < 0))
-    used = used[num_bare:]
-
-    def renumbered(first: Ints, symbols: Ids) -> list[list[int]]:
-        return [
-            [
-                gap(label(gap_label(symbol)), gap_index(symbol)) if is_gap(symbol) else word(symbol)
-                for symbol in symbols[first[rule] : first[rule + 1]].tolist()
-            ]
-            for rule in used.tolist()
-        ]
-
-    links = [
-        rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist() for rule in used.tolist()
-    ]
-    stored_rules = rules_of(
-        [label(i) for i in rules.lhs[used].tolist()],
-        renumbered(rules.first_src, rules.src),
-        renumbered(rules.first_tgt, rules.tgt),
-        links,
-    )
-    node_label = np.array([label(i) for i in node_label.tolist()], np.int32)
-    new_rule = (place.reshape(-1) - num_bare).astype(np.int32)
-    return StoredForest(
-        graph, edge_score, new_rule, edge_lm, node_label, node_start, node_end, stored_rules,
-        word.texts(), label.texts(), source, lm_names, edge_features,
-    )  # fmt: skip
+    lhs = [label(old) for old in forest.rules.lhs[used[num_bare:]].tolist()]
+    lists = [rule_lists(forest.rules, rule) for rule in used[num_bare:].tolist()]
+    src = [[symbol(old) for old in side] for side, _, _ in lists]
+    tgt = [[symbol(old) for old in side] for _, side, _ in lists]
+    rules = rules_of(lhs, src, tgt, [links for _, _, links in lists])
+    node_label = np.array([label(old) for old in forest.node_label.tolist()], np.int32)
+    edges = forest.edge_score, (place.reshape(-1) - num_bare).astype(np.int32), forest.edge_lm
+    nodes = node_label, forest.node_start, forest.node_end
+    texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
+    sentence = forest.source, forest.lm_names
+    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, forest.edge_features)
 
 
 def rules_of(
@@ -153,43 +124,17 @@ def rules_of(
     def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Ints, npt.NDArray[Any]]:
         return offsets_of(map(len, lists)), np.array([item for row in lists for item in row], dtype)
 
-    first_src, src_symbols = rows(src, np.int32)
-    first_tgt, tgt_symbols = rows(tgt, np.int32)
+    sides = *rows(src, np.int32), *rows(tgt, np.int32)
     first_link, link = rows(links, np.int16)
-    return featureless_rules(
-        np.array(lhs, np.int32),
-        first_src,
-        src_symbols,
-        first_tgt,
-        tgt_symbols,
-        first_link,
-        link.reshape(-1, 2),
-    )
+    return featureless_rules(np.array(lhs, np.int32), *sides, first_link, link.reshape(-1, 2))
 
 
 def featureless_rules(
-    lhs: Ids,
-    first_src: Ints,
-    src: Ids,
-    first_tgt: Ints,
-    tgt: Ids,
-    first_link: Ints,
-    link: npt.NDArray[np.int16],
+    lhs: Ids, first_src: Ints, src: Ids, first_tgt: Ints, tgt: Ids, first_link: Ints, link: npt.NDArray[Any]
 ) -> Rules:
-    count = len(lhs)
-    return Rules(
-        lhs,
-        first_src,
-        src,
-        first_tgt,
-        tgt,
-        np.zeros((count, 0), np.float32),
-        np.zeros(count + 1, np.int64),
-        np.zeros(0, np.int32),
-        np.zeros(0, np.float32),
-        first_link,
-        link,
-    )
+    dense, first_sparse = np.zeros((len(lhs), 0), np.float32), np.zeros(len(lhs) + 1, np.int64)
+    none = dense, first_sparse, np.zeros(0, np.int32), np.zeros(0, np.float32)
+    return Rules(lhs, first_src, src, first_tgt, tgt, *none, first_link, link)
 
 
 def check(forest: StoredForest) -> None:
@@ -255,9 +200,7 @@ def _check_ids(what: str, ids: Ids, count: int, lowest: int = 0) -> None:
 
 def _check_rule(forest: StoredForest, rule: int) -> int:
     """The number of gaps of a rule; ValueError unless both sides have the same."""
-    rules = forest.rules
-    src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
-    tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()
+    src, tgt, links = rule_lists(forest.rules, rule)
     for symbol in src + tgt:
         if is_gap(symbol):
             _check_ids("label", np.array([gap_label(symbol)], np.int32), len(forest.labels))
@@ -266,7 +209,7 @@ def _check_rule(forest: StoredForest, rule: int) -> int:
     gaps = [gap_index(symbol) for symbol in src if is_gap(symbol)]
     if gaps != [1, 2][: len(gaps)] or sorted(gap_index(symbol) for symbol in tgt if is_gap(symbol)) != gaps:
         raise ValueError(f"rule {rule} with gaps other than 1, or 1 and 2 in this order, once on each side")
-    for i, j in rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist():
+    for i, j in links:
         if not (0 <= i < len(src) and 0 <= j < len(tgt)):
             raise ValueError(f"rule {rule} with a link {i}-{j} outside its sides")
     return len(gaps)

@@ -41,7 +41,7 @@ from hiero.features.score import RuleScorer, edge_scores
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, source_words, unary_order
-from hiero.grammar.rules import Grammar, GrammarSource, Rules, RuleTable, frozen
+from hiero.grammar.rules import NO_IDS, Grammar, GrammarSource, Rules, RuleTable, frozen
 from hiero.lm.model import LanguageModels
 
 
@@ -421,12 +421,7 @@ def _segment_of(sentence: object) -> Segment:
 
 
 _EMPTY_CHART = Chart(
-    np.zeros(1, np.int64),
-    np.zeros(0, np.int32),
-    np.zeros((0, 2), np.int32),
-    np.zeros(0, np.int32),
-    np.zeros(0),
-    np.zeros((0, 0), np.float32),
+    np.zeros(1, np.int64), NO_IDS, NO_IDS.reshape(0, 2), NO_IDS, np.zeros(0), np.zeros((0, 0), np.float32)
 )
 
 

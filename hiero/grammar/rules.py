@@ -62,6 +62,13 @@ def take_rules(rules: Rules, order: Ints, ids: IdMaps = SAME_IDS) -> Rules:
     return frozen(out)
 
 
+def rule_lists(rules: Rules, rule: int) -> tuple[list[int], list[int], list[list[int]]]:
+    """The source side, the target side and the links of one rule."""
+    src = rules.src[rules.first_src[rule] : rules.first_src[rule + 1]].tolist()
+    tgt = rules.tgt[rules.first_tgt[rule] : rules.first_tgt[rule + 1]].tolist()
+    return src, tgt, rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist()
+
+
 def room_for(offsets: tuple[Ints, Ints, Ints, Ints], num_columns: int) -> Rules:
     """Rules to be written, with the given offsets of source and target sides, sparse features and links."""
     first_src, first_tgt, first_sparse, first_link = offsets
