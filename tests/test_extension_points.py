@@ -38,7 +38,7 @@ from hiero.jobs.tune import tune
 from hiero.learning.config import ALGORITHMS, Algorithm, TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.lists import CandidateLists
-from hiero.pipeline.plan import STAGES, Plan, Stage, StageKind
+from hiero.pipeline.plan import STAGES, Plan, StageKind
 from hiero.tuning.vectors import read_vectors, write_vectors
 from tests.worlds.grammars import rules_of
 from tests.worlds.tune import Tuning
@@ -188,7 +188,7 @@ def add_count(plan: Plan) -> None:
             return {"lines": lines}
 
         inputs = {f"data: {name}: source": Path(data.source)}
-        plan.add(Stage(name=f"count:{name}", work=work, inputs=inputs, outputs=(output,)))
+        plan.add(name=f"count:{name}", work=work, inputs=inputs, outputs=(output,))
 
 
 def test_a_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd) -> None:

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
 from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
-from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
+from hiero.pipeline.plan import Figures, Plan, Task, keys_of
 from hiero.reordering.config import LEARNERS, USED_BY, ExampleConfig, LearnConfig
 from hiero.reordering.evaluate import evaluate, evaluate_majority, report
 from hiero.reordering.examples import extract_examples, open_examples
@@ -67,13 +67,11 @@ def add_prep(plan: Plan) -> None:
         text_languages = [languages[0], *[languages[1]] * len(given.translations)]
 
         plan.add(
-            Stage(
-                name=f"prep:{name}",
-                work=_preparation(texts, outputs, text_languages, config),
-                inputs=dict(zip(keys, map(Path, texts), strict=True)),
-                outputs=tuple(outputs),
-                settings=dataclasses.asdict(config) | {"languages": text_languages},
-            )
+            name=f"prep:{name}",
+            work=partial(_prepare, texts, outputs, text_languages, config),
+            inputs=dict(zip(keys, map(Path, texts), strict=True)),
+            outputs=tuple(outputs),
+            settings=dataclasses.asdict(config) | {"languages": text_languages},
         )
         paths = [str(path) for path in outputs]
         prepared = {"target": paths[1]} if is_train else {"target": None, "references": paths[1:] or None}
@@ -81,14 +79,11 @@ def add_prep(plan: Plan) -> None:
     plan.replace(data=data)
 
 
-def _preparation(
-    texts: list[str], outputs: list[Path], languages: list[str], config: PrepConfig
-) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        outputs[0].parent.mkdir(exist_ok=True)
-        return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
-
-    return work
+def _prepare(
+    texts: list[str], outputs: list[Path], languages: list[str], config: PrepConfig, task: Task
+) -> Figures:
+    outputs[0].parent.mkdir(exist_ok=True)
+    return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
 
 
 # ---- from a bitext to models
@@ -121,7 +116,7 @@ def add_align(plan: Plan) -> None:
         }
 
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
-    plan.add(Stage(name="align", work=work, inputs=inputs, outputs=(output,), settings=settings))
+    plan.add(name="align", work=work, inputs=inputs, outputs=(output,), settings=settings)
     train = dataclasses.replace(train, alignment=str(output))
     plan.replace(data=plan.config.data | {TRAIN: train})
 
@@ -166,30 +161,25 @@ def add_lm(plan: Plan) -> None:
             raise plan.error(place, str(error)) from None
         settings = {k: v for k, v in dataclasses.asdict(section).items() if k not in NO_SETTINGS}
         plan.add(
-            Stage(
-                name=f"lm:{section.name}",
-                work=_estimation(text, output, config),
-                inputs=inputs,
-                outputs=(output,),
-                settings=settings,
-            )
+            name=f"lm:{section.name}",
+            work=partial(_estimate, text, output, config),
+            inputs=inputs,
+            outputs=(output,),
+            settings=settings,
         )
         sections.append(dataclasses.replace(section, path=str(output), estimate=None))
     plan.replace(lm=sections)
 
 
-def _estimation(text: str, output: Path, config: EstimateConfig) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
-        compiled = not output.name.endswith(".arpa.gz")
-        model = estimate_language_model(text, output, local, compiled=compiled, progress=task.progress)
-        return {
-            "lines": model.num_lines,
-            "words": model.num_words,
-            "ngrams": [order.kept for order in model.orders],
-        }
-
-    return work
+def _estimate(text: str, output: Path, config: EstimateConfig, task: Task) -> Figures:
+    local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
+    compiled = not output.name.endswith(".arpa.gz")
+    model = estimate_language_model(text, output, local, compiled=compiled, progress=task.progress)
+    return {
+        "lines": model.num_lines,
+        "words": model.num_words,
+        "ngrams": [order.kept for order in model.orders],
+    }
 
 
 def add_index(plan: Plan) -> None:
@@ -207,7 +197,7 @@ def add_index(plan: Plan) -> None:
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
     inputs |= dict(zip(numbered("data: train: alignment", alignments), map(Path, alignments), strict=True))
     settings = dataclasses.asdict(limits)
-    plan.add(Stage(name="index", work=work, inputs=inputs, outputs=(output,), settings=settings))
+    plan.add(name="index", work=work, inputs=inputs, outputs=(output,), settings=settings)
     grammar = [
         dataclasses.replace(section, index=str(output)) if section.index == TRAIN else section
         for section in plan.config.grammar
@@ -238,33 +228,27 @@ def add_reorder(plan: Plan) -> None:
     keys = [f"data: train: {name}" for name in ("source", "target", "alignment")]
     of_examples = _part(section, ExampleConfig)
     plan.add(
-        Stage(
-            name="reorder:extract",
-            work=_extraction(files, examples, held_out, section),
-            inputs=dict(zip(keys, files, strict=True)),
-            outputs=made,
-            settings=dataclasses.asdict(of_examples) | {"held_out_every": section.held_out_every},
-        )
+        name="reorder:extract",
+        work=partial(_extract, files, examples, held_out, section),
+        inputs=dict(zip(keys, files, strict=True)),
+        outputs=made,
+        settings=dataclasses.asdict(of_examples) | {"held_out_every": section.held_out_every},
     )
     learning = dataclasses.asdict(_part(section, LearnConfig))
     learning = {k: value for k, value in learning.items() if section.learner in USED_BY.get(k, LEARNERS)}
     plan.add(
-        Stage(
-            name="reorder:train",
-            work=_training(examples, model, held_out, section, plan.config.seed),
-            inputs={"examples": examples},
-            outputs=(model,),
-            settings=learning | {"seed": plan.config.seed},
-        )
+        name="reorder:train",
+        work=partial(_train, examples, model, held_out, section, plan.config.seed),
+        inputs={"examples": examples},
+        outputs=(model,),
+        settings=learning | {"seed": plan.config.seed},
     )
     if held_out is not None:
         plan.add(
-            Stage(
-                name="reorder:eval",
-                work=_evaluation(model, held_out, plan.out / TABLE, plan.out / RECORD),
-                inputs={"model": model, "held-out examples": held_out},
-                outputs=(plan.out / TABLE, plan.out / RECORD),
-            )
+            name="reorder:eval",
+            work=partial(_evaluate, model, held_out, plan.out / TABLE, plan.out / RECORD),
+            inputs={"model": model, "held-out examples": held_out},
+            outputs=(plan.out / TABLE, plan.out / RECORD),
         )
     models = [*given, str(model)]
     plan.replace(features=dataclasses.replace(plan.config.features, reordering=models), reorder=None)
@@ -275,55 +259,46 @@ def _part(section: ReorderSection, kind: Any) -> Any:
     return kind(**{field.name: getattr(section, field.name) for field in dataclasses.fields(kind)})
 
 
-def _extraction(
-    files: tuple[Path, Path, Path], examples: Path, held_out: Path | None, section: ReorderSection
-) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        summary = extract_examples(
-            *files,
-            examples,
-            _part(section, ExampleConfig),
-            held_out=held_out,
-            every=section.held_out_every,
-            progress=task.progress,
-        )
-        task.progress.say(str(summary))
-        return dataclasses.asdict(summary)
-
-    return work
+def _extract(
+    files: tuple[Path, Path, Path], examples: Path, held_out: Path | None, section: ReorderSection, task: Task
+) -> Figures:
+    summary = extract_examples(
+        *files,
+        examples,
+        _part(section, ExampleConfig),
+        held_out=held_out,
+        every=section.held_out_every,
+        progress=task.progress,
+    )
+    task.progress.say(str(summary))
+    return dataclasses.asdict(summary)
 
 
-def _training(
-    examples: Path, model: Path, held_out: Path | None, section: ReorderSection, seed: int
-) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        config = _part(section, LearnConfig)
-        trained = train_model(examples, model, config, seed=seed, held_out=held_out, progress=task.progress)
-        task.progress.say(str(trained))
-        figures: dict[str, Any] = {"examples": trained.num_examples, "learning_cpu": trained.cpu}
-        if trained.learned is not None:
-            figures |= {"passes": trained.learned.history[-1].number, "primal": trained.learned.primal}
-        return figures
-
-    return work
+def _train(
+    examples: Path, model: Path, held_out: Path | None, section: ReorderSection, seed: int, task: Task
+) -> Figures:
+    config = _part(section, LearnConfig)
+    trained = train_model(examples, model, config, seed=seed, held_out=held_out, progress=task.progress)
+    task.progress.say(str(trained))
+    figures: dict[str, Any] = {"examples": trained.num_examples, "learning_cpu": trained.cpu}
+    if trained.learned is not None:
+        figures |= {"passes": trained.learned.history[-1].number, "primal": trained.learned.primal}
+    return figures
 
 
-def _evaluation(model: Path, held_out: Path, table: Path, record: Path) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        task.progress.begin(None)
-        opened, examples = open_model(model), open_examples(held_out)
-        found = evaluate(opened, examples)
-        majority = evaluate_majority(opened, examples)
-        # Named by its learner, since its path is not part of the result.
-        found = dataclasses.replace(found, name=opened.learning["learner"])
-        systems = [found, majority]
-        content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"
-        for path, text in ((table, report(systems)), (record, content)):
-            with open_output(path) as stream:
-                stream.write(text.encode())
-        return {"error": found.error, "majority_error": majority.error, "bits": found.loss}
-
-    return work
+def _evaluate(model: Path, held_out: Path, table: Path, record: Path, task: Task) -> Figures:
+    task.progress.begin(None)
+    opened, examples = open_model(model), open_examples(held_out)
+    found = evaluate(opened, examples)
+    majority = evaluate_majority(opened, examples)
+    # Named by its learner, since its path is not part of the result.
+    found = dataclasses.replace(found, name=opened.learning["learner"])
+    systems = [found, majority]
+    content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"
+    for path, text in ((table, report(systems)), (record, content)):
+        with open_output(path) as stream:
+            stream.write(text.encode())
+    return {"error": found.error, "majority_error": majority.error, "bits": found.loss}
 
 
 # ---- bins of dense features
@@ -334,12 +309,12 @@ def add_bins(plan: Plan) -> None:
     if config.bins is None:
         return
     output = plan.out / BINS
-    plan.add(bins_stage(plan, Binning(config, plan.where, plan.texts), "bins", output))
+    add_bins_stage(plan, Binning(config, plan.where, plan.texts), "bins", output)
     plan.replace(features=dataclasses.replace(config.features, bins=str(output)), bins=None)
 
 
-def bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Stage:
-    """The stage that learns bins from the grammars made before it."""
+def add_bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> None:
+    """Add the stage that learns bins from the grammars made before it."""
     on = binning.settings.on
     inputs = model_inputs(dataclasses.replace(binning.config, lm=[], weights=None))
     inputs[f"data: {on}: source"] = Path(binning.files.source)
@@ -353,7 +328,7 @@ def bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Stage:
         bins = binning.run(output, task.threads, task.progress, task.opened.index)
         return {one.feature: len(one) for one in bins}
 
-    return Stage(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)
+    plan.add(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)
 
 
 def add_curves(plan: Plan) -> None:
@@ -363,21 +338,18 @@ def add_curves(plan: Plan) -> None:
         return
     folder = plan.out / CURVES
     inputs = {"features: bins": Path(config.features.bins), "weights": Path(config.weights.path)}
-    work = _drawing(config.features.bins, config.weights.path, folder)
-    plan.add(Stage(name="curves", work=work, inputs=inputs, outputs=(folder,)))
+    work = partial(_draw, config.features.bins, config.weights.path, folder)
+    plan.add(name="curves", work=work, inputs=inputs, outputs=(folder,))
 
 
-def _drawing(bins: str, weights: str, folder: Path) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
-        part = folder.with_name(folder.name + ".part")
-        # Replaced as a whole: no pictures of removed features may stay.
-        shutil.rmtree(part, ignore_errors=True)
-        write_pictures(curves, part)
-        with open_output(part / "table.txt") as stream:
-            stream.write("\n".join(table(curve) for curve in curves).encode())
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(part, folder)
-        return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}
-
-    return work
+def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
+    curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
+    part = folder.with_name(folder.name + ".part")
+    # Replaced as a whole: no pictures of removed features may stay.
+    shutil.rmtree(part, ignore_errors=True)
+    write_pictures(curves, part)
+    with open_output(part / "table.txt") as stream:
+        stream.write("\n".join(table(curve) for curve in curves).encode())
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(part, folder)
+    return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}

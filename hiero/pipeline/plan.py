@@ -73,12 +73,13 @@ class Plan:
         self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
         self.outputs: dict[str, Path] = {}  # for each set, its translations
 
-    def add(self, stage: Stage) -> None:
+    def add(self, **stage: Any) -> None:
+        """Add a stage, given by its fields."""
         made = {path for earlier in self.stages for path in earlier.outputs}
-        for key, path in stage.inputs.items():
+        self.stages.append(Stage(**stage))
+        for key, path in self.stages[-1].inputs.items():
             if path not in made and not path.exists():
                 raise self.error(key, f"no such file: {path}")
-        self.stages.append(stage)
 
     def error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: {key}: {problem}")

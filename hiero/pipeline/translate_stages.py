@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from hiero.config.config import Config
@@ -20,7 +21,7 @@ from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
 from hiero.jobs.translate import Job, JobSettings
-from hiero.pipeline.plan import Figures, Plan, Stage, Task, keys_of
+from hiero.pipeline.plan import Figures, Plan, Task, keys_of
 
 OURS = "hiero"  # name of the run in tables of scores
 
@@ -59,7 +60,7 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
 
     name = f"extract:{output.name.removesuffix('.gz')}"
     settings, inputs = _rule_settings(config), {f"{place}: index": index}
-    plan.add(Stage(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings))
+    plan.add(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)
     return GrammarSection(path=str(output))
 
 
@@ -69,43 +70,38 @@ def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> Gramma
         grammars, text = folder / name, folder / f"{name}.sgm"
         plan.grammars[name], plan.texts[name] = grammars, text
         plan.add(
-            Stage(
-                name=f"extract:{name}",
-                work=_extraction(index, section.extract, data.source, grammars, text),
-                inputs={f"{place}: index": index, f"data: {name}: source": Path(data.source)},
-                outputs=(grammars, text),
-                settings=_rule_settings(section.extract),
-            )
+            name=f"extract:{name}",
+            work=partial(_extract, index, section.extract, data.source, grammars, text),
+            inputs={f"{place}: index": index, f"data: {name}: source": Path(data.source)},
+            outputs=(grammars, text),
+            settings=_rule_settings(section.extract),
         )
     return GrammarSection(per_sentence=str(folder))
 
 
-def _extraction(
-    index: Path, config: ExtractConfig, source: str, grammars: Path, text: Path
-) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        segments = list(read_sentences(source))
-        extractor = Extractor(task.opened.index(index), config)
-        part = grammars.with_name(grammars.name + ".part")
-        # Replaced as a whole: no grammars of removed sentences may stay.
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        names = [grammar_name(number) for number in range(len(segments))]
-        num_rules = 0
-        task.progress.begin(len(segments))
-        files = zip((part / name for name in names), segments, strict=True)
-        with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
-            for found in results:
-                num_rules += found
-                task.progress.advance(1, f"{num_rules} rules")
-        shutil.rmtree(grammars, ignore_errors=True)
-        os.rename(part, grammars)
-        with open_output(text) as stream:
-            for number, (name, segment) in enumerate(zip(names, segments, strict=True)):
-                stream.write(line_with_grammar(number, f"{grammars.name}/{name}", segment).encode())
-        return {"sentences": len(segments), "rules": num_rules}
-
-    return work
+def _extract(
+    index: Path, config: ExtractConfig, source: str, grammars: Path, text: Path, task: Task
+) -> Figures:
+    segments = list(read_sentences(source))
+    extractor = Extractor(task.opened.index(index), config)
+    part = grammars.with_name(grammars.name + ".part")
+    # Replaced as a whole: no grammars of removed sentences may stay.
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    names = [grammar_name(number) for number in range(len(segments))]
+    num_rules = 0
+    task.progress.begin(len(segments))
+    files = zip((part / name for name in names), segments, strict=True)
+    with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
+        for found in results:
+            num_rules += found
+            task.progress.advance(1, f"{num_rules} rules")
+    shutil.rmtree(grammars, ignore_errors=True)
+    os.rename(part, grammars)
+    with open_output(text) as stream:
+        for number, (name, segment) in enumerate(zip(names, segments, strict=True)):
+            stream.write(line_with_grammar(number, f"{grammars.name}/{name}", segment).encode())
+    return {"sentences": len(segments), "rules": num_rules}
 
 
 # ---- from models to translations and scores
@@ -133,25 +129,20 @@ def add_decode(plan: Plan) -> None:
             if section.per_sentence is not None and name not in plan.grammars:
                 inputs[f"grammar: entry {number}: per_sentence"] = Path(section.per_sentence)
         plan.add(
-            Stage(
-                name=f"decode:{name}",
-                work=_decoding(source, output, model),
-                inputs=inputs,
-                outputs=(output,),
-                settings=model_settings(config),
-            )
+            name=f"decode:{name}",
+            work=partial(_decode, source, output, model),
+            inputs=inputs,
+            outputs=(output,),
+            settings=model_settings(config),
         )
 
 
-def _decoding(source: Path, output: Path, model: Config) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
-        job = Job(settings, model, task.progress, task.opened.model)
-        job.run()
-        job.report()
-        return job.figures()
-
-    return work
+def _decode(source: Path, output: Path, model: Config, task: Task) -> Figures:
+    settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
+    job = Job(settings, model, task.progress, task.opened.model)
+    job.run()
+    job.report()
+    return job.figures()
 
 
 def add_eval(plan: Plan) -> None:
@@ -181,13 +172,11 @@ def add_eval(plan: Plan) -> None:
         inputs |= dict(zip(keys_of(name, data)[1:], map(Path, data.translations), strict=True))
         outputs = plan.out / f"{name}.eval.txt", plan.out / f"{name}.eval.json"
         plan.add(
-            Stage(
-                name=f"eval:{name}",
-                work=_evaluation(systems, data.translations, outputs, config),
-                inputs=inputs,
-                outputs=outputs,
-                settings=settings | {"systems": list(systems)},
-            )
+            name=f"eval:{name}",
+            work=partial(_evaluate, systems, data.translations, outputs, config),
+            inputs=inputs,
+            outputs=outputs,
+            settings=settings | {"systems": list(systems)},
         )
 
 
@@ -202,11 +191,12 @@ def _check_lines(plan: Plan, name: str, data: DataSection) -> None:
             raise plan.error(key, f"{path}: found {lines} lines, {expected}")
 
 
-def _evaluation(
-    systems: Mapping[str, list[str]], references: list[str], outputs: tuple[Path, Path], config: EvalSection
-) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        task.progress.begin(None)
-        return score_files(systems, references, config, *outputs, progress=task.progress)
-
-    return work
+def _evaluate(
+    systems: Mapping[str, list[str]],
+    references: list[str],
+    outputs: tuple[Path, Path],
+    config: EvalSection,
+    task: Task,
+) -> Figures:
+    task.progress.begin(None)
+    return score_files(systems, references, config, *outputs, progress=task.progress)

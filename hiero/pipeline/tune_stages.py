@@ -18,8 +18,9 @@ import dataclasses
 import itertools
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.tune import ANSWER, STATE, Tuning
 from hiero.learning.config import TuneConfig
-from hiero.pipeline.model_stages import BINS, bins_stage
-from hiero.pipeline.plan import Figures, Plan, Stage, Task
+from hiero.pipeline.model_stages import BINS, add_bins_stage
+from hiero.pipeline.plan import Figures, Plan, Task
 
 FOLDER = "tune"
 FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "features")
@@ -48,14 +49,14 @@ def add_tune(plan: Plan) -> None:
         raise plan.error("weights", f"{problem} (tune: {{start: PATH}} starts from given ones)")
     tuning = Tuning(config, plan.where, plan.texts, made=True)
     output = plan.out / ANSWER
-    plan.add(tune_stage(plan, tuning, "tune", plan.out / FOLDER, output))
+    add_tune_stage(plan, tuning, "tune", plan.out / FOLDER, output)
     plan.replace(weights=WeightsSection(path=str(output)))
 
 
-def tune_stage(
+def add_tune_stage(
     plan: Plan, tuning: Tuning, name: str, folder: Path, output: Path, figures: Path | None = None
-) -> Stage:
-    """Make the stage that tunes in a folder, writes the weights to ``output``, and figures to a file."""
+) -> None:
+    """Add the stage that tunes in a folder, writes the weights to ``output``, and figures to a file."""
     on = tuning.settings.on
     if plan.grammars and on not in plan.grammars:
         problem = "write: per_sentence makes no grammars for this set; set write: nothing"
@@ -64,33 +65,28 @@ def tune_stage(
     for text in (on, tuning.settings.held_out):
         if text in plan.grammars:
             inputs[f"grammars of {text}"] = plan.grammars[text]
-    return Stage(
+    plan.add(
         name=name,
-        work=_tuning(tuning, folder, output, figures),
+        work=partial(_tune, tuning, folder, output, figures),
         inputs=inputs,
         outputs=(output,) if figures is None else (output, figures),
         settings=tuning.settings_of_answer() | {"epochs": tuning.settings.epochs},
     )
 
 
-def _tuning(tuning: Tuning, folder: Path, output: Path, to: Path | None) -> Callable[[Task], Figures]:
-    def work(task: Task) -> Figures:
-        if not tuning.fits(folder, task.opened.digest):
-            shutil.rmtree(folder, ignore_errors=True)
-        tuned = tuning.run(
-            folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened
-        )
-        with open_output(output, packed=True) as stream:
-            stream.write(tuned.weights.read_bytes())
-        chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
-        figures = {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
-        if to is not None:
-            with open_output(to) as stream:
-                stream.write((json.dumps(figures) + "\n").encode())
-        _tidy(folder)
-        return figures
-
-    return work
+def _tune(tuning: Tuning, folder: Path, output: Path, to: Path | None, task: Task) -> Figures:
+    if not tuning.fits(folder, task.opened.digest):
+        shutil.rmtree(folder, ignore_errors=True)
+    tuned = tuning.run(folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened)
+    with open_output(output, packed=True) as stream:
+        stream.write(tuned.weights.read_bytes())
+    chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
+    figures = {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
+    if to is not None:
+        with open_output(to) as stream:
+            stream.write((json.dumps(figures) + "\n").encode())
+    _tidy(folder)
+    return figures
 
 
 def _tidy(folder: Path) -> None:
@@ -152,7 +148,7 @@ def add_grid(plan: Plan) -> None:
             raise plan.error("grid", "needs a held-out set to choose by (tune: held_out)")
         folder = plan.out / GRID_FOLDER / trial.label
         outputs.append((folder.with_name(f"{trial.label}.gz"), folder.with_name(f"{trial.label}.json")))
-        plan.add(tune_stage(plan, tuning, f"tune:{trial.label}", folder, *outputs[-1]))
+        add_tune_stage(plan, tuning, f"tune:{trial.label}", folder, *outputs[-1])
     _add_choice(plan, found, outputs, list(bins.values()))
 
 
@@ -188,7 +184,7 @@ def _with_bins(plan: Plan, trial: Trial, made: dict[str, Path]) -> Config:
         bins = dataclasses.replace(bins, features=features)
         binning = Binning(dataclasses.replace(config, bins=bins), plan.where, plan.texts)
         made[label] = plan.out / GRID_FOLDER / f"{label}.bins"
-        plan.add(bins_stage(plan, binning, f"bins:{label}", made[label]))
+        add_bins_stage(plan, binning, f"bins:{label}", made[label])
     features_of = dataclasses.replace(config.features, bins=str(made[label]))
     return dataclasses.replace(config, features=features_of, bins=None)
 
@@ -210,43 +206,36 @@ def _add_choice(
     inputs |= {f"bins: {path.name.removesuffix('.bins')}": path for path in bins}
     answer = [plan.out / ANSWER, *([plan.out / BINS] if bins else [])]
     plan.add(
-        Stage(
-            name="grid",
-            work=_choosing(plan, found, outputs, bins),
-            inputs=inputs,
-            outputs=(*answer, plan.out / TABLE),
-            settings={"trials": [trial.label for trial in found]},
-        )
+        name="grid",
+        work=partial(_choose, plan.out, found, outputs, bins),
+        inputs=inputs,
+        outputs=(*answer, plan.out / TABLE),
+        settings={"trials": [trial.label for trial in found]},
     )
     plan.replace(weights=WeightsSection(path=str(answer[0])), grid=None, bins=None)
     if bins:
         plan.replace(features=dataclasses.replace(plan.config.features, bins=str(answer[1])))
 
 
-def _choosing(
-    plan: Plan, found: Sequence[Trial], outputs: Sequence[tuple[Path, Path]], bins: Sequence[Path]
-) -> Callable[[Task], Figures]:
-    out = plan.out
-
-    def work(task: Task) -> Figures:
-        figures = [json.loads(paths[1].read_bytes()) for paths in outputs]
-        bleu = [one["choose_bleu"] for one in figures]
-        best = bleu.index(max(bleu))  # the first of equal ones
-        lines = table(found, figures, best)
-        for line in lines:
-            task.progress.say(line)
-        copies = [(outputs[best][0], out / ANSWER)]
-        if bins:
-            label = label_of({k: v for k, v in found[best].values.items() if k in OF_BINS}) or "all"
-            copies.append((out / GRID_FOLDER / f"{label}.bins", out / BINS))
-        for source, target in copies:
-            with open_output(target, packed=True) as stream:
-                stream.write(source.read_bytes())
-        with open_output(out / TABLE) as stream:
-            stream.write("".join(f"{line}\n" for line in lines).encode())
-        return {"chosen": found[best].label, **figures[best]}
-
-    return work
+def _choose(
+    out: Path, found: Sequence[Trial], outputs: Sequence[tuple[Path, Path]], bins: Sequence[Path], task: Task
+) -> Figures:
+    figures = [json.loads(paths[1].read_bytes()) for paths in outputs]
+    bleu = [one["choose_bleu"] for one in figures]
+    best = bleu.index(max(bleu))  # the first of equal ones
+    lines = table(found, figures, best)
+    for line in lines:
+        task.progress.say(line)
+    copies = [(outputs[best][0], out / ANSWER)]
+    if bins:
+        label = label_of({k: v for k, v in found[best].values.items() if k in OF_BINS}) or "all"
+        copies.append((out / GRID_FOLDER / f"{label}.bins", out / BINS))
+    for source, target in copies:
+        with open_output(target, packed=True) as stream:
+            stream.write(source.read_bytes())
+    with open_output(out / TABLE) as stream:
+        stream.write("".join(f"{line}\n" for line in lines).encode())
+    return {"chosen": found[best].label, **figures[best]}
 
 
 def table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: int) -> list[str]:
