@@ -36,10 +36,6 @@ from hiero.features.user import Rule, RuleBatch
 from hiero.grammar.rules import GrammarSource, Rules, RuleTable
 
 
-def _none() -> Ints:
-    return np.zeros(0, np.int64)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureBins:
     """The transform of one dense feature of rules.
@@ -62,8 +58,8 @@ class FeatureBins:
     keep: bool = False
     low: Floats32 = field(default_factory=lambda: np.zeros(0, np.float32))
     high: Floats32 = field(default_factory=lambda: np.zeros(0, np.float32))
-    values: Ints = field(default_factory=_none)
-    rules: Ints = field(default_factory=_none)
+    values: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    rules: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         """The number of bins."""
@@ -211,16 +207,8 @@ class Binned:
         room = len(rules.sparse_name) + num_rules * int(fired.sum())
         first, name = np.empty(num_rules + 1, np.int64), np.empty(room, np.int32)
         weight = np.empty(room, np.float32)
-        wrong = bins_kernel(
-            value,
-            bins,
-            read_only(rules.first_sparse),
-            read_only(rules.sparse_name),
-            read_only(rules.sparse_value),
-            first,
-            name,
-            weight,
-        )
+        sparse = read_only(rules.first_sparse), read_only(rules.sparse_name), read_only(rules.sparse_value)
+        wrong = bins_kernel(value, bins, *sparse, first, name, weight)
         if wrong >= 0:
             k, r = divmod(int(wrong), num_rules)
             raise not_a_number(self.bins[chosen[k]].feature, value[k, r], table, r, self.symbols)

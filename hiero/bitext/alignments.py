@@ -75,24 +75,18 @@ def check_alignment(alignment: Alignment, src_length: Ints, tgt_length: Ints, pa
     """Refuse an alignment that does not fit a bitext with sentences of these lengths."""
     if alignment.num_pairs != len(src_length):
         line = min(alignment.num_pairs, len(src_length)) + 1
-        raise FormatError(
-            path,
-            line,
-            found="the end of the file" if alignment.num_pairs < len(src_length) else "another line",
-            expected=f"{len(src_length)} lines, one for each sentence pair",
-        )
+        found = "the end of the file" if alignment.num_pairs < len(src_length) else "another line"
+        expected = f"{len(src_length)} lines, one for each sentence pair"
+        raise FormatError(path, line, found=found, expected=expected)
     pair = row_of_entry(alignment.first)
     outside = (alignment.link[:, 0] >= src_length[pair]) | (alignment.link[:, 1] >= tgt_length[pair])
     if outside.any():
         k = int(np.argmax(outside))
         s = int(pair[k])
-        raise FormatError(
-            path,
-            s + 1,
-            found=f"link {alignment.link[k, 0]}-{alignment.link[k, 1]}",
-            expected=f"positions in {src_length[s]} source words and {tgt_length[s]} target words",
-            hint="positions count from 0, source before target; does the alignment belong to this bitext?",
-        )
+        found = f"link {alignment.link[k, 0]}-{alignment.link[k, 1]}"
+        expected = f"positions in {src_length[s]} source words and {tgt_length[s]} target words"
+        hint = "positions count from 0, source before target; does the alignment belong to this bitext?"
+        raise FormatError(path, s + 1, found=found, expected=expected, hint=hint)
 
 
 def write_alignment(stream: IO[bytes], first: Ints, link: Ids, begin: int = 0) -> None:

@@ -60,13 +60,9 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
         (short, short_path), (long, long_path) = sorted(
             [(bitext.src.num_lines, src), (bitext.tgt.num_lines, tgt)], key=lambda side: side[0]
         )
-        raise FormatError(
-            short_path,
-            short + 1,
-            found="the end of the file",
-            expected=f"a line, as there are {long} in {long_path}",
-            hint="line n of one file must be the translation of line n of the other",
-        )
+        expected = f"a line, as there are {long} in {long_path}"
+        hint = "line n of one file must be the translation of line n of the other"
+        raise FormatError(short_path, short + 1, found="the end of the file", expected=expected, hint=hint)
     if not bitext.num_pairs:
         raise FormatError(src, 0, found="no line", expected="sentences, one a line")
     return bitext

@@ -110,9 +110,8 @@ BATCH = 1000  # rows that a process receives at once
 AHEAD = 4  # batches a process may be ahead of the output
 # Tabs are white space like any other. U+0085, U+2028 and U+2029 end lines for some programs, never for ours.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-_INVISIBLE = re.compile(
-    "[\u00ad\u200b\u2060\ufeff]"
-)  # soft hyphen, zero width space, joiner, byte order mark
+# Soft hyphen, zero width space, joiner, byte order mark.
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 
 
 @dataclass
@@ -298,9 +297,7 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
 # ---- in worker processes
 
 
-@functools.lru_cache(maxsize=8)
-def _cleaner(language: str, config: PrepConfig) -> Cleaner:
-    return Cleaner(language, config)
+_cleaner = functools.lru_cache(maxsize=8)(Cleaner)
 
 
 @functools.lru_cache(maxsize=2)

@@ -76,15 +76,9 @@ class References:
     ) -> Ints:
         """Statistics of some translations of one sentence, a row each."""
         rows = [np.asarray(words, np.int32) for words in translations]
-        first_hyp = np.array([0, len(rows)], np.int64)
-        return self.batch_statistics(
-            np.array([sentence], np.int64),
-            first_hyp,
-            offsets_of(map(len, rows)),
-            _joined(rows),
-            order,
-            shortest=shortest,
-        )
+        place = np.array([sentence], np.int64), np.array([0, len(rows)], np.int64)
+        words = offsets_of(map(len, rows)), _joined(rows)
+        return self.batch_statistics(*place, *words, order, shortest=shortest)
 
     def batch_statistics(
         self,

@@ -224,13 +224,9 @@ def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) 
             elif config.test == "bootstrap":
                 comparison = bootstrap_test(pooled[number] - pooled[0], samples[0], samples[number])
         over_runs = spread(metric.scores, runs)
-        yield SystemResult(
-            over_runs.mean,
-            over_runs,
-            None if samples is None else interval(samples[number]),
-            comparison,
-            metric.details(runs[0].sum(axis=0)) if len(runs) == 1 else "",
-        )
+        around = None if samples is None else interval(samples[number])
+        details = metric.details(runs[0].sum(axis=0)) if len(runs) == 1 else ""
+        yield SystemResult(over_runs.mean, over_runs, around, comparison, details)
 
 
 def _interval(found: Interval | None) -> str:

@@ -24,17 +24,19 @@ AGREEMENT = 1e-6  # in points
 class CorpusMetric:
     """A metric with references.
 
-    key     as in METRICS
-    label   sacrebleu's name: BLEU, chrF2, chrF2++, TER
-    better  1 if higher is better, -1 if lower
+    key             as in METRICS
+    label           sacrebleu's name: BLEU, chrF2, chrF2++, TER
+    better          1 if higher is better, -1 if lower
+    scores          scores, in points of 100, of sums of statistics, [T, K] -> [T]
+    segment_scores  the same of single lines; BLEU with the effective order, as sacrebleu advises
     """
 
     key: str
     label: str
     better: int
     _sacrebleu: Any
-    _scores: Callable[[Floats], Floats]
-    _segment_scores: Callable[[Floats], Floats]
+    scores: Callable[[Floats], Floats]
+    segment_scores: Callable[[Floats], Floats]
 
     def statistics(self, lines: Sequence[str]) -> Floats:
         """Statistics of each line, which add up to those of the text, float64 [lines, K]."""
@@ -44,14 +46,6 @@ class CorpusMetric:
         score = float(self.scores(stats.sum(axis=0)[None, :])[0])
         assert abs(score - expected) < AGREEMENT, f"{self.label} is {score} here and {expected} in sacrebleu"
         return stats
-
-    def scores(self, sums: Floats) -> Floats:
-        """Scores, in points of 100, of sums of statistics, [T, K] -> [T]."""
-        return self._scores(sums)
-
-    def segment_scores(self, stats: Floats) -> Floats:
-        """The score of each line by itself; BLEU with the effective order, as sacrebleu advises."""
-        return self._segment_scores(stats)
 
     def details(self, sums: Floats) -> str:
         """sacrebleu's details of BLEU: precisions, brevity penalty, lengths; empty for other metrics."""

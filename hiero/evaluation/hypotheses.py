@@ -48,12 +48,8 @@ def read_hypotheses(
         found = Hypotheses(lines, 0)
     if len(found.lines) != num_sentences:
         unit = "lines" if form != "kbest" else "sentences"
-        raise FormatError(
-            path,
-            0,
-            found=f"{len(found.lines)} {unit}",
-            expected=f"{num_sentences}, as many as {like} has lines",
-        )
+        expected = f"{num_sentences}, as many as {like} has lines"
+        raise FormatError(path, 0, found=f"{len(found.lines)} {unit}", expected=expected)
     return found
 
 

@@ -90,13 +90,8 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSe
                 edge_features[feature.name] = feature
             else:
                 rule_features[feature.name] = feature
-    return FeatureSet(
-        templates,
-        SOURCE_WORD_PENALTY in flags,
-        ARITY in flags,
-        tuple(rule_features.values()),
-        tuple(edge_features.values()),
-    )
+    own = tuple(rule_features.values()), tuple(edge_features.values())
+    return FeatureSet(templates, SOURCE_WORD_PENALTY in flags, ARITY in flags, *own)
 
 
 def _named(name: str, symbols: Symbols) -> Feature:

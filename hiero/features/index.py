@@ -138,12 +138,8 @@ class FeatureIndex:
     """
 
     def __init__(self) -> None:
-        self._table = FeatureTable(
-            np.full(64, -1, np.int64),
-            np.empty((32, 3), np.int32),
-            np.empty(64, np.int32),
-            np.zeros(2, np.int64),
-        )
+        slot, key = np.full(64, -1, np.int64), np.empty((32, 3), np.int32)
+        self._table = FeatureTable(slot, key, np.empty(64, np.int32), np.zeros(2, np.int64))
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -152,8 +148,7 @@ class FeatureIndex:
     @property
     def table(self) -> FeatureTable:
         """The features numbered so far, read-only."""
-        slot, key, pool, size = self._table
-        return FeatureTable(read_only(slot), read_only(key), read_only(pool), read_only(size))
+        return FeatureTable._make(read_only(array) for array in self._table)
 
     def key(self, feature: int) -> Key:
         kind, a, b = self._table.key[feature].tolist()

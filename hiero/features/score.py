@@ -161,14 +161,15 @@ class RuleScorer:
     def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
         row, column = np.nonzero(rules.dense)
         ids = np.array(table.columns, np.int32)[column]
-        return _rows_of(row, ids, rules.dense[row, column].astype(np.float64), len(rules.lhs))
+        value = rules.dense[row, column].astype(np.float64)
+        return FeatureRows(offsets_by_row(row, len(rules.lhs)), ids, value)
 
     @staticmethod
     def _sparse(rules: Rules) -> FeatureRows:
         fired = rules.sparse_value != 0
         row = row_of_entry(rules.first_sparse)[fired]
         value = rules.sparse_value[fired].astype(np.float64)
-        return _rows_of(row, rules.sparse_name[fired], value, len(rules.lhs))
+        return FeatureRows(offsets_by_row(row, len(rules.lhs)), rules.sparse_name[fired], value)
 
     def _basic(self, rules: Rules, everything: Ints, lm_word: Ids) -> FeatureRows:
         words = np.empty((len(everything), 3), np.int64)
@@ -183,11 +184,7 @@ class RuleScorer:
         every = np.concatenate([values, oovs], axis=1)
         row, column = np.nonzero(every)
         ids = np.array(self._basic_names + self._oov_names, np.int32)[column]
-        return _rows_of(row, ids, every[row, column], len(everything))
-
-
-def _rows_of(row: Ints, ids: Ids, value: Floats, num_rows: int) -> FeatureRows:
-    return FeatureRows(offsets_by_row(row, num_rows), ids, value)
+        return FeatureRows(offsets_by_row(row, len(everything)), ids, every[row, column])
 
 
 def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:

@@ -70,14 +70,8 @@ class SharedNames:
             for label in self._labels.update():
                 if self._labels.vocabulary.entry(label) not in CATEGORIES:
                     self._labels.special[label] = True
-            return Spelling(
-                *self._arrays(self._words),
-                *self._arrays(self._labels),
-                self._form,
-                *self._marks,
-                self._table,
-                self._weight,
-            )
+            words, labels = self._arrays(self._words), self._arrays(self._labels)
+            return Spelling(*words, *labels, self._form, *self._marks, self._table, self._weight)
 
     @staticmethod
     def _arrays(entries: _Entries) -> tuple[Bytes, Ints, Flags]:
