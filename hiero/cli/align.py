@@ -40,9 +40,7 @@ FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = add_command(
-        subparsers, "align", "align the words of a bitext, score alignments", DESCRIPTION, EPILOG
-    )
+    command = add_command(subparsers, "align", "align words, score alignments", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")

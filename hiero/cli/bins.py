@@ -76,13 +76,7 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     learn = actions.add_parser("learn", help=text, description=f"{text[0].upper()}{text[1:]}.")
     add = learn.add_argument
     add("-c", "--config", metavar="CONFIG", help="YAML with grammars, data and, optionally, bins")
-    add(
-        "-g",
-        "--grammar",
-        metavar="GRAMMAR",
-        action="append",
-        help="file, compiled grammar or index; repeatable",
-    )
+    add("-g", "--grammar", metavar="GRAMMAR", action="append", help="file, compiled or index; repeatable")
     add("-i", "--input", metavar="IN", help="text whose rules are counted (instead of --on)")
     add("-o", "--output", metavar="BINS", required=True, help="file to write; - for standard output")
     add_threads(learn)

@@ -49,35 +49,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="text (plain or gz), compiled grammar or index; repeatable",
     )
     add(
-        "-l",
-        "--lm",
-        metavar="[NAME=]LM",
-        action="append",
-        help="ARPA, KenLM probing binary or compiled; repeatable",
+        "-l", "--lm", metavar="[NAME=]LM", action="append", help="ARPA, KenLM probing or compiled; repeatable"
     )
     add("-w", "--weights", metavar="WEIGHTS", help="file with a feature name and its weight on each line")
     add_settings(group, FeaturesSection, ("templates", "bins", "reordering"))
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
-    add(
-        "-o",
-        "--output",
-        metavar="OUT",
-        default="-",
-        help="default: standard output; compressed if it ends in .gz",
-    )
+    add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
     add_settings(group, SearchConfig, OF_OUTPUT)
     add("--format", choices=["text", "cdec", "moses", "json"], help="default: text, and cdec with --kbest")
     add_settings(group, FeaturesSection, ("cdec_names",))
     add("--forest", metavar="DIR", help="write the forest of each sentence into a directory, as N.json.gz")
     add("--forest-format", choices=["json", "json.gz", "npz"], default="json.gz", help="default: json.gz")
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
-    add(
-        "--resume",
-        action="store_true",
-        help="continue an interrupted run with the same settings (requires -o)",
-    )
+    add("--resume", action="store_true", help="continue an interrupted run of the same settings (with -o)")
     add_threads(group)
     add_quiet(group)
     add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)

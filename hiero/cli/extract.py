@@ -42,13 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("-x", "--index", metavar="INDEX", required=True, help="index made by hiero index")
     add("-i", "--input", metavar="IN", help="sentences to extract for; - is standard input; gz is recognised")
     add("--all", action="store_true", help="write one grammar of the whole bitext")
-    add(
-        "-o",
-        "--output",
-        metavar="OUT",
-        required=True,
-        help="a directory; with --all a file, compressed if it ends in .gz",
-    )
+    add("-o", "--output", metavar="OUT", required=True, help="directory; with --all a file, .gz compresses")
     add(
         "--leave-one-out",
         action="store_true",

@@ -36,9 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "grammar", nargs="+", metavar="GRAMMAR", help="grammar to read, - for standard input"
         )
         if name == "compile":
-            action.add_argument(
-                "out", metavar="OUT", help="directory to write; an existing compiled grammar is replaced"
-            )
+            action.add_argument("out", metavar="OUT", help="directory to write; an old grammar is replaced")
         if name == "convert":
             action.add_argument(
                 "-o",

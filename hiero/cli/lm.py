@@ -40,7 +40,7 @@ vocabulary needs additional memory.
 
 OUT is an ARPA file if it ends in .arpa or .arpa.gz or is -, otherwise a compiled directory (see lm compile),
 whose table must fit into memory. It only appears when it is complete."""
-ESTIMATE_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hiero lm estimate --order 5 train.en lm.arpa.gz
   hiero lm estimate --order 5 --prune 0 0 1 --memory 4000 --temp /scratch train.en.gz lm
@@ -117,9 +117,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
-    command = add_command(
-        commands, "estimate", "estimate a model from text", ESTIMATE_HELP, ESTIMATE_EXAMPLES
-    )
+    command = add_command(commands, "estimate", "estimate a model from text", ESTIMATE_HELP, EXAMPLES)
     add = command.add_argument
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
     add("output", metavar="OUT", type=Path, help="file or directory to write")

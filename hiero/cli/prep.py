@@ -60,11 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group = command.add_argument_group("detokenisation")
     add = group.add_mutually_exclusive_group().add_argument
     add("--detokenize", action="store_true", help="join words to text")
-    add(
-        "--learn-truecase",
-        action="store_true",
-        help="learn a list of words with capitals from -i, and write it",
-    )
+    add("--learn-truecase", action="store_true", help="write a list of the words of -i that have capitals")
     add = group.add_argument
     add("--recase", action=argparse.BooleanOptionalAction, help="add capitals (default of --detokenize)")
     add("--truecase", metavar="LIST", help="words with capitals, one a line")

@@ -65,12 +65,7 @@ def _add_extract(commands: Any) -> None:
     add("-a", "--alignment", metavar="ALIGN", required=True, help="word links i-j of each pair, from 0")
     add("-o", "--output", metavar="EXAMPLES", required=True, help="directory to write")
     add("--held-out", metavar="EXAMPLES", help="directory for the examples of held-out sentence pairs")
-    add(
-        "--held-out-every",
-        metavar="N",
-        type=at_least(2),
-        help=f"hold out one sentence pair of N (default {EVERY})",
-    )
+    add("--held-out-every", metavar="N", type=at_least(2), help=f"hold out one pair of N (default {EVERY})")
     add_settings(command, ExampleConfig)
     add_quiet(command)
 
@@ -83,11 +78,7 @@ def _add_train(commands: Any) -> None:
     add("--held-out", metavar="EXAMPLES", help="classify these after each pass")
     add_settings(command, LearnConfig)
     add("--seed", metavar="N", type=at_least(0), default=1, help="random seed (default 1)")
-    add(
-        "--history",
-        metavar="FILE.json",
-        help="write time, error and number of remaining examples of each pass",
-    )
+    add("--history", metavar="FILE.json", help="write time, error and number of examples left of each pass")
     add_quiet(command)
 
 

@@ -117,9 +117,7 @@ class FeaturesSection:
     reordering: Paths | None = setting(
         None, "orientation model of hiero reorder train; repeatable, one of each kind", metavar="MODEL"
     )
-    cdec_names: bool = setting(
-        False, "write features under cdec's names, some of which several features share"
-    )
+    cdec_names: bool = setting(False, "write features under cdec's names, which several features may share")
 
     def __post_init__(self) -> None:
         if WORDS in self.transform:

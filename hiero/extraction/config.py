@@ -25,9 +25,7 @@ class RuleLimits(Checked):
 class ExtractConfig(RuleLimits):
     """Settings of rule extraction from an index."""
 
-    samples: int = setting(
-        300, "most occurrences of a source phrase to use, evenly spaced", least=1, most=1_000_000
-    )
+    samples: int = setting(300, "most occurrences of a source phrase, evenly spaced", least=1, most=1_000_000)
     category: str = setting("X", "label of rules and gaps", metavar="LABEL")
     min_count: int = setting(
         1, "leave out rules from fewer occurrences, except translations of single words", least=1, most=1000

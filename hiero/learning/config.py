@@ -27,9 +27,7 @@ class TuneConfig(Checked):
     algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
     on: str = setting("dev", "set of data to learn from; train: the bitext itself")
     sentences: int = setting(0, "learn from a random sample of N of them; 0: all", least=0)
-    leave_one_out: bool = setting(
-        False, "line N is pair N of the index: leave out rules extracted only from it"
-    )
+    leave_one_out: bool = setting(False, "line N is pair N of the index: leave out rules that only it has")
     held_out: str | None = setting(
         "devtest",
         "set of data, if there is one, whose odd lines choose the epoch; its even lines are for the report",
@@ -45,9 +43,7 @@ class TuneConfig(Checked):
     unique: bool = setting(True, "list every string once")
     order: Literal["file", "shuffle"] | None = setting(None, "of the sentences of a shard in each epoch")
     batch: int | None = setting(None, "sentences of a mini-batch", least=1)
-    stale: bool = setting(
-        False, "adagrad: threads do not wait for each other; the result is not reproducible"
-    )
+    stale: bool = setting(False, "adagrad: threads do not wait for each other; not reproducible")
     start: Literal["zero", "uniform"] | PathKey = setting(
         "zero", "initial weights: zero, uniform, or a file", metavar="START"
     )
@@ -81,12 +77,8 @@ class TuneConfig(Checked):
         "sentence-level BLEU: liang, lin, ..., or previous: BLEU with the other sentences",
         group="learning",
     )
-    pairs: Literal["multipartite", "all", "pro"] | None = setting(
-        None, "translations compared; pro: a sample of pairs"
-    )
-    share: float = setting(
-        0.1, "multipartite: fraction of the list that is good, and that is bad", above=0, most=0.5
-    )
+    pairs: Literal["multipartite", "all", "pro"] | None = setting(None, "pairs compared; pro: a sample")
+    share: float = setting(0.1, "multipartite: part of the list that is good, or bad", above=0, most=0.5)
     draws: int | None = setting(None, "pro: pairs drawn for a sentence", least=1)
     keep: int | None = setting(None, "pro: pairs kept of them", least=1)
     threshold: float | None = setting(None, "pro: smallest difference in the metric of a pair", least=0)
@@ -110,41 +102,27 @@ class TuneConfig(Checked):
         "none", "penalise weights of neighbouring bins that are not linear, or not monotone", group="bins"
     )
     beta: float = setting(1.0, "strength of the penalty", least=0, most=LARGEST_BETA)
-    gamma: float = setting(
-        2.0, "monotone: how sharply the penalty sets in where the order is violated", least=1
-    )
-    variant: Literal["paper", "released"] = setting(
-        "paper", "released: as in the program of the paper's authors"
-    )
+    gamma: float = setting(2.0, "monotone: sharpness of the penalty where the order is violated", least=1)
+    variant: Literal["paper", "released"] = setting("paper", "released: as in the authors' program")
     c: float | None = setting(None, "largest step", above=0, group="MIRA")
     oracle: Literal["lu", "hope"] | None = setting(
         None, "translation to learn towards: local update (max-BLEU, where kbest is large), or hope"
     )
     prediction: Literal["model", "cost", "fear"] | None = setting(None, "translation to learn away from")
     scale: float | None = setting(None, "factor of the metric beside the score of the model", above=0)
-    history: int = setting(
-        0, "learn from the lists of the last N iterations; 0: of all", least=0, group="batch learners"
-    )
-    peer: Peer | None = setting(
-        None, "pro: defaults as in cdec, in Moses, or in the paper of Hopkins and May"
-    )
+    history: int = setting(0, "lists of the last N iterations; 0: of all", least=0, group="batch learners")
+    peer: Peer | None = setting(None, "pro: defaults as in cdec, Moses, or Hopkins and May 2011")
     l2: float | None = setting(None, "pro: strength of regularisation", least=0)
-    l2_previous: float | None = setting(
-        None, "pro: strength of regularisation towards the previous weights", least=0
-    )
+    l2_previous: float | None = setting(None, "pro: regularisation towards the previous weights", least=0)
     interpolation: float | None = setting(
         None, "pro: share of the new weights; the rest are the previous ones", above=0, most=1
     )
     iterations: int | None = setting(None, "pro: steps of L-BFGS, or of Newton's method, at most", least=1)
     buffers: int | None = setting(None, "pro: steps stored by L-BFGS", least=1)
-    restarts: int | None = setting(
-        None, "mert: random points to start from (default 20; 0 with --forest)", least=0
-    )
+    restarts: int | None = setting(None, "mert: random starts (default 20; 0 with --forest)", least=0)
     directions: int | None = setting(None, "mert: random directions", least=0)
     passes: int | None = setting(None, "kbmira: passes over the lists in an iteration", least=1)
-    memory: float | None = setting(
-        None, "kbmira: decay of the BLEU statistics of earlier sentences", above=0, most=1
-    )
+    memory: float | None = setting(None, "kbmira: decay of statistics of earlier sentences", above=0, most=1)
     remembered: Literal["oracle", "model"] | None = setting(
         None, "kbmira: add the statistics of the hope (oracle), or of the model's best"
     )

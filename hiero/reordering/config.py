@@ -41,24 +41,16 @@ class LearnConfig(Checked):
     passes: int = setting(100, "most passes over the examples", least=1, most=1_000_000)
     variance: float = setting(
         0.1,
-        "variance of the Gaussian prior of weights; larger means less regularisation",
+        "variance of the prior of weights; larger means less regularisation",
         least=1e-9,
         most=1e9,
         metavar="V",
     )
     shrink: float = setting(
-        0.1,
-        "dual: skip an example once its gradients are within E of each other",
-        least=0,
-        most=100,
-        metavar="E",
+        0.1, "dual: skip an example once its gradients are within E", least=0, most=100, metavar="E"
     )
     rate: float = setting(
-        0.0,
-        "initial learning rate; 0: 0.5 for dual, for primal the best of a sample",
-        least=0,
-        most=1000,
-        metavar="R",
+        0.0, "initial rate; 0: 0.5 for dual, best of a sample for primal", least=0, most=1000, metavar="R"
     )
     trials: int = setting(20, "dual: most halvings of a step that increases D", least=1, most=60)
     start: float = setting(
