@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import pkgutil
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,12 +38,7 @@ class SearchFunction(Protocol):
         ...
 
 
-@functools.cache
-def _function(place: str) -> SearchFunction:
-    found: SearchFunction = pkgutil.resolve_name(place)
-    return found
-
-
 def search_of(algorithm: str) -> SearchFunction:
     """The search of a name in ``SEARCHES``."""
-    return _function(SEARCHES[algorithm])
+    found: SearchFunction = pkgutil.resolve_name(SEARCHES[algorithm])
+    return found

@@ -29,7 +29,6 @@ import numpy as np
 
 from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError, did_you_mean
-from hiero.core.symbols import Vocabulary
 from hiero.evaluation.bleu_kernels import ReferenceWords, bleu_statistics_kernel
 
 Statistics = Ints | Floats
@@ -52,12 +51,6 @@ class References:
         self.arrays = ReferenceWords(
             read_only(offsets_of(per_sentence)), read_only(offsets_of(map(len, rows))), _joined(rows)
         )
-
-    @classmethod
-    def from_lines(cls, words: Vocabulary, files: Sequence[Sequence[bytes]]) -> References:
-        """Of tokenised lines, ``files[k][s]`` being reference k of sentence s."""
-        lines = zip(*files, strict=True)
-        return cls([words.intern_all(line.split()) for line in row] for row in lines)
 
     def __len__(self) -> int:
         return len(self.arrays.first_ref) - 1

@@ -148,15 +148,6 @@ def pooled_score(metric: Metric, runs: Floats) -> float:
     return float(metric(runs.mean(axis=0).sum(axis=0)[None, :])[0])
 
 
-def paired_bootstrap_test(
-    metric: Metric, baseline: Floats, system: Floats, trials: int = 10_000, seed: int = 1
-) -> Comparison:
-    """Two-sided paired bootstrap of two systems."""
-    samples = bootstrap_scores(metric, [baseline, system], trials, seed)
-    observed = pooled_score(metric, system) - pooled_score(metric, baseline)
-    return bootstrap_test(observed, samples[0], samples[1])
-
-
 def marks(p: float) -> str:
     """Stars: one for p < .05, two for p < .01, three for p < .001."""
     return "*" * sum(p < level for level in (0.05, 0.01, 0.001))

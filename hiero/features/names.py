@@ -45,12 +45,13 @@ CATEGORIES = frozenset(
 )
 START, END = b"<r>", b"</r>"
 INDICES = tuple(b"%d" % index for index in range(1, MAX_GAPS + 1))
-RESERVED = frozenset(
-    {START, END, *CATEGORIES}
-    | {category + index for category in CATEGORIES for index in INDICES}
-    | {b"N" + category for category in CATEGORIES}
-    | {b"N" + index for index in INDICES}
-)
+# Words that look like a gap or a boundary in a source or target bigram, or in the sides of a rule id.
+_LIKE_SOURCE = CATEGORIES | {START, END}
+_LIKE_TARGET = frozenset({START, END} | {category + index for category in CATEGORIES for index in INDICES})
+_LIKE_RULE_SOURCE = frozenset(b"N" + category for category in CATEGORIES)
+_LIKE_RULE_TARGET = frozenset(b"N" + index for index in INDICES)
+RESERVED = _LIKE_SOURCE | _LIKE_TARGET | _LIKE_RULE_SOURCE | _LIKE_RULE_TARGET
+_BOUNDARIES = {RULE_START: START, RULE_END: END}
 
 _UNSAFE = re.compile(rb"[\x00-\x20=;\x7f]|%(?!\Z)|\|(?=\|\|)")
 _UNSAFE_OR = {separator: re.compile(_UNSAFE.pattern + b"|" + separator) for separator in (b"_", b":")}
@@ -183,31 +184,24 @@ class Names:
             return _shape(value)
         if value >= 0:
             return self.symbols.words.entry(value)
-        if value in (RULE_START, RULE_END):
-            return START if value == RULE_START else END
+        if value in _BOUNDARIES:
+            return _BOUNDARIES[value]
         return self._label(value) + (b"%d" % gap_index(value) if part is KeyPart.TARGET else b"")
 
-    def _word(self, word: int, unsafe: re.Pattern[bytes]) -> bytes:
-        return _escape(self.symbols.words.entry(word), unsafe)
+    def _word(self, word: int, unsafe: re.Pattern[bytes], reserved: frozenset[bytes] = frozenset()) -> bytes:
+        entry = self.symbols.words.entry(word)
+        text = _escape(entry, unsafe)
+        return _escape_first(text) if entry in reserved else text
 
     def _source_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol >= 0:
-            word = self.symbols.words.entry(symbol)
-            text = _escape(word, unsafe)
-            return _escape_first(text) if word in CATEGORIES or word in (START, END) else text
-        if symbol in (RULE_START, RULE_END):
-            return START if symbol == RULE_START else END
-        return _category(self._label(symbol))
+            return self._word(symbol, unsafe, _LIKE_SOURCE)
+        return _BOUNDARIES.get(symbol) or _category(self._label(symbol))
 
     def _target_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol >= 0:
-            word = self.symbols.words.entry(symbol)
-            text = _escape(word, unsafe)
-            gap_like = word[-1:] in INDICES and word[:-1] in CATEGORIES
-            return _escape_first(text) if gap_like or word in (START, END) else text
-        if symbol in (RULE_START, RULE_END):
-            return START if symbol == RULE_START else END
-        return _category(self._label(symbol)) + b"%d" % gap_index(symbol)
+            return self._word(symbol, unsafe, _LIKE_TARGET)
+        return _BOUNDARIES.get(symbol) or _category(self._label(symbol)) + b"%d" % gap_index(symbol)
 
     def _rule(self, sequence: Sequence[int]) -> bytes:
         cut = sequence.index(SEPARATOR)
@@ -223,16 +217,12 @@ class Names:
     def _rule_source(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol < 0:
             return b"N" + _category(self._label(symbol))
-        word = self.symbols.words.entry(symbol)
-        text = _escape(word, unsafe)
-        return _escape_first(text) if word[:1] == b"N" and word[1:] in CATEGORIES else text
+        return self._word(symbol, unsafe, _LIKE_RULE_SOURCE)
 
     def _rule_target(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol < 0:
             return b"N%d" % gap_index(symbol)
-        word = self.symbols.words.entry(symbol)
-        text = _escape(word, unsafe)
-        return _escape_first(text) if word[:1] == b"N" and word[1:] in INDICES else text
+        return self._word(symbol, unsafe, _LIKE_RULE_TARGET)
 
     def _cdec_rule(self, sequence: Sequence[int]) -> bytes:
         cut = sequence.index(SEPARATOR)

@@ -73,8 +73,7 @@ class Rule:
     __slots__ = ("batch", "index")
 
     def __init__(self, batch: RuleBatch, index: int) -> None:
-        self.batch = batch
-        self.index = index
+        self.batch, self.index = batch, index
 
     @property
     def lhs(self) -> str:
@@ -104,9 +103,7 @@ class RuleBatch(Sequence[Rule]):
     """Rules as arrays (``rules``) and as text, for the computation of features."""
 
     def __init__(self, rules: Rules, columns: Sequence[int], symbols: Symbols) -> None:
-        self.rules = rules
-        self.columns = columns
-        self.symbols = symbols
+        self.rules, self.columns, self.symbols = rules, columns, symbols
 
     def __len__(self) -> int:
         return len(self.rules.lhs)
@@ -140,18 +137,17 @@ class RuleBatch(Sequence[Rule]):
     def links(self) -> list[list[tuple[int, int]]]:
         """The word alignments, as positions in ``src`` and ``tgt``."""
         pairs = [(s, t) for s, t in self.rules.link.tolist()]
-        first = self.rules.first_link.tolist()
-        return [pairs[start:end] for start, end in pairwise(first)]
+        return [pairs[start:end] for start, end in pairwise(self.rules.first_link.tolist())]
 
     @cached_property
     def num_src_words(self) -> Ints:
         """Words on each source side, gaps not counted."""
-        return _words_per_side(self.rules.src, self.rules.first_src)
+        return count_per_row(self.rules.src >= 0, self.rules.first_src)
 
     @cached_property
     def num_tgt_words(self) -> Ints:
         """Words on each target side, gaps not counted."""
-        return _words_per_side(self.rules.tgt, self.rules.first_tgt)
+        return count_per_row(self.rules.tgt >= 0, self.rules.first_tgt)
 
     @property
     def dense_names(self) -> list[str]:
@@ -168,8 +164,7 @@ class RuleBatch(Sequence[Rule]):
     def _sides(self, symbols: Ids, first: Ints) -> list[tuple[str, ...]]:
         texts = {symbol: self._text(symbol) for symbol in set(symbols.tolist())}
         line = [texts[symbol] for symbol in symbols.tolist()]
-        ends = first.tolist()
-        return [tuple(line[start:end]) for start, end in pairwise(ends)]
+        return [tuple(line[start:end]) for start, end in pairwise(first.tolist())]
 
     def _text(self, symbol: int) -> str:
         if symbol >= 0:
@@ -177,17 +172,11 @@ class RuleBatch(Sequence[Rule]):
         return f"[{self.symbols.labels.text(gap_label(symbol))},{gap_index(symbol)}]"
 
 
-def _words_per_side(symbols: Ids, first: Ints) -> Ints:
-    return count_per_row(symbols >= 0, first)
-
-
 class UserRuleFeature:
     """A Python function as a ``RuleFeature``; calling it calls the function."""
 
     def __init__(self, function: Callable[..., Any], name: str, per_rule: bool) -> None:
-        self.function = function
-        self.name = name
-        self.per_rule = per_rule
+        self.function, self.name, self.per_rule = function, name, per_rule
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, rules: Any) -> Any:
@@ -276,12 +265,7 @@ def rule_feature(
     """Make a function a feature: ``@rule_feature``, ``@rule_feature("name")`` or with ``per_rule=True``."""
     if callable(function):
         return UserRuleFeature(function, function.__name__, per_rule)
-    name = function
-
-    def decorate(decorated: Callable[..., Any]) -> UserRuleFeature:
-        return UserRuleFeature(decorated, name or decorated.__name__, per_rule)
-
-    return decorate
+    return lambda decorated: UserRuleFeature(decorated, function or decorated.__name__, per_rule)
 
 
 MAX_RULES = 1 << 18  # the cache is cleared when it has more
@@ -291,8 +275,7 @@ class RuleCache:
     """Values of rule features by the whole content of rules; safe to share between threads."""
 
     def __init__(self, features: Sequence[RuleFeature], symbols: Symbols) -> None:
-        self.features = features
-        self.symbols = symbols
+        self.features, self.symbols = features, symbols
         self._lock = threading.Lock()
         self._clear()
 

@@ -247,7 +247,6 @@ class Weights(MutableMapping[str, float]):
         return found
 
     def shared_weights(self) -> tuple[WordTable, Floats]:
-        """The shared names of features of templates and their weights; read-only."""
         shared = dict(self.shared)
         if not self.exact:
             for key, name, value in self.items_bytes():
@@ -256,7 +255,6 @@ class Weights(MutableMapping[str, float]):
         return word_table(list(shared)), read_only(np.array(list(shared.values()), np.float64))
 
     def name_weights(self, start: int = 0) -> Floats:
-        """The weights of the named features, by id in Symbols.names, from id ``start`` on."""
         keys = [(NAME, i, 0) for i in range(start, len(self.symbols.names))]
         ids = self.index.find_all(keys)
         self._resize()

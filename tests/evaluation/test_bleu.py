@@ -177,9 +177,10 @@ def test_a_background_decays(name: str) -> None:
     assert half.state() == context.state()
 
 
-def test_references_of_lines() -> None:
+def test_several_references() -> None:
     words = Vocabulary([b"a", b"b"])
-    references = References.from_lines(words, [[b"a b", b"b"], [b"b  c", b""]])
+    lines = [[b"a b", b"b c"], [b"b", b""]]
+    references = References([words.intern_all(line.split()) for line in row] for row in lines)
     assert len(references) == 2
     assert references.statistics(0, [words.intern_all([b"b", b"c"])]).tolist()[0][:4] == [2, 2, 2, 1]
     assert references.statistics(1, [[], [1]])[:, :3].tolist() == [[0, 0, 0], [1, 1, 1]]

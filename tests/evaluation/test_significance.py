@@ -16,9 +16,9 @@ from hiero.evaluation.bleu import References, corpus_bleu
 from hiero.evaluation.significance import (
     Comparison,
     bootstrap_scores,
+    bootstrap_test,
     interval,
     marks,
-    paired_bootstrap_test,
     pooled_score,
     randomization_test,
     spread,
@@ -36,6 +36,14 @@ def ratio(sums: Floats) -> Floats:
 
 def bleu(sums: Floats) -> Floats:
     return 100 * corpus_bleu(sums)
+
+
+def paired_bootstrap_test(
+    metric: significance.Metric, baseline: Floats, system: Floats, trials: int = 10_000, seed: int = 1
+) -> Comparison:
+    samples = bootstrap_scores(metric, [baseline, system], trials, seed)
+    observed = pooled_score(metric, system) - pooled_score(metric, baseline)
+    return bootstrap_test(observed, samples[0], samples[1])
 
 
 def enumerated(pairs: list[tuple[Floats, Floats]]) -> float:
