@@ -43,16 +43,24 @@ NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The declaration of a setting; see ``setting``."""
+    """The declaration of a setting.
 
-    help: str
-    least: float | None
-    above: float | None
-    most: float | None
-    choices: Callable[[], Iterable[Any]] | None
-    group: str | None
-    metavar: str | None
-    flag: str | None
+    help     text of its flag, without default and limits, which are added
+    least, above, most  limits of a number; one with limits is finite
+    choices  the allowed values, where they come from a table and the type is no ``Literal``
+    group    title of a group of flags, which begins with this field
+    metavar  placeholder of the value in help
+    flag     name of the flag, where it is not that of the field
+    """
+
+    help: str = ""
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    choices: Callable[[], Iterable[Any]] | None = None
+    group: str | None = None
+    metavar: str | None = None
+    flag: str | None = None
 
     @property
     def limits(self) -> str:
@@ -77,35 +85,11 @@ def setting(
     default: Any = dataclasses.MISSING,
     help: str = "",  # noqa: A002
     *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    choices: Callable[[], Iterable[Any]] | None = None,
-    group: str | None = None,
-    metavar: str | None = None,
-    flag: str | None = None,
     default_factory: Any = dataclasses.MISSING,
+    **declared: Any,
 ) -> Any:
-    """Declare a field of a record, like ``dataclasses.field``.
-
-    help     text of its flag, without default and limits, which are added
-    least, above, most  limits of a number; one with limits is finite
-    choices  the allowed values, where they come from a table and the type is no ``Literal``
-    group    title of a group of flags, which begins with this field
-    metavar  placeholder of the value in help
-    flag     name of the flag, where it is not that of the field
-    """
-    declared = Declared(
-        help=help,
-        least=least,
-        above=above,
-        most=most,
-        choices=choices,
-        group=group,
-        metavar=metavar,
-        flag=flag,
-    )
-    metadata = {"setting": declared}
+    """Declare a field of a record, like ``dataclasses.field``, with the other fields of ``Declared``."""
+    metadata = {"setting": Declared(help=help, **declared)}
     if default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -174,6 +158,12 @@ def range_of(declared: Declared) -> str:
 def _plain(number: float) -> str:
     """A limit as it is written in settings: 50, 0.1, 1e-06."""
     return str(number) if isinstance(number, int) else f"{number:g}"
+
+
+def part(kind: type[Record], settings: Any, **others: Any) -> Record:
+    """A record of ``others``, and of the values of ``settings`` for its other fields."""
+    names = {field.name for field in dataclasses.fields(cast(Any, kind)) if field.init} - others.keys()
+    return kind(**others, **{name: getattr(settings, name) for name in names if hasattr(settings, name)})
 
 
 # ---- paths

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.learning.adagrad_kernels import (
     Coordinates,
     Settings,
@@ -78,13 +78,12 @@ class AdaGradLearner(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> AdaGradLearner:
-        return cls(
+        return part(
+            cls,
+            settings,
             gold=gold_metric(settings.metric),
             pairing=make_pairing(settings, context.seed),
             loss=make_loss(settings),
-            rate=settings.rate,
-            l1=settings.l1,
-            epsilon=settings.epsilon,
             lazy=settings.stale,  # else the decoder must see settled weights
             terms=context.terms,
             sentences=context.sentences,

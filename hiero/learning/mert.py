@@ -26,7 +26,7 @@ import numpy as np
 from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.parallel import in_order
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.decoder.forest import Forest
 from hiero.evaluation.bleu import MAX_ORDER, References
 from hiero.learning.candidates import check_finite
@@ -146,12 +146,7 @@ class MERT(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> MERT:
-        return cls(
-            features=context.dense,
-            directions=settings.directions,
-            restarts=settings.restarts,
-            threads=context.threads,
-        )
+        return part(cls, settings, features=context.dense, threads=context.threads)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from hiero.core.arrays import Floats, read_only
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.features.index import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
@@ -88,13 +88,7 @@ class MiraLearner(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> MiraLearner:
-        return cls(
-            gold=gold_metric(settings.metric),
-            oracle=settings.oracle,
-            prediction=settings.prediction,
-            c=settings.c,
-            scale=settings.scale,
-        )
+        return part(cls, settings, gold=gold_metric(settings.metric))
 
     def learn(self, batch: Sequence[Example], weight: Floats) -> UpdateReport:
         """Take a step for each sentence, scored with the current weights."""

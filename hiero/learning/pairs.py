@@ -19,7 +19,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.features.index import FeatureRows
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
@@ -125,15 +125,7 @@ def make_pairing(settings: TuneSettings, seed: int) -> Pairing:
         return AllPairs()
     if settings.pairs == "multipartite":
         return Multipartite(share=settings.share)
-    return SampledPairs(
-        draws=settings.draws,
-        keep=settings.keep,
-        threshold=settings.threshold,
-        soft=settings.soft,
-        length_deviations=settings.length_deviations,
-        largest=settings.largest,
-        seed=seed,
-    )
+    return part(SampledPairs, settings, seed=seed)
 
 
 def _by_level(gold: Floats, first_of_level: range | list[int]) -> Ids:

@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.learning import newton
 from hiero.learning.config import TuneSettings
@@ -84,17 +84,7 @@ class ProLearner(Checked):
         pairs = make_pairing(settings, 0)
         if not isinstance(pairs, SampledPairs):
             raise ConfigError(f"pro works with pairs: pro, not with pairs: {settings.pairs}")
-        return cls(
-            metric=settings.metric,
-            pairs=pairs,
-            l2=settings.l2,
-            pull=settings.l2_previous,
-            l1=settings.l1,
-            interpolation=settings.interpolation,
-            iterations=settings.iterations,
-            buffers=settings.buffers,
-            terms=context.terms,
-        )
+        return part(cls, settings, pairs=pairs, pull=settings.l2_previous, terms=context.terms)
 
     def __post_init__(self) -> None:
         sentence_bleu(self.metric)

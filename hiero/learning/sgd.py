@@ -11,7 +11,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, part, setting
 from hiero.learning.candidates import not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
@@ -59,14 +59,12 @@ class RankLearner(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> RankLearner:
-        return cls(
+        return part(
+            cls,
+            settings,
             gold=gold_metric(settings.metric),
             pairing=make_pairing(settings, context.seed),
             loss=make_loss(settings),
-            update=settings.update,
-            rate=settings.rate,
-            decay=settings.decay,
-            decay_after=settings.decay_after,
             terms=context.terms,
             sentences=context.sentences,
         )

@@ -24,7 +24,7 @@ from hiero.config.config import Config
 from hiero.config.load import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
-from hiero.core.records import numbered
+from hiero.core.records import numbered, part
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.extraction.index import make_index
@@ -226,7 +226,7 @@ def add_reorder(plan: Plan) -> None:
     made = (examples,) if held_out is None else (examples, held_out)
     files = Path(train.source), Path(str(train.target)), Path(alignments[0])
     keys = [f"data: train: {name}" for name in ("source", "target", "alignment")]
-    of_examples = _part(section, ExampleConfig)
+    of_examples = part(ExampleConfig, section)
     plan.add(
         name="reorder:extract",
         work=partial(_extract, files, examples, held_out, section),
@@ -234,7 +234,7 @@ def add_reorder(plan: Plan) -> None:
         outputs=made,
         settings=dataclasses.asdict(of_examples) | {"held_out_every": section.held_out_every},
     )
-    learning = dataclasses.asdict(_part(section, LearnConfig))
+    learning = dataclasses.asdict(part(LearnConfig, section))
     learning = {k: value for k, value in learning.items() if section.learner in USED_BY.get(k, LEARNERS)}
     plan.add(
         name="reorder:train",
@@ -254,18 +254,13 @@ def add_reorder(plan: Plan) -> None:
     plan.replace(features=dataclasses.replace(plan.config.features, reordering=models), reorder=None)
 
 
-def _part(section: ReorderSection, kind: Any) -> Any:
-    """The part of a section that is a record of type ``kind``."""
-    return kind(**{field.name: getattr(section, field.name) for field in dataclasses.fields(kind)})
-
-
 def _extract(
     files: tuple[Path, Path, Path], examples: Path, held_out: Path | None, section: ReorderSection, task: Task
 ) -> Figures:
     summary = extract_examples(
         *files,
         examples,
-        _part(section, ExampleConfig),
+        part(ExampleConfig, section),
         held_out=held_out,
         every=section.held_out_every,
         progress=task.progress,
@@ -277,7 +272,7 @@ def _extract(
 def _train(
     examples: Path, model: Path, held_out: Path | None, section: ReorderSection, seed: int, task: Task
 ) -> Figures:
-    config = _part(section, LearnConfig)
+    config = part(LearnConfig, section)
     trained = train_model(examples, model, config, seed=seed, held_out=held_out, progress=task.progress)
     task.progress.say(str(trained))
     figures: dict[str, Any] = {"examples": trained.num_examples, "learning_cpu": trained.cpu}
@@ -344,12 +339,12 @@ def add_curves(plan: Plan) -> None:
 
 def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
     curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
-    part = folder.with_name(folder.name + ".part")
+    made = folder.with_name(folder.name + ".part")
     # Replaced as a whole: no pictures of removed features may stay.
-    shutil.rmtree(part, ignore_errors=True)
-    write_pictures(curves, part)
-    with open_output(part / "table.txt") as stream:
+    shutil.rmtree(made, ignore_errors=True)
+    write_pictures(curves, made)
+    with open_output(made / "table.txt") as stream:
         stream.write("\n".join(table(curve) for curve in curves).encode())
     shutil.rmtree(folder, ignore_errors=True)
-    os.rename(part, folder)
+    os.rename(made, folder)
     return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}
