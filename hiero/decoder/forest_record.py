@@ -36,25 +36,16 @@ class EdgeFeatures:
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, float]]) -> EdgeFeatures:
         """From a mapping for each edge."""
-        ids: dict[str, int] = {}
-        feature: list[int] = []
-        value: list[float] = []
-        first = [0]
-        for row in rows:
-            feature += [ids.setdefault(name, len(ids)) for name in row]
-            value += row.values()
-            first.append(len(feature))
-        return cls(
-            tuple(ids), np.array(first, np.int64), np.array(feature, np.int32), np.array(value, np.float64)
-        )
+        rows, ids = list(rows), dict[str, int]()
+        feature = np.array([ids.setdefault(name, len(ids)) for row in rows for name in row], np.int32)
+        value = np.array([value for row in rows for value in row.values()], np.float64)
+        return cls(tuple(ids), offsets_of(map(len, rows)), feature, value)
 
     def row(self, edge: int) -> dict[str, float]:
         """The features of one edge."""
         part = slice(self.first[edge], self.first[edge + 1])
-        return {
-            self.names[i]: v
-            for i, v in zip(self.feature[part].tolist(), self.value[part].tolist(), strict=True)
-        }
+        names = [self.names[i] for i in self.feature[part].tolist()]
+        return dict(zip(names, self.value[part].tolist(), strict=True))
 
     def total(self, edges: Ids) -> dict[str, float]:
         """The summed features of some edges."""
@@ -169,25 +160,23 @@ def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
         ("node_end", forest.node_end, "int32", (num_nodes,)),
     ]
     rules, num_rules = forest.rules, len(forest.rules.lhs)
-    parts: list[tuple[str, npt.NDArray[Any], npt.NDArray[Any], str, tuple[int, ...]]] = [
-        ("rule_src", rules.first_src, rules.src, "int32", ()),
-        ("rule_tgt", rules.first_tgt, rules.tgt, "int32", ()),
-        ("rule_link", rules.first_link, rules.link, "int16", (2,)),
+    parts: list[tuple[str, npt.NDArray[Any], int, npt.NDArray[Any], str, tuple[int, ...]]] = [
+        ("rule_src", rules.first_src, num_rules, rules.src, "int32", ()),
+        ("rule_tgt", rules.first_tgt, num_rules, rules.tgt, "int32", ()),
+        ("rule_link", rules.first_link, num_rules, rules.link, "int16", (2,)),
     ]
-    counts = [num_rules] * 3
     if forest.edge_features:
         features = forest.edge_features
-        parts.append(("edge_feature", features.first, features.feature, "int32", ()))
-        counts.append(num_edges)
+        parts.append(("edge_feature", features.first, num_edges, features.feature, "int32", ()))
         expected.append(("edge_value", features.value, "float64", features.feature.shape))
         _check_ids("feature", features.feature, len(features.names))
-    for (name, first, values, dtype, width), count in zip(parts, counts, strict=True):
+    for name, first, count, values, dtype, width in parts:
         expected.append((name, values, dtype, (len(values), *width)))
         expected.append((f"offsets of {name}", first, "int64", (count + 1,)))
     for name, array, dtype, shape in expected:
         if array.dtype != dtype or array.shape != shape:
             raise ValueError(f"{name} as {array.dtype} {array.shape} instead of {dtype} {shape}")
-    for name, first, values, _, _ in parts:
+    for name, first, _, values, _, _ in parts:
         if first[0] != 0 or first[-1] != len(values) or (np.diff(first) < 0).any():
             raise ValueError(f"offsets of {name} that do not ascend from 0 to {len(values)}")
 

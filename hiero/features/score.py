@@ -89,17 +89,12 @@ class RuleScorer:
         self._cache = cache or RuleCache(self.features.rule_features, symbols)
         self._lock = threading.Lock()
         self._oov_names = [symbols.names.intern(f"{name}_OOV".encode()) for name in language_models]
-        self._basic_names = self._intern_basic()
+        used = [True, self.features.source_word_penalty, *[self.features.arity] * len(ARITIES)]
+        basic = zip([WORD_PENALTY, SOURCE_WORD_PENALTY, *ARITIES], used, strict=True)
+        self._basic_names = [symbols.names.intern(name.encode()) if on else -1 for name, on in basic]
         self._name_weight = np.empty(0)
         self._table, self._weight = weights.template_weights()
         self._shared = SharedNames(symbols, weights) if weights.has_shared_names else None
-
-    def _intern_basic(self) -> list[int]:
-        names = self.symbols.names
-        ids = [names.intern(WORD_PENALTY.encode())]
-        ids.append(names.intern(SOURCE_WORD_PENALTY.encode()) if self.features.source_word_penalty else -1)
-        ids += [names.intern(name.encode()) if self.features.arity else -1 for name in ARITIES]
-        return ids
 
     def name_weights(self) -> Floats:
         """The weights of all named features interned so far, by id in Symbols.names; read-only."""
@@ -262,21 +257,18 @@ class Replay:
         )
 
     def _mappings(self, rows: FeatureRows) -> list[dict[str, float]]:
-        self._name_new()
-        mappings: list[dict[str, float]] = []
-        first, ids, values = rows.first.tolist(), rows.id.tolist(), rows.value.tolist()
-        for start, end in pairwise(first):
-            mapping: dict[str, float] = {}
-            for i in range(start, end):
-                name = self._names[ids[i]]
-                mapping[name] = mapping.get(name, 0.0) + values[i]
-            mappings.append(mapping)
-        return mappings
-
-    def _name_new(self) -> None:
         for feature in range(len(self._names), len(self._index)):
             name = self._spell(self._index.key(feature))
             if name in self._spelled:
                 self.merged.add(name)
             self._spelled.add(name)
             self._names.append(name)
+        mappings: list[dict[str, float]] = []
+        ids, values = rows.id.tolist(), rows.value.tolist()
+        for start, end in pairwise(rows.first.tolist()):
+            mapping: dict[str, float] = {}
+            for i in range(start, end):
+                name = self._names[ids[i]]
+                mapping[name] = mapping.get(name, 0.0) + values[i]
+            mappings.append(mapping)
+        return mappings

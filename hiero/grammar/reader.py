@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -284,7 +284,8 @@ class RuleReader:
         for chunk in chunks:
             parts.append(self.read_chunk(without_mark(chunk)))
             progress.advance(len(parts[-1].lhs))
-        return self._table(_joined(parts or [self.read_chunk(Chunk(b"", 1, 0))]))
+        parts = parts or [self.read_chunk(Chunk(b"", 1, 0))]
+        return self._table(parts[0] if len(parts) == 1 else Part(*joined_columns(Part._fields, parts)))
 
     def _table(self, part: Part) -> RuleTable:
         name = part.name
@@ -295,7 +296,3 @@ class RuleReader:
         split = split_features(part.first_feature, name, part.value.astype(np.float32), None)
         arrays: list[Any] = [*part[:5], *split[1:], part.first_link, part.link]
         return RuleTable(Rules(*map(read_only, arrays)), split[0])
-
-
-def _joined(parts: Sequence[Part]) -> Part:
-    return parts[0] if len(parts) == 1 else Part(*joined_columns(Part._fields, parts))

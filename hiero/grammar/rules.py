@@ -72,20 +72,12 @@ def rule_lists(rules: Rules, rule: int) -> tuple[list[int], list[int], list[list
 def room_for(offsets: tuple[Ints, Ints, Ints, Ints], num_columns: int) -> Rules:
     """Rules to be written, with the given offsets of source and target sides, sparse features and links."""
     first_src, first_tgt, first_sparse, first_link = offsets
-    num_sparse = first_sparse[-1]
-    return Rules(
-        lhs=np.empty(len(first_src) - 1, np.int32),
-        first_src=first_src,
-        src=np.empty(first_src[-1], np.int32),
-        first_tgt=first_tgt,
-        tgt=np.empty(first_tgt[-1], np.int32),
-        dense=np.empty((len(first_src) - 1, num_columns), np.float32),
-        first_sparse=first_sparse,
-        sparse_name=np.empty(num_sparse, np.int32),
-        sparse_value=np.empty(num_sparse, np.float32),
-        first_link=first_link,
-        link=np.empty((first_link[-1], 2), np.int16),
-    )
+    num_rules, num_sparse = len(first_src) - 1, first_sparse[-1]
+    src, tgt = np.empty(first_src[-1], np.int32), np.empty(first_tgt[-1], np.int32)
+    dense = np.empty((num_rules, num_columns), np.float32)
+    sparse = first_sparse, np.empty(num_sparse, np.int32), np.empty(num_sparse, np.float32)
+    links = first_link, np.empty((first_link[-1], 2), np.int16)
+    return Rules(np.empty(num_rules, np.int32), first_src, src, first_tgt, tgt, dense, *sparse, *links)
 
 
 def frozen(rules: Rules) -> Rules:
