@@ -157,6 +157,13 @@ def test_the_middle_of_the_widest_interval():
     assert step((-math.inf, 1)) == to(0)
 
 
+def best_is_tied(candidates, weight):
+    """Whether rounding decides between candidates with other features."""
+    score = max(naive.score(candidate, weight) for candidate in candidates)
+    near = [c[1] for c in candidates if naive.score(c, weight) > score - 1e-9 * (1 + abs(score))]
+    return any(features != near[0] for features in near)
+
+
 @settings(max_examples=25)
 @given(lists_of(max_size=6), weights, st.integers(0, 3), st.booleans())
 def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directions, bounded):
@@ -167,10 +174,10 @@ def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directio
     fixed = [f for f in range(NUM_FEATURES) if f not in MOVING]
     assert learnt[fixed].tolist() == weight[fixed].tolist()
     assert happened["predicted_bleu"] >= happened["start_bleu"]
-    if happened["moves"] and happened["restart"] == 0 and happened["predicted_bleu"] > happened["start_bleu"]:
-        # Not on a boundary, where rounding of the twin's sums would decide.
-        value = naive.corpus_floor_bleu(list(naive.merged(found).values()), learnt.tolist())
-        assert value == pytest.approx(happened["predicted_bleu"])
+    sentences = list(naive.merged(found).values())
+    is_tied = any(best_is_tied(candidates, learnt.tolist()) for candidates in sentences)
+    if happened["moves"] and happened["restart"] == 0 and not is_tied:
+        assert naive.corpus_floor_bleu(sentences, learnt.tolist()) == pytest.approx(happened["predicted_bleu"])
     if bounded:
         assert all(low <= learnt[f] <= high for f, (low, high) in zip(MOVING, bounds, strict=True))
     else:
