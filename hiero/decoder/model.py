@@ -76,8 +76,9 @@ def own_rules(
     rules = _layout(goal, category, search.glue, len(words), len(dropped))._replace(
         src=np.concatenate([words, dropped, glue_src]), tgt=np.concatenate([targets, glue_src])
     )
-    names = [b"PassThrough"] * bool(len(words) + len(dropped)) + [b"Glue"] * search.glue
-    return RuleTable(frozen(rules), tuple(symbols.names.intern_all(names).tolist()))
+    passed, glue = symbols.names.intern(b"PassThrough"), symbols.names.intern(b"Glue")
+    columns = (passed,) * bool(len(words) + len(dropped)) + (glue,) * search.glue
+    return RuleTable(frozen(rules), columns)
 
 
 @functools.lru_cache(maxsize=256)
@@ -141,6 +142,8 @@ class Model:
         self.num_names: int | None = None  # of features, before any sentence; known after ``warm_up``
         self._goal = symbols.labels.intern(self.search.goal.encode())
         self._category = symbols.labels.intern(self.search.category.encode())
+        # Here, not with the first sentence: files of vectors have names in the order of their ids.
+        symbols.names.intern(b"Glue")
         self._ranks = label_ranks(symbols.labels)
 
     def __repr__(self) -> str:
