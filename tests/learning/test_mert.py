@@ -177,7 +177,9 @@ def test_predicted_bleu_is_reached_and_no_step_is_better(found, weight, directio
     sentences = list(naive.merged(found).values())
     is_tied = any(best_is_tied(candidates, learnt.tolist()) for candidates in sentences)
     if happened["moves"] and happened["restart"] == 0 and not is_tied:
-        assert naive.corpus_floor_bleu(sentences, learnt.tolist()) == pytest.approx(happened["predicted_bleu"])
+        assert naive.corpus_floor_bleu(sentences, learnt.tolist()) == pytest.approx(
+            happened["predicted_bleu"]
+        )
     if bounded:
         assert all(low <= learnt[f] <= high for f, (low, high) in zip(MOVING, bounds, strict=True))
     else:
