@@ -13,41 +13,26 @@ from hiero.decoder.forest_record import EdgeFeatures
 from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_feature_rows, pick_feature_rows
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
-from hiero.features.score import Replay, RuleScorer, edge_rows
-from hiero.grammar.rules import Grammar, RuleTable
+from hiero.features.score import Replay, edge_rows
 
 if TYPE_CHECKING:
     from hiero.decoder.derivation import Derivation
     from hiero.decoder.forest import Forest
 
 
-class ForestFeatures:
-    """Features of the rules, edges and derivations of the forest of one sentence.
-
-    With ``cdec_names``, names are spelled as in cdec, and ``merged`` holds those of several features.
-    """
-
-    def __init__(
-        self, scorer: RuleScorer, table: RuleTable | Grammar, lm_word: Ids, *, cdec_names: bool = False
-    ) -> None:
-        self._replay = Replay(scorer, table, lm_word, cdec_names=cdec_names)
-
-    @property
-    def merged(self) -> set[str]:
-        return self._replay.merged
+class ForestFeatures(Replay):
+    """Features of the rules, edges and derivations of the forest of one sentence."""
 
     def with_cdec_names(self) -> ForestFeatures:
-        replay = self._replay
-        return ForestFeatures(replay.scorer, replay.table, replay.lm_word, cdec_names=True)
+        return ForestFeatures(self.scorer, self.table, self.lm_word, cdec_names=True)
 
     def of_derivation(self, derivation: Derivation) -> Mapping[str, float]:
         """The nonzero values by name."""
-        forest, replay = derivation.forest, self._replay
+        forest, edges, rules = derivation.forest, derivation.edges, derivation.rules
         total: dict[str, float] = {}
-        edges, rules = derivation.edges, derivation.rules
-        parts: list[Mapping[str, float]] = replay.rules(rules[rules >= 0].tolist())
-        if replay.scorer.features.edge_features:
-            parts = [*parts, *replay.edges(_batch(forest, edges[rules >= 0], replay.scorer.symbols))]
+        parts = self.rules(rules[rules >= 0].tolist())
+        if self.scorer.features.edge_features:
+            parts = [*parts, *self.edges(_batch(forest, edges[rules >= 0], self.scorer.symbols))]
         for part in parts:
             for name, value in part.items():
                 total[name] = total.get(name, 0.0) + value
@@ -65,18 +50,16 @@ class ForestFeatures:
         row[rules >= 0] = place
         of_rule = of_rule._replace(first=np.append(of_rule.first, of_rule.first[-1]))
         rows = merge_feature_rows([pick_feature_rows(of_rule, row), self.edge_rows(forest, edges, index)])
-        names = Names(self._replay.scorer.symbols)
+        names = Names(self.scorer.symbols)
         return EdgeFeatures(tuple(map(names.name, index.all_keys())), *rows)
 
     def rows(self, rules: Ints, index: FeatureIndex) -> FeatureRows:
         """All features of some rules, numbered by ``index``."""
-        replay = self._replay
-        return replay.scorer.rows(replay.table, replay.lm_word, rules, index)
+        return self.scorer.rows(self.table, self.lm_word, rules, index)
 
     def edge_rows(self, forest: Forest, edges: Ids, index: FeatureIndex) -> FeatureRows:
         """Features of edges beyond those of their rules: language models, and of rule applications."""
-        scorer = self._replay.scorer
-        names = scorer.symbols.names
+        scorer, names = self.scorer, self.scorer.symbols.names
         models = [index.intern((NAME, names.intern(name.encode()), 0)) for name in forest.lm_names]
         scores = forest.edge_lm[edges].astype(np.float64)
         first = np.arange(len(edges) + 1, dtype=np.int64) * len(models)

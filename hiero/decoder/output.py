@@ -32,20 +32,15 @@ class TranslationWriter:
             return (translations[0].text if translations else "") + "\n"
         if self.style == "json":
             return _json_line(name, source, translations, features_of)
-        line = self._cdec if self.style == "cdec" else self._moses
-        return "".join(line(name, translation, features_of(translation)) for translation in translations)
+        return "".join(self._line(name, one, features_of(one)) for one in translations)
 
-    def _cdec(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
-        listed = " ".join(f"{key}={value:.9g}" for key, value in sorted(features.items()))
-        text = self._escaped(translation.text)
-        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {translation.score:.9g}\n"
-
-    def _moses(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
-        listed = " ".join(f"{key}= {value:.9g}" for key, value in sorted(features.items()))
-        links = " ".join(f"{src}-{tgt}" for src, tgt in translation.alignment)
-        text = self._escaped(translation.text)
-        score = f"{translation.score:.9g}"
-        return f"{self._escaped(name)} ||| {text} ||| {listed} ||| {score} ||| {links}\n"
+    def _line(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
+        equals = "=" if self.style == "cdec" else "= "
+        listed = " ".join(f"{key}{equals}{value:.9g}" for key, value in sorted(features.items()))
+        fields = [self._escaped(name), self._escaped(translation.text), listed, f"{translation.score:.9g}"]
+        if self.style == "moses":
+            fields.append(" ".join(f"{src}-{tgt}" for src, tgt in translation.alignment))
+        return " ||| ".join(fields) + "\n"
 
     def _escaped(self, text: str) -> str:
         if "|||" not in text:

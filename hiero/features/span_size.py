@@ -37,12 +37,7 @@ class SpanSize:
 
     def names(self) -> Sequence[str]:
         """The names for all labels known so far, without size 0, which does not occur."""
-        return [
-            name
-            for label in self.symbols.labels.entries()
-            for measured in range(1 + MAX_GAPS)
-            for name in _names(label.decode(errors="replace"), measured)[1:]
-        ]
+        return [name for names in _names(self.symbols.labels.entries()) for name in names[1:]]
 
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
         """The sizes for each rule application."""
@@ -59,17 +54,16 @@ class SpanSize:
         with self._lock:
             fresh = self.symbols.labels.entries(len(self._ids))
             if fresh:
-                texts = [
-                    _names(label.decode(errors="replace"), m) for label in fresh for m in range(1 + MAX_GAPS)
-                ]
-                flat = (name.encode() for names in texts for name in names)
+                flat = (name.encode() for names in _names(fresh) for name in names)
                 ids = self.symbols.names.intern_all(flat)
                 table = ids.reshape(-1, *self._ids.shape[1:])
                 self._ids = read_only(np.concatenate([self._ids, table]))
             return self._ids
 
 
-def _names(label: str, measured: int) -> list[str]:
-    """The names for the span of a rule (0) or for one of its gaps, one per bucket."""
-    stem = f"GapSize_{label}{measured}_" if measured else f"SpanSize_{label}_"
-    return [stem + bucket for bucket in BUCKETS]
+def _names(labels: Sequence[bytes]) -> list[list[str]]:
+    """For each label the names, one per bucket, for the span of a rule and for each of its gaps."""
+    stems: list[str] = []
+    for label in (entry.decode(errors="replace") for entry in labels):
+        stems += [f"SpanSize_{label}_", *(f"GapSize_{label}{gap}_" for gap in range(1, 1 + MAX_GAPS))]
+    return [[stem + bucket for bucket in BUCKETS] for stem in stems]
