@@ -110,9 +110,6 @@ def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
     from hiero.core.text import open_output
     from hiero.evaluation.compare import as_json
 
-    if args.format == "json":
-        text = as_json(report, references=args.references)
-    else:
-        text = report.table()
+    text = as_json(report, references=args.references) if args.format == "json" else report.table()
     with open_output(args.output) as stream:
         stream.write(text.encode())

@@ -114,7 +114,6 @@ def replaced(
 
 
 def flag_of(kind: Any, name: str) -> str:
-    """The flag of a field."""
     declared = declaration(kind, name)
     return f"--{(declared and declared.flag) or name.replace('_', '-')}"
 

@@ -100,9 +100,7 @@ def _add_eval(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.reorder_command == "extract":
-        return _extract(args)
-    return _train(args) if args.reorder_command == "train" else _eval(args)
+    return {"extract": _extract, "train": _train, "eval": _eval}[args.reorder_command](args)
 
 
 def _extract(args: argparse.Namespace) -> int:

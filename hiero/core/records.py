@@ -113,7 +113,6 @@ def check(settings: Any) -> None:
 
 
 def declaration(kind: Any, name: str) -> Declared | None:
-    """The declaration of a field by ``setting``."""
     declared: Declared | None = _fields(kind)[name].metadata.get("setting")
     return declared
 

@@ -86,8 +86,6 @@ Entry = dict[str, Any]
 
 
 class Manifest:
-    """The manifest of a directory."""
-
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
         self.head: dict[str, Any] = {}

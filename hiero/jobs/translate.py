@@ -52,8 +52,6 @@ class JobSettings:
 
 @dataclass(slots=True)
 class LineResult:
-    """The result of one line."""
-
     line: bytes
     block: bytes
     statistics: Statistics

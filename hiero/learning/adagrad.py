@@ -112,7 +112,6 @@ class AdaGradLearner(Checked):
         return report
 
     def gradient(self, batch: Sequence[Example], weight: Floats) -> Gradient:
-        """Return the gradient of a mini-batch; ``weight`` is not changed."""
         report = UpdateReport()
         return self._gradient(self._ranked(batch, report), weight, report)
 
@@ -133,7 +132,6 @@ class AdaGradLearner(Checked):
         settle_kernel(np.int64(self.steps), self._settings, self._coordinates, True, weight)
 
     def snapshot(self, weight: Floats) -> Floats:
-        """Return a settled copy of the weights."""
         self.grow(len(weight))
         copy = weight.copy()
         settle_kernel(np.int64(self.steps), self._settings, self._coordinates, False, copy)

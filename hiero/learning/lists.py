@@ -84,7 +84,6 @@ class CandidateLists:
         self._lists: Lists | None = None
 
     def __len__(self) -> int:
-        """The number of candidates."""
         return self._size
 
     @property

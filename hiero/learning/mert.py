@@ -281,7 +281,6 @@ class ForestSurface:
         self._forests: dict[int, list[EdgeLines]] = {}
 
     def __len__(self) -> int:
-        """The number of sentences."""
         return len(self._forests)
 
     def add(self, number: int, forest: Forest, value: Floats32, point: Floats | None = None) -> bool:
@@ -311,7 +310,6 @@ class ForestSurface:
         return True
 
     def clear(self) -> None:
-        """Remove all forests."""
         self._forests.clear()
 
     def is_scale_free(self) -> bool:

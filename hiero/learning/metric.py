@@ -44,8 +44,6 @@ class Gold(Protocol):
 
 
 class SentenceGold:
-    """BLEU of the sentence by itself."""
-
     def __init__(self, variant: str) -> None:
         self.bleu = sentence_bleu(variant)
 
@@ -168,6 +166,5 @@ def gold_metric(name: str, *, first: str = "lin", chosen: Literal["model", "orac
         return BackgroundGold(name, chosen)
     if name in SENTENCE_BLEU:
         return SentenceGold(name)
-    raise ConfigError(
-        f"unknown metric {name!r}; {did_you_mean(name, [PREVIOUS, *BACKGROUNDS, *SENTENCE_BLEU])}"
-    )
+    known = [PREVIOUS, *BACKGROUNDS, *SENTENCE_BLEU]
+    raise ConfigError(f"unknown metric {name!r}; {did_you_mean(name, known)}")

@@ -120,7 +120,6 @@ class SampledPairs(Checked):
 
 
 def make_pairing(settings: TuneSettings, seed: int) -> Pairing:
-    """Make the selection of pairs of the settings."""
     if settings.pairs == "all":
         return AllPairs()
     if settings.pairs == "multipartite":
@@ -169,7 +168,6 @@ class Loss(Checked):
 
     @property
     def kind(self) -> np.int64:
-        """The number of the loss in the kernels."""
         return np.int64(KINDS[self.name])
 
     def margins_and_weights(self, gold: Floats, pair: Ids) -> tuple[Floats, Floats]:
@@ -185,7 +183,6 @@ class Loss(Checked):
 
 
 def make_loss(settings: TuneSettings) -> Loss:
-    """Make the loss of the settings."""
     return Loss(name=settings.loss, margin=settings.margin, by_gold=settings.by_gold)
 
 

@@ -263,12 +263,8 @@ class Ranking:
         pairs = float(len(self.rows.first) - 1)
         value, _ = self.value_and_gradient(np.zeros(0))
         figures = {"errors": float(self._errors), "errors_after": float(self._errors), "objective": value}
-        return self.start.copy(), figures | {
-            "pairs": pairs,
-            "features": 0.0,
-            "iterations": 0.0,
-            "converged": 1.0,
-        }
+        figures |= {"pairs": pairs, "features": 0.0, "iterations": 0.0, "converged": 1.0}
+        return self.start.copy(), figures
 
     def _split(self, x: Floats) -> tuple[float, Floats]:
         plus, minus = np.split(x, 2)

@@ -70,7 +70,6 @@ class RankLearner(Checked):
         )
 
     def rate_now(self) -> float:
-        """Return the rate for the next sentence."""
         passed = 1 + self.seen / self.decay_after
         return self.rate / {"none": 1.0, "sqrt": math.sqrt(passed), "linear": passed}[self.decay]
 

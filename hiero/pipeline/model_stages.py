@@ -175,11 +175,8 @@ def _estimate(text: str, output: Path, config: EstimateConfig, task: Task) -> Fi
     local = dataclasses.replace(config, temp=task.temp, threads=task.threads)
     compiled = not output.name.endswith(".arpa.gz")
     model = estimate_language_model(text, output, local, compiled=compiled, progress=task.progress)
-    return {
-        "lines": model.num_lines,
-        "words": model.num_words,
-        "ngrams": [order.kept for order in model.orders],
-    }
+    ngrams = [order.kept for order in model.orders]
+    return {"lines": model.num_lines, "words": model.num_words, "ngrams": ngrams}
 
 
 def add_index(plan: Plan) -> None:

@@ -92,7 +92,6 @@ class Plan:
         return self.config.data[TRAIN]
 
     def test_sets(self) -> Iterator[tuple[str, DataSection]]:
-        """The sets to translate."""
         return ((name, section) for name, section in self.config.data.items() if name != TRAIN)
 
     def replace(self, **sections: Any) -> None:

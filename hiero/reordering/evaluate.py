@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ class Evaluation:
 
     @property
     def error(self) -> float:
-        """The error rate."""
         return 1.0 - float(np.trace(self.confusion)) / self.num_examples
 
     @property
@@ -81,29 +81,19 @@ def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
     model.check(examples)
     if not examples.rows.size:
         raise HieroError(f"{examples.path}: there are no examples to evaluate")
-
-    def parts() -> Iterator[tuple[int, Floats]]:
-        for begin in range(0, examples.rows.size, AT_ONCE):
-            yield begin, model.log_probs(examples, begin, min(begin + AT_ONCE, examples.rows.size))
-
-    return _evaluation(str(model.path), examples, parts())
+    return _evaluation(str(model.path), examples, partial(model.log_probs, examples))
 
 
 def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:
     """Predict the majority class of a model's training examples for all examples."""
     logs = np.log(model.prior)[None, :]
-
-    def parts() -> Iterator[tuple[int, Floats]]:
-        for begin in range(0, examples.rows.size, AT_ONCE):
-            size = min(AT_ONCE, examples.rows.size - begin)
-            yield begin, np.repeat(logs, size, axis=0)
-
-    return _evaluation("majority class", examples, parts())
+    return _evaluation("majority class", examples, lambda begin, end: np.repeat(logs, end - begin, axis=0))
 
 
-def _evaluation(name: str, examples: Examples, parts: Iterator[tuple[int, Floats]]) -> Evaluation:
+def _evaluation(name: str, examples: Examples, log_probs: Callable[[int, int], Floats]) -> Evaluation:
     confusion, bins, loss = np.zeros((3, 3), np.int64), np.zeros((BINS, 3)), 0.0
-    for begin, logs in parts:
+    for begin in range(0, examples.rows.size, AT_ONCE):
+        logs = log_probs(begin, min(begin + AT_ONCE, examples.rows.size))
         label = examples.rows.label[begin : begin + len(logs)].astype(np.int64)
         predicted = logs.argmax(axis=1)
         confusion += np.bincount(3 * label + predicted, minlength=9).reshape(3, 3)

@@ -113,7 +113,6 @@ def primal_objective(rows: Rows, weight: Floats, variance: float) -> float:
 
 
 def error_rate(rows: Rows, weight: Floats) -> float:
-    """The error rate of the classifier."""
     wrong = 0
     for begin, logs in log_probs(rows, weight):
         wrong += int(np.count_nonzero(logs.argmax(axis=1) != rows.label[begin : begin + len(logs)]))
@@ -219,7 +218,7 @@ def learn_dual(
     rows, history = examples.rows, LearningHistory(held_out, progress)
     history.progress.begin(config.passes, "reorder train")
     rate = config.rate or FIRST_RATE
-    updates = halved = stuck = 0
+    totals = np.zeros(5)
     with history.clock:
         alpha = np.empty((rows.size, 3), np.float32)
         weight = np.zeros((examples.num_features, 3))
@@ -247,14 +246,12 @@ def learn_dual(
             # Sorted, so that neighbouring examples stay in one block.
             active = np.sort(order[: int(report[KEPT])])
         objective += report[CHANGE]
-        updates, halved, stuck = (
-            total + int(report[column])
-            for total, column in ((updates, UPDATES), (halved, HALVED), (stuck, STUCK))
-        )
+        totals += report
         history.add(number, before, weight, objective)
         if not len(active):
             break
     dual = float(np.vdot(weight, weight)) / (2 * config.variance) + entropy_kernel(alpha)
-    facts = {"updates": updates, "halved": halved, "stuck": stuck, "left": len(active)}
+    count = totals.astype(int).tolist()
+    facts = {"updates": count[UPDATES], "halved": count[HALVED], "stuck": count[STUCK], "left": len(active)}
     primal = primal_objective(rows, weight, config.variance)
     return Learned(weight, history.passes, primal, dual, facts)

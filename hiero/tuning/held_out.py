@@ -44,7 +44,6 @@ class Score(NamedTuple):
 
 
 def score(statistics: Floats | Ints) -> Score:
-    """Score of summed BLEU statistics."""
     total = np.asarray(statistics, np.float64)
     brevity = float(total[0] / total[1]) if total[1] else 0.0
     return Score(100 * float(corpus_bleu(total)[0]), brevity)

@@ -257,7 +257,6 @@ class Loop:
         show()
 
     def _score(self, epoch: int) -> dict[str, Any]:
-        """Return BLEU of the held-out set."""
         if self.held_out is None:
             return {}
         size = len(opened_set(self.session, self.held_out))

@@ -85,7 +85,6 @@ class StaleEpoch:
         self.done = 0
 
     def run(self) -> None:
-        """Learn from all mini-batches."""
         task, decoder = self.shard.task, self.shard.decoder
         size, numbers = task.session.config.batch, task.numbers
         batches = [numbers[at : at + size] for at in range(0, len(numbers), size)]
@@ -322,11 +321,9 @@ class ColumnSums:
             setattr(self, name, grown(getattr(self, name), size))
 
     def mean(self) -> Floats:
-        """The mean weight of each feature over all rows."""
         return self.weighted / self.share if self.share else self.weighted
 
     def norm(self, name: str) -> Floats:
-        """A norm of each column."""
         if name == "mean":
             return np.abs(self.mean())
         norms = {"l2": np.sqrt(self.square), "l1": self.size, "linf": self.largest, "l0": self.number}
