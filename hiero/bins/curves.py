@@ -17,7 +17,7 @@ import numpy as np
 from hiero.bins.bins import FeatureBins, short
 from hiero.core.arrays import Floats
 from hiero.core.errors import FormatError, did_you_mean
-from hiero.core.text import open_output
+from hiero.core.text import aligned, open_output
 from hiero.features.weights import Weights
 
 
@@ -130,7 +130,6 @@ def table(curve: Curve, *, with_weights: bool = True) -> str:
         head += f", a value counts for {bins.overlap} more on either side"
     if with_weights and curve.fit is not None:
         head += f"; best log: {curve.fit}, which leaves {100 * curve.fit.left:.0f} % of the variance"
-    lines = [head]
     columns = [["from", "seen", "rules"], *([["weight", ""]] if with_weights else [])]
     rows = [[name for group in columns for name in group]]
     for j in range(len(bins)):
@@ -138,14 +137,7 @@ def table(curve: Curve, *, with_weights: bool = True) -> str:
         if with_weights:
             row += [f"{curve.weight[j]:.4f}", _bar(curve.weight[j], curve.weight)]
         rows.append(row)
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if c < 4 else cell
-            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in [head, *aligned(rows, left=(4,))])
 
 
 def _seen(curve: Curve, j: int) -> str:

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -252,6 +252,13 @@ class Segment:
             for key, value in self.attributes.items()
         }
         return replace(self, attributes=attributes) if attributes else self
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
+    """The lines of a table: columns in ``left`` are aligned to the left, others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    forms = [f"{'<' if at in left else '>'}{width}" for at, width in enumerate(widths)]
+    return ["  ".join(map(format, row, forms)).rstrip() for row in rows]
 
 
 def split_words(text: str) -> tuple[str, ...]:

@@ -210,11 +210,8 @@ class Forest:
         if not self:
             raise HieroError("the forest has no derivation")
         state = np.full(1, seed % 2**64, np.uint64)
-        return self._derivations(
-            *sample_kernel(
-                self.graph, self.edge_score, self.edge_rule, self.rules, self.inside(), count, state
-            )
-        )
+        forest = self.graph, self.edge_score, self.edge_rule, self.rules
+        return self._derivations(*sample_kernel(*forest, self.inside(), count, state))
 
     def _derivations(self, table: Derivations, roots: Ids) -> list[Derivation]:
         scores = table.score[roots].tolist()
@@ -410,17 +407,13 @@ class Forest:
         words = symbols[symbols >= 0].tolist()
         labels = {*self.node_label.tolist(), *self.rules.lhs.tolist()}
         labels.update(gap_label(symbol) for symbol in symbols[symbols < 0].tolist())
+        every_edge = np.arange(self.num_edges, dtype=np.int32)
         return {
             **self.__dict__,
             "words": TextMap((word, self.words.text(word)) for word in words),
             "labels": TextMap((label, self.labels.text(label)) for label in labels),
-            "edge_features": self._features.of_edges(self, np.arange(self.num_edges, dtype=np.int32))
-            if self._features
-            else self.edge_features,
-            "_features": None,
-            "_best": None,
-            "_inside": None,
-            "_outside": None,
+            "edge_features": self.features_of_edges(every_edge) if self._features else self.edge_features,
+            **dict.fromkeys(("_features", "_best", "_inside", "_outside")),
             "_search": {},
         }
 

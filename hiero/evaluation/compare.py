@@ -17,7 +17,7 @@ import hiero
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.core.progress import Progress
-from hiero.core.text import open_output
+from hiero.core.text import aligned, open_output
 from hiero.evaluation.config import EvalConfig
 from hiero.evaluation.corpus_metrics import CorpusMetric, corpus_metric, look_tokenized
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
@@ -107,13 +107,11 @@ class EvaluationReport:
                     deviation = result.spread.deviation
                     row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]
                 if self._tested:
-                    row += (
-                        [_difference(result.comparison), _p_value(result.comparison)]
-                        if number
-                        else ["", "baseline"]
-                    )
+                    found = result.comparison
+                    row += [_difference(found), _p_value(found)] if number else ["", "baseline"]
                 rows.append(row)
-        return _aligned(rows) + "\n" + "".join(f"{note}\n" for note in self._notes())
+        lines = [*aligned(rows, left=(0, 1)), "", *self._notes()]
+        return "".join(f"{line}\n" for line in lines)
 
     @property
     def _tested(self) -> bool:
@@ -146,16 +144,13 @@ class EvaluationReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values with unrounded numbers."""
+
+        def scores(name: str) -> dict[str, Any]:
+            return {metric.key: _result_dict(self.result(metric.key, name)) for metric in self.metrics}
+
         return {
             "systems": [
-                {
-                    "name": system.name,
-                    "runs": len(system.runs),
-                    "metrics": {
-                        metric.key: _result_dict(self.result(metric.key, system.name))
-                        for metric in self.metrics
-                    },
-                }
+                {"name": system.name, "runs": len(system.runs), "metrics": scores(system.name)}
                 for system in self.systems
             ],
             "sentences": len(self.systems[0].runs[0]),
@@ -242,19 +237,6 @@ def _difference(comparison: Comparison | None) -> str:
 
 def _p_value(comparison: Comparison | None) -> str:
     return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    """Rows with aligned columns: the first two to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip() + "\n")
-    return "".join(lines)
 
 
 def _result_dict(result: SystemResult) -> dict[str, Any]:

@@ -224,11 +224,8 @@ def pick_feature_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
 
 def concat_feature_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
     """Append the rows of ``below`` to those of ``above``."""
-    return FeatureRows(
-        joined_offsets([above.first, below.first]),
-        np.concatenate([above.id, below.id]),
-        np.concatenate([above.value, below.value]),
-    )
+    first, ids = joined_offsets([above.first, below.first]), np.concatenate([above.id, below.id])
+    return FeatureRows(first, ids, np.concatenate([above.value, below.value]))
 
 
 def merge_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:

@@ -51,12 +51,8 @@ _TRIE: dict[str, tuple[type[np.generic], int]] = {
     "first_child": (np.int64, 1),
     "first_rule": (np.int64, 1),
 }
-GRAMMAR = Kind(
-    "hiero grammar",
-    1,
-    "make it again with hiero grammar compile",
-    _RULES | _TRIE | word_table_files(*_TABLES),
-)
+_ARRAYS = _RULES | _TRIE | word_table_files(*_TABLES)
+GRAMMAR = Kind("hiero grammar", 1, "make it again with hiero grammar compile", _ARRAYS)
 
 
 @dataclass(frozen=True, slots=True)

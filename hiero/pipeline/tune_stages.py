@@ -28,7 +28,7 @@ from hiero.bins.config import FeatureConfig
 from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
 from hiero.core.errors import ConfigError
-from hiero.core.text import open_output
+from hiero.core.text import aligned, open_output
 from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.tune import ANSWER, STATE, Tuning
@@ -246,5 +246,4 @@ def table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: in
         bleu = (f"{one[f'{half}_bleu']:.2f} ({one[f'{half}_brevity']:.3f})" for half in ("choose", "report"))
         values = [_short(trial.values[key]) for key in keys]
         rows.append([*values, f"{one['features']:,}", str(one["epoch"]), *bleu, "*" if k == best else ""])
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows)
