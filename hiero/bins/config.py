@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from hiero.core.errors import ConfigError
@@ -55,9 +55,5 @@ class BinsConfig(Checked):
     def settings_of(self, feature: str) -> FeatureConfig:
         """The complete settings of one feature."""
         own = self.features[feature]
-        return FeatureConfig(
-            of=own.of,
-            bits=self.bits if own.bits is None else own.bits,
-            overlap=self.overlap if own.overlap is None else own.overlap,
-            keep=self.keep if own.keep is None else own.keep,
-        )
+        missing = [name for name in ("bits", "overlap", "keep") if getattr(own, name) is None]
+        return replace(own, **{name: getattr(self, name) for name in missing})

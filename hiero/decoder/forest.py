@@ -54,13 +54,6 @@ class Texts(Protocol):
     def text(self, index: int, /) -> str: ...
 
 
-class TextList(tuple[str, ...]):
-    """Texts by their positions in a list."""
-
-    def text(self, index: int, /) -> str:
-        return self[index]
-
-
 class TextMap(dict[int, str]):
     """Texts by some ids."""
 
@@ -378,8 +371,8 @@ class Forest:
             stored.node_start,
             stored.node_end,
             stored.rules,
-            words=TextList(stored.words),
-            labels=TextList(stored.labels),
+            words=TextMap(enumerate(stored.words)),
+            labels=TextMap(enumerate(stored.labels)),
             source=stored.source,
             edge_lm=stored.edge_lm,
             lm_names=stored.lm_names,

@@ -33,7 +33,8 @@ from hiero.core.text import digest_of
 from hiero.grammar.rules import Grammar, Rules, Trie
 
 _TABLES = ("words", "labels", "names")
-_RULES: dict[str, tuple[type[np.generic], int]] = {
+_Types = dict[str, tuple[type[np.generic], int]]
+_RULES: _Types = {
     "lhs": (np.int32, 1),
     "first_src": (np.int64, 1),
     "src": (np.int32, 1),
@@ -46,11 +47,7 @@ _RULES: dict[str, tuple[type[np.generic], int]] = {
     "first_link": (np.int64, 1),
     "link": (np.int16, 2),
 }
-_TRIE: dict[str, tuple[type[np.generic], int]] = {
-    "symbol": (np.int32, 1),
-    "first_child": (np.int64, 1),
-    "first_rule": (np.int64, 1),
-}
+_TRIE: _Types = {"symbol": (np.int32, 1), "first_child": (np.int64, 1), "first_rule": (np.int64, 1)}
 _ARRAYS = _RULES | _TRIE | word_table_files(*_TABLES)
 GRAMMAR = Kind("hiero grammar", 1, "make it again with hiero grammar compile", _ARRAYS)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiero.core.errors import HieroError
 from hiero.decoder.derivation import Tree
-from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest import Forest, TextMap
 from hiero.decoder.forest_kernels import log_add
 from hiero.decoder.forest_record import EdgeFeatures
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
@@ -215,7 +215,7 @@ def test_representation_of_a_forest():
 
 
 def test_brackets_that_are_words():
-    tree = goal(words=TextList(["(", ")"])).viterbi().tree()
+    tree = goal(words=TextMap(enumerate("()"))).viterbi().tree()
     assert str(tree) == "(X (X (X -LRB-) (X -RRB-)))"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hiero.core.errors import FormatError, UsageError
-from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest import Forest, TextMap
 from hiero.decoder.forest_record import EdgeFeatures
 from tests.decoder.test_forest import empty, goal
 from tests.worlds.strategies import worlds
@@ -58,7 +58,7 @@ def test_round_trip(tmp_path_factory, suffix, world):
 @pytest.mark.parametrize("words", [["|||", "[X,1]"], ["\u2028", "a\0b"], ["1", '"'], ["", "ß\ufeff"]])
 def test_odd_words(tmp_path, suffix, words):
     path = tmp_path / f"0{suffix}"
-    forest = goal(words=TextList(words), source=tuple(words))
+    forest = goal(words=TextMap(enumerate(words)), source=tuple(words))
     forest.save(path)
     again = Forest.load(path)
     assert again.source == tuple(words)

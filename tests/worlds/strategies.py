@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest import Forest, TextMap
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.grammar.rules import Rules
 from tests.naive import forest as naive
@@ -46,8 +46,8 @@ class World:
             np.array([start for start, _ in self.spans], np.int32),
             np.array([end for _, end in self.spans], np.int32),
             self.rules(),
-            words=TextList("abcdefgh"),
-            labels=TextList("X"),
+            words=TextMap(enumerate("abcdefgh")),
+            labels=TextMap(enumerate("X")),
             source=["s"] * 9,
             edge_lm=np.arange(len(self.edges), dtype=np.float32).reshape(-1, 1),
             lm_names=["LM"],
