@@ -30,6 +30,7 @@ from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures
+from hiero.decoder.forest_record import featureless_rules
 from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
@@ -89,22 +90,12 @@ def _layout(goal: int, category: int, glue: bool, num_words: int, num_dropped: i
     dense = np.zeros((num_passed + num_glue, (num_passed > 0) + glue), np.float32)
     dense[:num_passed, :1] = 1
     dense[num_passed + 1 :, -1:] = 1
-    return frozen(
-        Rules(
-            lhs=np.array([category] * num_passed + [goal] * num_glue, np.int32),
-            first_src=np.cumsum([0, *src_size, *[1, 2][:num_glue]]),
-            src=np.zeros(0, np.int32),
-            first_tgt=np.cumsum([0, *tgt_size, *[1, 2][:num_glue]]),
-            tgt=np.zeros(0, np.int32),
-            dense=dense,
-            first_sparse=np.zeros(num_passed + num_glue + 1, np.int64),
-            sparse_name=np.zeros(0, np.int32),
-            sparse_value=np.zeros(0, np.float32),
-            # The words of both sides are aligned.
-            first_link=np.cumsum([0, *tgt_size, *[0, 0][:num_glue]]),
-            link=np.zeros((num_words, 2), np.int16),
-        )
-    )
+    lhs, none = np.array([category] * num_passed + [goal] * num_glue, np.int32), np.zeros(0, np.int32)
+    first_src, first_tgt = (np.cumsum([0, *size, *[1, 2][:num_glue]]) for size in (src_size, tgt_size))
+    # The words of both sides are aligned.
+    first_link, link = np.cumsum([0, *tgt_size, *[0] * num_glue]), np.zeros((num_words, 2), np.int16)
+    rules = featureless_rules(lhs, first_src, none, first_tgt, none, first_link, link)
+    return frozen(rules._replace(dense=dense))
 
 
 class Model:
