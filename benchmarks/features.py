@@ -21,7 +21,7 @@ from hiero.core.symbols import Symbols
 from hiero.features.feature_set import TEMPLATES, feature_set
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
-from hiero.features.score import Replay, RuleScorer, intern_rows, rule_keys
+from hiero.features.score import Replay, RuleScorer, intern_rows, template_keys
 from hiero.features.weights import Weights, read_weights, write_weights
 from hiero.grammar.rules import Rules, RuleTable
 
@@ -88,7 +88,7 @@ def main() -> None:
     lm_word = read_only(np.ones((1, VOCABULARY), np.int32))
     features = feature_set(CHOSEN, symbols)
     chosen = read_only(np.arange(SENTENCE))
-    first, _, _ = rule_keys(rules.rules, chosen, features.templates)
+    first, _, _ = template_keys(rules.rules, chosen, features.templates)
     num_features = int(first[-1])
     print(f"{SENTENCE} rules, {num_features} features, {len(weights)} weights")
 

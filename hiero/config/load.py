@@ -17,7 +17,6 @@ from typing import Any
 
 from hiero.bins.bins import Binned, FeatureBins, check_features, check_weights
 from hiero.bins.file import read_bins
-from hiero.config import load as bundled
 from hiero.config.config import MADE_BY_RUN, Config, config_of, read_config
 from hiero.config.sections import (
     TRAIN,
@@ -43,9 +42,7 @@ from hiero.grammar.sources import PerSentence, RuleList, open_grammar
 from hiero.lm.load import load_language_models
 from hiero.reordering.feature import open_reorderings
 
-GRAMMAR = "demo.grammar.gz"
-LM = "demo.lm.arpa.gz"
-WEIGHTS = "demo.weights"
+BUNDLED_GRAMMAR, BUNDLED_LM, BUNDLED_WEIGHTS = "demo.grammar.gz", "demo.lm.arpa.gz", "demo.weights"
 
 
 def _folder() -> Path:
@@ -54,24 +51,26 @@ def _folder() -> Path:
     return installed if installed.is_dir() else package.parent / "grammars"
 
 
-def names() -> list[str]:
+def bundled_names() -> list[str]:
     """The names of all bundled files."""
     return sorted(file.name for file in _folder().glob("demo.*"))
 
 
-def path(name: str) -> Path:
-    """The path of one of the files: ``path("demo.grammar.gz")``."""
-    if name not in names():
-        raise HieroError(f"there is no bundled file {name!r} in {_folder()}: {did_you_mean(name, names())}")
+def bundled_path(name: str) -> Path:
+    """The path of a bundled file, such as ``demo.grammar.gz``."""
+    if name not in bundled_names():
+        raise HieroError(
+            f"there is no bundled file {name!r} in {_folder()}: {did_you_mean(name, bundled_names())}"
+        )
     return _folder() / name
 
 
 def bundled_config() -> Config:
     """The bundled German-English model."""
     return Config(
-        grammar=[GrammarSection(path=str(bundled.path(bundled.GRAMMAR)))],
-        lm=[LanguageModelSection(path=str(bundled.path(bundled.LM)))],
-        weights=WeightsSection(path=str(bundled.path(bundled.WEIGHTS))),
+        grammar=[GrammarSection(path=str(bundled_path(BUNDLED_GRAMMAR)))],
+        lm=[LanguageModelSection(path=str(bundled_path(BUNDLED_LM)))],
+        weights=WeightsSection(path=str(bundled_path(BUNDLED_WEIGHTS))),
     )
 
 

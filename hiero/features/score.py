@@ -45,7 +45,7 @@ ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
 Keys = tuple[Ints, Ids, Ids]
 
 
-def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
+def template_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
     """The template features of the chosen rules, in the format of ``keys_kernel``; read-only."""
     room = np.zeros(3, np.int64)
     room_kernel(rules, chosen, templates, room)
@@ -57,7 +57,7 @@ def rule_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
 
 def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
     """The template features of the chosen rules, numbered by ``index`` in the order of first occurrence."""
-    keys = rule_keys(rules, chosen, templates)
+    keys = template_keys(rules, chosen, templates)
     num_keys, num_symbols = int(keys[0][-1]), len(keys[2])
     first = np.empty(len(chosen) + 1, np.int64)
     ids, value = np.empty(num_keys, np.int32), np.empty(num_keys, np.float64)
@@ -130,7 +130,7 @@ class RuleScorer:
         spelling = self._shared.current() if self._shared else None
         for start in range(0, len(chosen), RULES_AT_ONCE):
             part = slice(start, start + RULES_AT_ONCE)
-            keys = rule_keys(rules, chosen[part], self.features.templates)
+            keys = template_keys(rules, chosen[part], self.features.templates)
             key_scores_kernel(*keys, self._table, self._weight, out[part])
             if spelling is not None:
                 shared_scores_kernel(*keys, self._table, spelling, out[part])

@@ -152,7 +152,7 @@ def symbol_special(word_special, label_special, symbol):
 
 
 @leaf
-def key_special(word_special, label_special, form, kind, a, b, pool):
+def is_special_key(word_special, label_special, form, kind, a, b, pool):
     """Whether cdec's spelling of a feature may differ from its exact name."""
     if kind != RULE_ID:
         return (form[kind, 0] != 0 and symbol_special(word_special, label_special, a)) or (
@@ -187,7 +187,7 @@ def shared_scores_kernel(first, key, pool, table, spelling, out_score):
     for i in range(first.shape[0] - 1):
         for k in range(first[i], first[i + 1]):
             kind, a, b = key[k, 0], key[k, 1], key[k, 2]
-            if not key_special(word_special, label_special, spelling.form, kind, a, b, pool):
+            if not is_special_key(word_special, label_special, spelling.form, kind, a, b, pool):
                 continue
             if find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool) >= 0:
                 continue

@@ -22,8 +22,7 @@ from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable, fill_slots_kernel
 from hiero.core.symbols import find_all, pack, table_entry, word_table_of
 from hiero.core.text import read_utf8_chunks
-from hiero.lm import estimate_kernels as kneserney
-from hiero.lm import estimate_kernels as ngram
+from hiero.lm import estimate_kernels as kernels
 from hiero.lm.arpa import write_arpa
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
@@ -242,7 +241,7 @@ class _Estimation:
         self._num_tokens = len(numbered.ids)
         self._order = order = config.order
         self._num_words = num_words = len(numbered.words.first) - 1
-        self._packing = ngram.packing_of(order, num_words)
+        self._packing = kernels.ngram_packing(order, num_words)
         self._threshold = np.array(config.thresholds(), np.int64)
         self._width = [0, *(int(column) + 1 for column in self._packing.column)]  # columns of n words
         self._unigram = np.zeros((num_words, 2), np.int64)
@@ -280,13 +279,13 @@ class _Estimation:
         """All n-grams of the highest order."""
         width = self._width[self._order]
         counts = Sorter(width + 1, width, self._memory // 2, self._config.temp, combine=True)
-        context = np.full(self._order - 1, ngram.BOS, np.int64)
+        context = np.full(self._order - 1, kernels.BOS, np.int64)
         self._progress.begin(self._num_tokens, "counting words")
         for ids in self._numbered.ids.blocks():
             for start in range(0, len(ids), BLOCK_ROWS):
                 piece = ids[start : start + BLOCK_ROWS]
                 rows = np.empty((len(piece), width + 1), np.uint64)
-                ngram.windows_kernel(self._packing, piece, context, rows)
+                kernels.windows_kernel(self._packing, piece, context, rows)
                 counts.add(rows)
                 self._progress.advance(len(piece))
         return counts
@@ -294,13 +293,13 @@ class _Estimation:
     def _adjust(self, counts: Sorter) -> None:
         """Adjusted counts of all orders, by ending and by context."""
         order, width = self._order, self._width[self._order]
-        state = kneserney.Adjusting(
+        state = kernels.Adjusting(
             np.full(order, -1, np.int64),
             np.zeros(order + 1, np.int64),
             np.zeros(order + 1, np.int64),
             np.zeros(1, np.int64),
         )
-        out = kneserney.Adjusted(
+        out = kernels.Adjusted(
             np.empty((order + 1, BLOCK_ROWS, width), np.uint64),
             np.empty((order + 1, BLOCK_ROWS, width + 2), np.uint64),
             np.zeros((order + 1, 2), np.int64),
@@ -310,15 +309,15 @@ class _Estimation:
         self._progress.begin(self._num_tokens, "adjusting counts")
         for rows in counts.blocks():
             for start in range(0, len(rows), BLOCK_ROWS):
-                kneserney.adjust_kernel(
+                kernels.adjust_kernel(
                     self._packing, rows[start : start + BLOCK_ROWS], self._threshold, state, out
                 )
                 self._take(out)
             self._progress.advance(int(rows[:, -1].sum()))
-        kneserney.adjust_last_kernel(self._packing, self._threshold, state, out)
+        kernels.adjust_last_kernel(self._packing, self._threshold, state, out)
         self._take(out)
 
-    def _take(self, out: kneserney.Adjusted) -> None:
+    def _take(self, out: kernels.Adjusted) -> None:
         for n in range(2, self._order + 1):
             num_keys, num_contexts = out.num[n]
             self._keys[n].append(out.key[n, :num_keys, : self._width[n]])
@@ -328,9 +327,9 @@ class _Estimation:
         """Which words are kept. Words that do not occur (<unk>, <s>, words of a vocabulary) count as well."""
         kept = np.ones(self._num_words, np.bool_)
         if self._threshold[1]:
-            kept[ngram.NUM_SPECIAL :] = self._unigram[ngram.NUM_SPECIAL :, 1] > self._threshold[1]
-        self._tally[1, kneserney.LISTED] = self._num_words
-        self._tally[1, kneserney.KEPT] = np.count_nonzero(kept)
+            kept[kernels.NUM_SPECIAL :] = self._unigram[kernels.NUM_SPECIAL :, 1] > self._threshold[1]
+        self._tally[1, kernels.LISTED] = self._num_words
+        self._tally[1, kernels.KEPT] = np.count_nonzero(kept)
         return kept
 
     def _statistics(self, length: int) -> OrderStatistics:
@@ -347,7 +346,7 @@ class _Estimation:
                     hint="--discount-fallback sets discounts for such cases",
                 )
             discounts = fallback
-        return OrderStatistics(tally[kneserney.LISTED], tally[kneserney.KEPT], discounts, problem)
+        return OrderStatistics(tally[kernels.LISTED], tally[kernels.KEPT], discounts, problem)
 
     def _discount(self, length: int, discount: Floats) -> None:
         num_keys = self._width[length - 1]
@@ -361,7 +360,7 @@ class _Estimation:
         num_keys = rows.shape[1] - 2
         weight: Hashes = np.empty((len(rows), 2), np.uint64)
         backoff: Hashes = np.empty((len(rows), num_keys + 1), np.uint64)
-        done, num_weights, num_contexts = kneserney.discount_kernel(
+        done, num_weights, num_contexts = kernels.discount_kernel(
             rows,
             num_keys,
             discount,
@@ -379,7 +378,7 @@ class _Estimation:
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         parents = Spool(2, np.uint64, self._memory // 8, self._config.temp)
         yield self._unigrams(discount, kept, parents)
-        self._progress.begin(int(self._tally[2:, kneserney.KEPT].sum()), "writing n-grams")
+        self._progress.begin(int(self._tally[2:, kernels.KEPT].sum()), "writing n-grams")
         for length in range(2, self._order + 1):
             width = self._width[length]
             probs = Spool(width + 1, np.uint64, self._memory // 8, self._config.temp)
@@ -391,7 +390,7 @@ class _Estimation:
                     row[:, width] = prob.view(np.uint64)
                     probs.append(row)
                 words = np.empty((len(key), length), np.int32)
-                ngram.unpack_kernel(self._packing, number, key, words)
+                kernels.unpack_kernel(self._packing, number, key, words)
                 yield NgramBlock(words, _log(prob), _log(backoff))
                 self._progress.advance(len(key))
             parents = probs
@@ -403,7 +402,7 @@ class _Estimation:
         cut = discount[np.minimum(count, 3)]
         left = (cut[kept].sum() + count[~kept].sum()) / total
         prob = (count - cut) / total + left / (np.count_nonzero(kept) - 1)
-        prob[ngram.BOS] = 1.0  # it is never predicted; so it does not change the score of a sentence
+        prob[kernels.BOS] = 1.0  # it is never predicted; so it does not change the score of a sentence
         backoff = np.ones(len(count))
         for rows in self._backoffs[1].blocks():
             word = rows[:, 0] >> self._packing.shift[0]
@@ -425,7 +424,7 @@ class _Estimation:
             prob, backoff = np.empty(len(key)), np.empty(len(key))
             state[0] = 0
             while True:
-                status = kneserney.interpolate_kernel(
+                status = kernels.interpolate_kernel(
                     self._packing,
                     length,
                     key,
@@ -439,9 +438,9 @@ class _Estimation:
                     prob,
                     backoff,
                 )
-                if status == kneserney.DONE:
+                if status == kernels.DONE:
                     break
-                if status == kneserney.NEED_PARENTS:
+                if status == kernels.NEED_PARENTS:
                     parent.advance()
                     assert parent.more, "every n-gram has its ending in the model"
                     state[1] = 0

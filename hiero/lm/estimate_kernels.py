@@ -39,7 +39,7 @@ class Packing(NamedTuple):
     ending: Hashes
 
 
-def packing_of(order: int, num_words: int) -> Packing:
+def ngram_packing(order: int, num_words: int) -> Packing:
     """Put as many words as fit into each column, from its highest bit on."""
     bits = max(1, (num_words - 1).bit_length())
     share = 64 // bits

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hiero.cli.main import main
-from hiero.config import load as bundled
+from hiero.config.load import bundled_path
 from tests.conftest import INTERPRETED
 
 # Shorter where kernels are interpreted.
@@ -81,7 +81,7 @@ def test_output_does_not_depend_on_threads(style: str, small: list[str], tmp_pat
 @pytest.mark.slow
 @pytest.mark.heavy
 def test_output_of_many_sentences_does_not_depend_on_threads(tmp_path: Path) -> None:
-    assert_equal_output_with_threads(tmp_path, "-i", str(bundled.path("demo.dev.de")), "--kbest", "3")
+    assert_equal_output_with_threads(tmp_path, "-i", str(bundled_path("demo.dev.de")), "--kbest", "3")
 
 
 def assert_equal_output_with_threads(folder: Path, *options: str) -> None:
@@ -154,7 +154,7 @@ def test_forests_statistics_and_derivations(small: list[str], tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.heavy
 def test_killed_and_resumed(tmp_path: Path) -> None:
-    source = str(bundled.path("demo.dev.de"))
+    source = str(bundled_path("demo.dev.de"))
     whole, out = tmp_path / "whole", tmp_path / "out"
     options = ["-i", source, "--kbest", "5", "--pop-limit", "500"]
     assert run(*options, "-o", str(whole)) == 0

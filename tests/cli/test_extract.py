@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from hiero.cli.main import main
-from hiero.config import load as bundled
-from hiero.config.load import load
+from hiero.config.load import BUNDLED_LM, BUNDLED_WEIGHTS, bundled_path, load
 from hiero.core.errors import ConfigError
 from tests.naive import extract as naive
 from tests.worlds.extract import write_files
@@ -270,7 +269,7 @@ def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.heavy
 def test_killed_and_run_again(tmp_path: Path) -> None:
     """Cached rules are found again, and existing files are complete."""
-    files = [bundled.path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
+    files = [bundled_path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
     index, source = tmp_path / "x", tmp_path / "in"
     options = ["index", "-q", "-s", files[0], "-t", files[1], "-a", files[2], "-o", index]
     assert hiero(*options) == 0
@@ -352,11 +351,11 @@ def test_decoding_with_an_index_equals_decoding_with_its_grammars(
 
 @pytest.mark.heavy
 def test_the_same_with_the_bundled_bitext(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [bundled.path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
+    files = [bundled_path(f"demo.train.{name}.gz") for name in ("de", "en", "align")]
     index, source = tmp_path / "x", tmp_path / "in"
     assert hiero("index", "-q", "-s", files[0], "-t", files[1], "-a", files[2], "-o", index) == 0
-    source.write_bytes(b"".join(bundled.path("demo.dev.de").read_bytes().splitlines(keepends=True)[:15]))
-    model = ["-l", bundled.path(bundled.LM), "-w", bundled.path(bundled.WEIGHTS)]
+    source.write_bytes(b"".join(bundled_path("demo.dev.de").read_bytes().splitlines(keepends=True)[:15]))
+    model = ["-l", bundled_path(BUNDLED_LM), "-w", bundled_path(BUNDLED_WEIGHTS)]
     features = ["--features", "rule_id,source_bigram,shape"]
     lines = assert_same_translations(index, source, tmp_path, capsys, *model, *features)
     assert len(lines) > 100

@@ -17,8 +17,8 @@ import pytest
 from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install, pack
 from grammars.make_demo.trees import Node, leaf, rule
 from hiero.cli.main import main
-from hiero.config import load as bundled
 from hiero.config.config import config_of
+from hiero.config.load import OpenedFiles, bundled_names, bundled_path
 from hiero.core.errors import HieroError
 
 ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
@@ -27,7 +27,7 @@ FEATURES = [line.split()[0] for line in WEIGHTS.splitlines()]
 
 
 def read(name: str) -> str:
-    data = bundled.path(name).read_bytes()
+    data = bundled_path(name).read_bytes()
     return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
 
 
@@ -37,7 +37,7 @@ def made() -> dict[str, str]:
 
 
 def test_the_script_reproduces_the_files(made: dict[str, str]) -> None:
-    assert sorted([*made, *TRAINED.values()]) == bundled.names()
+    assert sorted([*made, *TRAINED.values()]) == bundled_names()
     # Compared unpacked: the bytes of a gzip stream depend on the zlib implementation.
     assert [name for name, text in made.items() if read(name) != text] == []
 
@@ -64,14 +64,14 @@ def test_packing_does_not_depend_on_time_or_path(tmp_path: Path) -> None:
 
 
 def test_size() -> None:
-    assert sum(bundled.path(name).stat().st_size for name in bundled.names()) < 1_500_000
+    assert sum(bundled_path(name).stat().st_size for name in bundled_names()) < 1_500_000
 
 
 def test_unknown_file() -> None:
     with pytest.raises(
         HieroError, match=r"^there is no bundled file 'demo.grammer.gz'.*did you mean 'demo.grammar.gz'\?$"
     ):
-        bundled.path("demo.grammer.gz")
+        bundled_path("demo.grammer.gz")
 
 
 def test_sizes_of_parts_and_no_common_sentences() -> None:
@@ -186,7 +186,7 @@ def test_opened_files_are_shared_until_their_content_changes(tmp_path: Path) -> 
         config_of({"grammar": [{"path": str(grammar)}], "weights": {"path": str(path)}})
         for path in (weights, other)
     )
-    opened = bundled.OpenedFiles(lambda path: path.read_text())
+    opened = OpenedFiles(lambda path: path.read_text())
     one, two = opened.model(first), opened.model(second)
     assert two.sources is one.sources
     assert (one.translate("a").text, two.translate("a").text) == ("A", "B")

@@ -15,7 +15,7 @@ from hiero.features.feature_set import TEMPLATES
 from hiero.features.index import FeatureIndex, Key
 from hiero.features.index_kernels import NAME, RULE_ID
 from hiero.features.names import Names
-from hiero.features.score import intern_rows, rule_keys
+from hiero.features.score import intern_rows, template_keys
 from hiero.grammar.cdec import parse_cdec
 from tests.naive import features as naive
 from tests.worlds.rules import rule, table
@@ -38,7 +38,7 @@ def unpacked(first: np.ndarray, key: np.ndarray, pool: np.ndarray) -> list[list[
 @given(st.lists(rule(), max_size=6), template_sets, st.randoms())
 def test_templates_equal_their_twins(rules, templates, random):
     chosen = [random.randrange(len(rules)) for _ in rules]
-    keys = rule_keys(table(rules).rules, read_only(np.array(chosen, np.int64)), bits(templates))
+    keys = template_keys(table(rules).rules, read_only(np.array(chosen, np.int64)), bits(templates))
     assert unpacked(*keys) == [naive.keys(rules[r], templates) for r in chosen]
 
 

@@ -27,7 +27,7 @@ from hiero.lm.arpa import read_arpa
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
 from hiero.lm.estimate import WordNumbering, estimate_discounts, estimate_language_model
-from hiero.lm.estimate_kernels import packing_of, unpack_kernel, windows_kernel
+from hiero.lm.estimate_kernels import ngram_packing, unpack_kernel, windows_kernel
 from hiero.lm.external_sort import Sorter, Spool
 from hiero.lm.load import compile_language_model, load_language_models, score_text
 from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
@@ -95,7 +95,9 @@ def test_a_numbering_grows() -> None:
 
 @given(st.integers(1, 6), st.lists(st.sampled_from([0, 2, 3, 4, 700]), max_size=20), st.data())
 def test_windows(order: int, ids: list[int], data: st.DataObject) -> None:
-    packing = packing_of(order, data.draw(st.sampled_from([701, 1 << 15, (1 << 16) + 1, 1 << 21, 1 << 31])))
+    packing = ngram_packing(
+        order, data.draw(st.sampled_from([701, 1 << 15, (1 << 16) + 1, 1 << 21, 1 << 31]))
+    )
     width = int(packing.column[-1]) + 1
     context = np.full(order - 1, 1, np.int64)
     cut = data.draw(st.integers(0, len(ids)))

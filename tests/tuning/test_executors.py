@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import hiero
-from hiero.config import load as bundled
+from hiero.config.load import bundled_names, bundled_path
 from hiero.core.errors import HieroError
 from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
@@ -243,8 +243,8 @@ def test_no_scheduler(world: Tuning, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_at_random_moments(tmp_path: Path, executor: str) -> None:
     """HIERO_KILLS=10 sets the number of kills."""
     config = tmp_path / "exp.yaml"
-    for name in bundled.names():
-        shutil.copyfile(bundled.path(name), tmp_path / name)
+    for name in bundled_names():
+        shutil.copyfile(bundled_path(name), tmp_path / name)
     config.write_text(
         "data:\n"
         "  dev: {source: demo.dev.de, references: demo.dev.en}\n"
