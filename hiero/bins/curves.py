@@ -17,7 +17,7 @@ import numpy as np
 from hiero.bins.bins import FeatureBins, short
 from hiero.core.arrays import Floats
 from hiero.core.errors import FormatError, did_you_mean
-from hiero.core.text import aligned, open_output
+from hiero.core.text import aligned, write_output
 from hiero.features.weights import Weights
 
 
@@ -174,8 +174,7 @@ def write_pictures(curves: Sequence[Curve], folder: str | Path) -> list[Path]:
     for curve in curves:
         name = "".join(f"%{ord(c):02x}" if c in UNSAFE else c for c in curve.bins.feature)
         path = Path(folder) / f"{name}.svg"
-        with open_output(path) as stream:
-            stream.write(draw(curve).encode())
+        write_output(path, draw(curve))
         paths.append(path)
     return paths
 

@@ -22,7 +22,7 @@ import numpy as np
 from hiero.bins.bins import FeatureBins, short
 from hiero.bins.config import OF, Of
 from hiero.core.errors import FormatError, did_you_mean, show
-from hiero.core.text import decode_utf8, open_output, read_lines
+from hiero.core.text import decode_utf8, read_lines, write_output
 
 HEADING = "# hiero bins: a value is in the last bin that does not begin above it"
 YES_NO = {"yes": True, "no": False}
@@ -42,8 +42,7 @@ def write_bins(path: str | Path, bins: Sequence[FeatureBins], comment: str = "")
             known = [name for name in ("rules", "values", "low", "high") if len(getattr(one, name))]
             text = (f"{name}={_text(getattr(one, name)[j])}" for name in known)
             lines.append(" ".join(["bin", short(one.begin[j]), *text]))
-    with open_output(path) as stream:
-        stream.write(("\n".join(lines) + "\n").encode())
+    write_output(path, "\n".join(lines) + "\n")
 
 
 def _text(number: Any) -> str:

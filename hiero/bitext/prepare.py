@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 from hiero.bitext.config import PrepConfig, Row
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.text import open_output, read_lines, read_text, utf8_line
+from hiero.core.text import open_output, read_lines, read_text, utf8_line, write_output
 
 ENDS = frozenset([".", "!", "?", "。", "！", "？"])
 
@@ -270,8 +270,7 @@ def learn_truecase(
             counter.add(text.split())
         progress.advance(batch.counts.read)
     forms = counter.forms()
-    with open_output(output) as stream:
-        stream.write("".join(f"{form}\n" for form in forms).encode())
+    write_output(output, "".join(f"{form}\n" for form in forms))
     return len(forms)
 
 

@@ -107,9 +107,8 @@ def _named(args: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
 
 
 def _write(args: argparse.Namespace, report: EvaluationReport) -> None:
-    from hiero.core.text import open_output
+    from hiero.core.text import write_output
     from hiero.evaluation.compare import as_json
 
     text = as_json(report, references=args.references) if args.format == "json" else report.table()
-    with open_output(args.output) as stream:
-        stream.write(text.encode())
+    write_output(args.output, text)

@@ -18,7 +18,7 @@ from hiero.cli.options import (
 )
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
-from hiero.core.text import open_output
+from hiero.core.text import open_output, write_output
 from hiero.reordering.config import USED_BY, ExampleConfig, LearnConfig
 
 EVERY = 20  # one sentence pair of 20 is held out
@@ -169,6 +169,5 @@ def _eval(args: argparse.Namespace) -> int:
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     else:
         text = report(evaluations, top)
-    with open_output(args.output) as stream:
-        stream.write(text.encode())
+    write_output(args.output, text)
     return 0

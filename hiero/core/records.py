@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import yaml
 
 from hiero.core.errors import ConfigError, FormatError, did_you_mean, show
-from hiero.core.text import decode_utf8, open_output, read_lines
+from hiero.core.text import decode_utf8, read_lines, write_output
 
 Record = TypeVar("Record")
 
@@ -365,5 +365,4 @@ def read_settings(path: str | Path) -> Any:
 def write_settings(path: Path, content: Any, heading: str) -> None:
     """Write settings in their order, after a line of comment."""
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
-    with open_output(path) as stream:
-        stream.write(f"# {heading}\n{text}".encode())
+    write_output(path, f"# {heading}\n{text}")

@@ -221,6 +221,12 @@ def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]
         raise
 
 
+def write_output(path: str | Path, content: str | bytes, *, packed: bool = False) -> None:
+    """Write a whole file; see ``open_output``."""
+    with open_output(path, packed=packed) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
 # As liberal as cdec: quotes and spaces around "=" are optional.
 _ATTRIBUTE = r"""\s+([A-Za-z_][\w.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 _SEGMENT = re.compile(

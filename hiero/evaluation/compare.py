@@ -17,7 +17,7 @@ import hiero
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError
 from hiero.core.progress import Progress
-from hiero.core.text import aligned, open_output
+from hiero.core.text import aligned, write_output
 from hiero.evaluation.config import EvalConfig
 from hiero.evaluation.corpus_metrics import CorpusMetric, corpus_metric, look_tokenized
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
@@ -281,8 +281,7 @@ def score_files(
     except ConfigError as error:
         raise ConfigError(f"eval: {error}") from None
     for path, text in ((table, report.table()), (record, as_json(report))):
-        with open_output(path) as stream:
-            stream.write(text.encode())
+        write_output(path, text)
     last = read[-1].name
     return {metric.label: report.result(metric.key, last).score for metric in report.metrics}
 

@@ -19,7 +19,7 @@ from hiero.core.errors import FormatError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import pack
-from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines
+from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines, write_output
 from hiero.extraction.extractor import FEATURES, Extractor
 from hiero.extraction.write_kernels import format_rules_kernel, text_room_kernel
 from hiero.grammar.cdec import spell_word
@@ -125,8 +125,7 @@ class GrammarWriter:
             number, (path, segment) = numbered
             src = self.extractor.word_ids([word.encode() for word in segment.words])
             rules = self.extractor.rules(src, number if leave_one_out else -1)
-            with open_output(path) as stream:
-                stream.write(self.text.lines(rules))
+            write_output(path, self.text.lines(rules))
             return len(rules.lhs)
 
         with closing(in_order(write, enumerate(segments), self.threads)) as results:

@@ -21,7 +21,7 @@ from hiero.config.load import NO_WEIGHTS, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
-from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_chunks
+from hiero.core.text import Segment, decode_line, parse_segment, read_chunks, write_output
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import Model
@@ -297,8 +297,7 @@ class Job:
 
     def write_statistics(self, path: str, seconds: float) -> None:
         numbers = self.figures() | {"wall_s": seconds}
-        with open_output(path) as stream:
-            stream.write((json.dumps(numbers, indent=2) + "\n").encode())
+        write_output(path, json.dumps(numbers, indent=2) + "\n")
 
 
 def _counted(number: int, one: str, many: str) -> str:

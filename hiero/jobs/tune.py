@@ -31,7 +31,7 @@ from hiero.config.load import (
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, paths_of, read_settings, record, write_settings
-from hiero.core.text import decode_line, open_output, parse_segment, read_lines
+from hiero.core.text import decode_line, parse_segment, read_lines, write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
@@ -70,8 +70,7 @@ def _read_state(path: Path) -> dict[str, Any]:
 def write_state(directory: Path, state: Mapping[str, Any]) -> None:
     """Write everything the result depends on."""
     content = {**state, "versions": versions()}
-    with open_output(directory / STATE) as stream:
-        stream.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    write_output(directory / STATE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
@@ -328,8 +327,7 @@ class Tuning:
                 self._report(loop, open_index if opened is None else opened.index)
                 log = loop.run()
         epoch = choose(log)
-        with open_output(directory / ANSWER, packed=True) as stream:
-            stream.write(files.weights(epoch - 1).read_bytes())
+        write_output(directory / ANSWER, files.weights(epoch - 1).read_bytes(), packed=True)
         return Tuned(directory / ANSWER, epoch, log)
 
     def _session(self, state: Mapping[str, Any], make: Callable[[Config], Model]) -> Session:

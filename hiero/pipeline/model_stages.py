@@ -26,7 +26,7 @@ from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered, part
 from hiero.core.symbols import Symbols
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.extraction.index import make_index
 from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
@@ -288,8 +288,7 @@ def _evaluate(model: Path, held_out: Path, table: Path, record: Path, task: Task
     systems = [found, majority]
     content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"
     for path, text in ((table, report(systems)), (record, content)):
-        with open_output(path) as stream:
-            stream.write(text.encode())
+        write_output(path, text)
     return {"error": found.error, "majority_error": majority.error, "bits": found.loss}
 
 
@@ -340,8 +339,7 @@ def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
     # Replaced as a whole: no pictures of removed features may stay.
     shutil.rmtree(made, ignore_errors=True)
     write_pictures(curves, made)
-    with open_output(made / "table.txt") as stream:
-        stream.write("\n".join(table(curve) for curve in curves).encode())
+    write_output(made / "table.txt", "\n".join(table(curve) for curve in curves))
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(made, folder)
     return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}

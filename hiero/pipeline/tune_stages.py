@@ -28,7 +28,7 @@ from hiero.bins.config import FeatureConfig
 from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
 from hiero.core.errors import ConfigError
-from hiero.core.text import aligned, open_output
+from hiero.core.text import aligned, write_output
 from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.tune import ANSWER, STATE, Tuning
@@ -78,13 +78,11 @@ def _tune(tuning: Tuning, folder: Path, output: Path, to: Path | None, task: Tas
     if not tuning.fits(folder, task.opened.digest):
         shutil.rmtree(folder, ignore_errors=True)
     tuned = tuning.run(folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened)
-    with open_output(output, packed=True) as stream:
-        stream.write(tuned.weights.read_bytes())
+    write_output(output, tuned.weights.read_bytes(), packed=True)
     chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
     figures = {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
     if to is not None:
-        with open_output(to) as stream:
-            stream.write((json.dumps(figures) + "\n").encode())
+        write_output(to, json.dumps(figures) + "\n")
     _tidy(folder)
     return figures
 
@@ -231,10 +229,8 @@ def _choose(
         label = label_of({k: v for k, v in found[best].values.items() if k in OF_BINS}) or "all"
         copies.append((out / GRID_FOLDER / f"{label}.bins", out / BINS))
     for source, target in copies:
-        with open_output(target, packed=True) as stream:
-            stream.write(source.read_bytes())
-    with open_output(out / TABLE) as stream:
-        stream.write("".join(f"{line}\n" for line in lines).encode())
+        write_output(target, source.read_bytes(), packed=True)
+    write_output(out / TABLE, "".join(f"{line}\n" for line in lines))
     return {"chosen": found[best].label, **figures[best]}
 
 

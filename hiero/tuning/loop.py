@@ -30,7 +30,7 @@ import numpy as np
 from hiero.core.arrays import Floats
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.decoder.model import Model
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
@@ -356,8 +356,7 @@ def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
     """Append a line; the file is replaced as a whole, so that no line is ever incomplete."""
     path = Path(run_dir) / "log.jsonl"
     before = path.read_bytes() if path.exists() else b""
-    with open_output(path) as stream:
-        stream.write(before + json.dumps(record).encode() + b"\n")
+    write_output(path, before + json.dumps(record).encode() + b"\n")
 
 
 def choose(log: Sequence[dict[str, Any]]) -> int:

@@ -29,10 +29,10 @@ from hiero.core.text import (
     LEAVE_OUT,
     Segment,
     decode_line,
-    open_output,
     parse_segment,
     read_lines,
     split_words,
+    write_output,
 )
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import Model
@@ -231,8 +231,7 @@ class TaskOutput:
 
     def finish(self, report: Mapping[str, Any]) -> None:
         """Write the report, and rename both files; call it after the temporary .npz was written."""
-        with open_output(f"{self.temporary}.json") as stream:
-            stream.write((json.dumps(report) + "\n").encode())
+        write_output(f"{self.temporary}.json", json.dumps(report) + "\n")
         for ending in (".npz", ".json"):
             os.replace(f"{self.temporary}{ending}", f"{self.out}{ending}")
         Path(f"{self.out}.progress").unlink(missing_ok=True)
