@@ -205,10 +205,8 @@ class Trainer:
         distance = np.abs(np.arange(NUM_JUMPS) - JUMP_LIMIT - 2)
         self.jump = np.tile(1.0 / (1.0 + distance), (2, 1))
         used = np.diff(self.index.first_cell) > 0
-        self.num_words = [
-            max(int(np.sum(np.diff(first)[used])), 1)
-            for first in (self.index.tgt_first, self.index.src_first)
-        ]
+        sides = self.index.tgt_first, self.index.src_first
+        self.num_words = [max(int(np.sum(np.diff(first)[used])), 1) for first in sides]
 
     def improve_ibm2(self) -> None:
         """A round of EM of IBM model 2."""
@@ -217,18 +215,9 @@ class Trainer:
         fits_tension = len(self.history) < self.config.tension_rounds
         self._record(sums[:, 0])
         if fits_tension:
-            self.tension = np.array(
-                [
-                    fit_tension(
-                        self.sizes,
-                        self.counts[0].place,
-                        direction,
-                        sums[direction, 1],
-                        self.tension[direction],
-                    )
-                    for direction in range(2)
-                ]
-            )
+            place = self.counts[0].place
+            fitted = (fit_tension(self.sizes, place, d, sums[d, 1], self.tension[d]) for d in range(2))
+            self.tension = np.array(list(fitted))
         self._maximize()
 
     def improve_hmm(self) -> None:
@@ -265,20 +254,8 @@ class Trainer:
 
     def _expect_hmm(self, begin: int, end: int, counts: ExpectedCounts) -> tuple[Floats, Floats]:
         sums, jumps = np.empty((2, 2)), np.empty((2, NUM_JUMPS))
-        null = self.config.null
-        hmm_expect_kernel(
-            self.index,
-            self.windows,
-            self.lexicon,
-            self.jump,
-            null,
-            self.config.hmm_agreement,
-            begin,
-            end,
-            counts,
-            sums,
-            jumps,
-        )
+        model = self.index, self.windows, self.lexicon, self.jump, self.config.null
+        hmm_expect_kernel(*model, self.config.hmm_agreement, begin, end, counts, sums, jumps)
         return sums, jumps
 
     def _expect(self, step: Callable[[int, int, ExpectedCounts], Result]) -> list[Result]:

@@ -118,15 +118,8 @@ class MiraLearner(Checked):
             return
         report.pairs += 1
         total = np.zeros(3)
-        is_finite = mira_kernel(
-            rows,
-            np.int64(chosen.oracle),
-            np.int64(chosen.prediction),
-            np.float64(chosen.cost),
-            np.float64(self.c),
-            weight,
-            total,
-        )
+        step = np.int64(chosen.oracle), np.int64(chosen.prediction), np.float64(chosen.cost)
+        is_finite = mira_kernel(rows, *step, np.float64(self.c), weight, total)
         if not is_finite:
             raise not_finite(weight, candidates, example.number)
         report.loss += float(total[0])
@@ -178,14 +171,8 @@ class KBMIRA(Checked):
             visit = np.arange(len(view.number))
             if self.shuffle:
                 np.random.default_rng([seed, iteration, epoch]).shuffle(visit)
-            loss, errors, updates = kbmira_epoch_kernel(
-                view,
-                read_only(visit),
-                np.float64(self.C),
-                np.float64(self.decay),
-                self.chosen == "model",
-                state,
-            )
+            step = np.float64(self.C), np.float64(self.decay), self.chosen == "model"
+            loss, errors, updates = kbmira_epoch_kernel(view, read_only(visit), *step, state)
             average = state.weight - state.late / state.seen[0]
             check_finite(np.arange(len(average), dtype=np.int32), average)
             bleu = lists.bleu(average)

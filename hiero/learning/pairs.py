@@ -99,19 +99,11 @@ class SampledPairs(Checked):
             apart = self.length_deviations * max(float(np.std(length)), SMALLEST_DEVIATION)
         pair = np.empty((self.draws, 2), np.int32)
         difference = np.empty(self.draws)
-        count = drawn_pairs_kernel(
-            read_only(np.ascontiguousarray(gold, np.float64)),
-            read_only(np.ascontiguousarray(length, np.int64)),
-            np.int64(self.seed),
-            np.int64(epoch),
-            np.int64(number),
-            np.int64(self.draws),
-            np.float64(self.threshold),
-            np.float64(apart),
-            self.soft,
-            pair,
-            difference,
-        )
+        gold = read_only(np.ascontiguousarray(gold, np.float64))
+        length = read_only(np.ascontiguousarray(length, np.int64))
+        whole = np.int64(self.seed), np.int64(epoch), np.int64(number), np.int64(self.draws)
+        limits = np.float64(self.threshold), np.float64(apart), self.soft
+        count = drawn_pairs_kernel(gold, length, *whole, *limits, pair, difference)
         if self.largest:
             kept = np.argsort(-difference[:count], kind="stable")[: self.keep]
         else:

@@ -231,18 +231,8 @@ def learn_dual(
         before = len(active)
         with history.clock:
             order = shuffled(active, seed, number)
-            dual_kernel(
-                rows.first,
-                rows.feature,
-                order,
-                config.variance,
-                config.shrink,
-                rate,
-                np.int64(config.trials),
-                alpha,
-                weight,
-                report,
-            )
+            limits = config.variance, config.shrink, rate, np.int64(config.trials)
+            dual_kernel(rows.first, rows.feature, order, *limits, alpha, weight, report)
             # Sorted, so that neighbouring examples stay in one block.
             active = np.sort(order[: int(report[KEPT])])
         objective += report[CHANGE]
