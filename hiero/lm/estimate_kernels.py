@@ -76,7 +76,7 @@ def is_upper_unknown(data, start, end):
 
 @kernel
 def number_words_kernel(data, words, is_open, skip, state, out_ids):
-    """Turn lines into word ids, each line ended by that of </s>; returns DONE, NO_ROOM or SPECIAL.
+    """Turn lines into word ids, each line ended by that of </s>; returns PACKED, NO_ROOM or SPECIAL.
 
     data      uint8 [.]    whole lines; words end at spaces, tabs, CR and NUL
     words     WordTable    arrays with room to grow; if open, new words are added, else they are <unk>
