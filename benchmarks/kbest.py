@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.results import append_result
 from hiero.core.jit import compile_timer
 from hiero.core.symbol_kernels import gap
-from hiero.decoder.forest import Forest, TextList
+from hiero.decoder.forest import Forest, TextMap
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.grammar.rules import Rules
 
@@ -121,8 +121,8 @@ class Builder:
             spans[:, 0],
             spans[:, 1],
             rules,
-            words=TextList(f"w{i}" for i in range(self.words * OPTIONS)),
-            labels=TextList(["X"]),
+            words=TextMap(enumerate(f"w{i}" for i in range(self.words * OPTIONS))),
+            labels=TextMap({0: "X"}),
             source=[f"s{i}" for i in range(self.words)],
         )
 
