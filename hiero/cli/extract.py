@@ -114,4 +114,5 @@ def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extra
             num_rules += found
             progress.advance(1, f"{num_rules} rules")
             sys.stdout.buffer.write(line_with_grammar(number, paths[number], segments[number]).encode())
+    sys.stdout.flush()  # before the number of rules is reported: standard output may be full
     return num_rules
