@@ -23,7 +23,7 @@ from hiero.decoder.agenda_kernels import (
     room_for_nodes,
     room_on_agenda,
 )
-from hiero.decoder.hypergraph import Chart
+from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
     add_tail,
     add_word,
@@ -44,25 +44,24 @@ INHERITED = 0.5
 
 
 @kernel
-def sort_pairs_kernel(first_pair, num_rules, estimate, out_order):
-    """Order the pairs of every bundle by estimate, then by number; bundles may share a run of pairs.
+def sort_pairs_kernel(pairs, num_rules):
+    """The same pairs, those of every bundle by estimate, then by number; bundles may share a run of pairs.
 
-    first_pair  int64 [B]    first pair of each bundle
-    num_rules   int64 [B]    number of pairs of each bundle
-    estimate    float64 [P]
-    out_order   int64 [P]    written; pairs, each run in order
+    pairs      Pairs
+    num_rules  int64 [B]  number of pairs of each bundle
 
     O(P log P).  Twin: tests/naive/tables.py::by_estimate.
     """
-    done = np.zeros(estimate.shape[0], np.bool_)
-    for b in range(first_pair.shape[0]):
-        first = first_pair[b]
+    order = np.arange(pairs.rule.shape[0])
+    done = np.zeros(pairs.rule.shape[0], np.bool_)
+    for b in range(pairs.first.shape[0]):
+        first = pairs.first[b]
         if done[first]:
             continue
         done[first] = True
-        order = np.argsort(-estimate[first : first + num_rules[b]], kind="mergesort")
-        for k in range(num_rules[b]):
-            out_order[first + k] = first + order[k]
+        run = order[first : first + num_rules[b]]
+        run[:] = first + np.argsort(-pairs.estimate[first : first + num_rules[b]], kind="mergesort")
+    return Pairs(pairs.first, pairs.rule[order], pairs.score[order], pairs.estimate[order])
 
 
 @leaf
@@ -135,7 +134,6 @@ def _search_cell(
     cell,
     parse,
     pairs,
-    order,
     rules,
     lm,
     weight,
@@ -158,7 +156,7 @@ def _search_cell(
     zero = np.int64(0)
     size = zero
     for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
-        best = pairs.estimate[order[pairs.first[b]]] + doubt
+        best = pairs.estimate[pairs.first[b]] + doubt
         for t in range(2):
             if parse.tail[b, t] >= 0:
                 best += nodes.score[nodes.rank[cell_first[parse.tail[b, t]]]]
@@ -179,7 +177,7 @@ def _search_cell(
         row = np.int64(agenda.candidate[top, 4])
         tail_1 = _node_at(nodes, cell_first, parse.tail[b, 0], rank_1)
         tail_2 = _node_at(nodes, cell_first, parse.tail[b, 1], rank_2)
-        pair = order[pairs.first[b] + place]
+        pair = pairs.first[b] + place
 
         if row < 0:
             if num_scored == most_scored:
@@ -211,7 +209,7 @@ def _search_cell(
                 num_candidates += 1
                 size += 1
             if rank_1 == 0 and rank_2 == 0 and place + 1 < parse.rules[b, 1]:
-                step = pairs.estimate[order[pairs.first[b] + place + 1]] - pairs.estimate[pair]
+                step = pairs.estimate[pair + 1] - pairs.estimate[pair]
                 guess = score + step + before * (1.0 - INHERITED) + doubt
                 _enter(agenda, num_candidates, size, guess, b, place + 1, zero, zero)
                 num_candidates += 1
@@ -290,8 +288,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     num_models = weight.shape[0]
     stride = rules.prefix.left_key.shape[2]
     num_cells = parse.cell.shape[0]
-    order = np.empty(pairs.rule.shape[0], np.int64)
-    sort_pairs_kernel(pairs.first, parse.rules[:, 1].copy(), pairs.estimate, order)
+    best_first = sort_pairs_kernel(pairs, parse.rules[:, 1].copy())
     nodes = new_nodes(np.int64(1024), num_models, stride)
     edges = new_edges(np.int64(1024), num_models)
     agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
@@ -317,8 +314,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
         num_nodes, num_edges, num_scored = _search_cell(
             c,
             parse,
-            pairs,
-            order,
+            best_first,
             rules,
             lm,
             weight,

@@ -13,6 +13,7 @@ from hiero.core.arrays import read_only
 from hiero.core.symbol_kernels import find_all_kernel
 from hiero.core.symbols import pack, word_table
 from hiero.decoder.cube_kernels import sort_pairs_kernel
+from hiero.decoder.hypergraph import Pairs
 from hiero.decoder.kbest_kernels import chain_kernel
 from hiero.extraction.suffix_kernels import sort_by_two_kernel
 from hiero.features.feature_set import TEMPLATES
@@ -85,9 +86,9 @@ def test_pairs_are_sorted_in_each_bundle(runs: list[list[float]], data: st.DataO
     bundles = data.draw(st.permutations(places + data.draw(st.lists(st.sampled_from(places), max_size=3))))
     first, size = np.array(bundles, np.int64).T.copy()
     estimate = np.concatenate(runs)
-    order = np.full(len(estimate), -1, np.int64)
-    sort_pairs_kernel(first, size, estimate, order)
-    assert dict(enumerate(order.tolist())) == naive.by_estimate(bundles, estimate.tolist())
+    numbers = np.arange(len(estimate), dtype=np.int32)
+    ordered = sort_pairs_kernel(Pairs(first, numbers, estimate, estimate), size)
+    assert dict(enumerate(ordered.rule.tolist())) == naive.by_estimate(bundles, estimate.tolist())
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
