@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Ids
-from hiero.core.hash_kernels import mix, probe, probe_new, table_size
+from hiero.core.hash_kernels import ONE, mix, probe, probe_new, table_size
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import UNKNOWN, gap, gap_index, gap_label, is_gap
 
@@ -57,9 +57,9 @@ def _is_edge(nodes, node, edge):
 
 
 @kernel
-def new_nodes(num_rules):
-    """A trie with only the root, and room for as many nodes as there are rules, or more."""
-    slots = table_size(num_rules)
+def new_nodes(num_nodes):
+    """A trie with only the root, and room for so many nodes or more."""
+    slots = table_size(num_nodes)
     nodes = Nodes(
         np.full(slots, -1, np.int32),
         np.empty(slots // 2, np.int32),
@@ -92,14 +92,15 @@ def _shared(ids, own):
 @leaf
 def _same_source(rules, one, two):
     """Whether two rules have the same source side."""
-    start, other = rules.first_src[one], rules.first_src[two]
-    size = rules.first_src[one + 1] - start
-    same = rules.first_src[two + 1] - other == size
-    k = 0
-    while same and k < size:
-        same = rules.src[start + k] == rules.src[other + k]
-        k += 1
-    return same
+    start, end, other = rules.first_src[one], rules.first_src[one + 1], rules.first_src[two]
+    if rules.first_src[two + 1] - other != end - start:
+        return False
+    # Unsigned, because numba tests a signed index for being negative in every iteration.
+    source, target = np.uint64(start), np.uint64(other)
+    for k in range(np.uint64(end - start)):
+        if rules.src[source + k] != rules.src[target + k]:
+            return False
+    return True
 
 
 @leaf
@@ -167,11 +168,13 @@ def plant_kernel(rules, rows, ids, names, rank, nodes, out_key, out_size):
 
 @leaf
 def _measure(rules, r, ids, names, out_size, i):
-    out_size[i, SRC] = rules.first_src[r + 1] - rules.first_src[r]
-    out_size[i, TGT] = rules.first_tgt[r + 1] - rules.first_tgt[r]
-    out_size[i, LINK] = rules.first_link[r + 1] - rules.first_link[r]
+    """The sizes of rule r, in row i."""
+    begin, end = np.uint64(r), np.uint64(r) + ONE
+    out_size[i, SRC] = rules.first_src[end] - rules.first_src[begin]
+    out_size[i, TGT] = rules.first_tgt[end] - rules.first_tgt[begin]
+    out_size[i, LINK] = rules.first_link[end] - rules.first_link[begin]
     num_sparse = 0
-    for k in range(rules.first_sparse[r], rules.first_sparse[r + 1]):
+    for k in range(rules.first_sparse[begin], rules.first_sparse[end]):
         if _column_of(names, _shared(ids.name, rules.sparse_name[k])) < 0:
             num_sparse += 1
     out_size[i, SPARSE] = num_sparse
@@ -195,17 +198,21 @@ def offsets_kernel(size, place):
     Twin: tests/naive/grammar.py::in_order.
     """
     num_rules = place.shape[0]
-    first_src, first_tgt = np.zeros(num_rules + 1, np.int64), np.zeros(num_rules + 1, np.int64)
-    first_sparse, first_link = np.zeros(num_rules + 1, np.int64), np.zeros(num_rules + 1, np.int64)
+    first_src, first_tgt = np.empty(num_rules + 1, np.int64), np.empty(num_rules + 1, np.int64)
+    first_sparse, first_link = np.empty(num_rules + 1, np.int64), np.empty(num_rules + 1, np.int64)
+    rule = np.empty(num_rules, np.uint64)  # at each place
     for r in range(num_rules):
-        at = place[r] + 1
-        first_src[at], first_tgt[at] = size[r, SRC], size[r, TGT]
-        first_sparse[at], first_link[at] = size[r, SPARSE], size[r, LINK]
-    for r in range(num_rules):
-        first_src[r + 1] += first_src[r]
-        first_tgt[r + 1] += first_tgt[r]
-        first_sparse[r + 1] += first_sparse[r]
-        first_link[r + 1] += first_link[r]
+        rule[np.uint64(place[r])] = r
+    src, tgt, sparse, link = 0, 0, 0, 0
+    for p in range(num_rules):
+        first_src[p], first_tgt[p], first_sparse[p], first_link[p] = src, tgt, sparse, link
+        r = rule[p]
+        src += size[r, SRC]
+        tgt += size[r, TGT]
+        sparse += size[r, SPARSE]
+        link += size[r, LINK]
+    first_src[num_rules], first_tgt[num_rules] = src, tgt
+    first_sparse[num_rules], first_link[num_rules] = sparse, link
     return first_src, first_tgt, first_sparse, first_link
 
 
@@ -260,9 +267,12 @@ def _number_nodes(nodes, out_number, out_symbol, out_first_child):
 def _by_rank(key):
     """The rules in the order of their ranks; those of one rank stay in order."""
     num_rules = key.shape[0]
-    highest = 0
+    highest, lowest = 0, key[0, RANK] if num_rules > 0 else 0
     for r in range(num_rules):
         highest = max(highest, key[r, RANK])
+        lowest = min(lowest, key[r, RANK])
+    if highest == lowest:
+        return np.arange(num_rules)
     begin = np.zeros(highest + 2, np.int64)
     for r in range(num_rules):
         begin[key[r, RANK] + 1] += 1
@@ -292,28 +302,53 @@ def order_kernel(nodes, key, size):
     symbol, first_child = np.empty(num_nodes, np.int32), np.empty(num_nodes + 1, np.int64)
     _number_nodes(nodes, number, symbol, first_child)
     first_rule = np.zeros(num_nodes + 1, np.int64)
+    node_of = np.empty(key.shape[0], np.uint64)
     for r in range(key.shape[0]):
-        first_rule[number[key[r, NODE]] + 1] += 1
+        node_of[r] = number[np.uint64(key[r, NODE])]
+        first_rule[node_of[r] + ONE] += 1
     for v in range(num_nodes):
         first_rule[v + 1] += first_rule[v]
     place = np.arange(size.shape[0])
     filled = first_rule.copy()
     order = _by_rank(key)
     for i in range(key.shape[0]):
-        node = number[key[order[i], NODE]]
-        place[order[i]] = filled[node]
+        r = np.uint64(order[i])
+        node = node_of[r]
+        place[r] = filled[node]
         filled[node] += 1
     return symbol, first_child, first_rule, place, offsets_kernel(size, place)
 
 
 @leaf
 def _copy_symbols(symbol, begin, end, ids, out_symbol, at):
+    """Copy a run of symbols, with shared ids."""
+    # Unsigned, because numba tests a signed index for being negative in every iteration.
+    size, source, target = np.uint64(end - begin), np.uint64(begin), np.uint64(at)
     if ids.shape[0] > 0:
-        for k in range(end - begin):
-            out_symbol[at + k] = ids[symbol[begin + k]]
+        for k in range(size):
+            out_symbol[target + k] = ids[symbol[source + k]]
     else:
-        for k in range(end - begin):
-            out_symbol[at + k] = symbol[begin + k]
+        for k in range(size):
+            out_symbol[target + k] = symbol[source + k]
+
+
+@leaf
+def _copy_links(link, begin, end, out_link, at):
+    size, source, target = np.uint64(end - begin), np.uint64(begin), np.uint64(at)
+    for k in range(size):
+        out_link[target + k, 0] = link[source + k, 0]
+        out_link[target + k, 1] = link[source + k, 1]
+
+
+@leaf
+def _copy_columns(dense, row, size, column, out_dense, at):
+    source, target = np.uint64(row), np.uint64(at)
+    for i in range(np.uint64(size)):
+        for d in range(column.shape[0]):
+            value = np.float32(0)
+            if column[d] >= 0:
+                value = dense[source + i, np.uint64(column[d])]
+            out_dense[target + i, d] = value
 
 
 @leaf
@@ -324,15 +359,8 @@ def _copy_run(rules, r, size, ids, names, column, p, out):
     _copy_symbols(rules.src, begin, end, ids.src, out.src, out.first_src[p])
     begin, end = rules.first_tgt[r], rules.first_tgt[r + size]
     _copy_symbols(rules.tgt, begin, end, ids.tgt, out.tgt, out.first_tgt[p])
-    begin, end, at = rules.first_link[r], rules.first_link[r + size], out.first_link[p]
-    for k in range(end - begin):
-        out.link[at + k, 0] = rules.link[begin + k, 0]
-        out.link[at + k, 1] = rules.link[begin + k, 1]
-    for i in range(size):
-        for d in range(names.shape[0]):
-            out.dense[p + i, d] = 0
-        for d in range(column.shape[0]):
-            out.dense[p + i, column[d]] = rules.dense[r + i, d]
+    _copy_links(rules.link, rules.first_link[r], rules.first_link[r + size], out.link, out.first_link[p])
+    _copy_columns(rules.dense, r, size, column, out.dense, p)
     if rules.first_sparse[r] == rules.first_sparse[r + size]:
         return
     at = out.first_sparse[p]
@@ -356,7 +384,7 @@ def copy_rules_kernel(rules, rows, ids, names, column, place, out_rules):
     rows       int64 [R]  the rules
     ids        IdMaps
     names      int32 [D]  columns of the result; a sparse feature that is one of them moves there
-    column     int64 [.]  place of each column of ``rules`` among those
+    column     int64 [D]  column of ``rules`` for each of those, or -1
     place      int64 [R]
     out_rules  Rules      written, except for the offsets, which are given
 
