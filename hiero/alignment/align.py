@@ -23,17 +23,18 @@ from hiero.alignment.hmm_kernels import (
     fit_jumps_kernel,
     hmm_decode_kernel,
     hmm_expect_kernel,
+    num_windows,
 )
 from hiero.alignment.ibm2_kernels import Sizes, ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
 from hiero.alignment.pair_kernels import (
     ExpectedCounts,
     LexicalProbs,
     PairIndex,
-    normalize_kernel,
-    normalize_null_kernel,
+    normalize_null_pairs_kernel,
+    normalize_pairs_kernel,
     number_pairs_kernel,
     pair_targets_kernel,
-    target_totals_kernel,
+    pair_totals_kernel,
 )
 from hiero.alignment.symmetrize import combine
 from hiero.bitext.alignments import write_alignment
@@ -93,14 +94,11 @@ def windows_of(index: PairIndex) -> Windows:
     return Windows(read_only(length), read_only(first))
 
 
-def num_windows(windows: Windows) -> int:
-    return int(np.sum(windows.length + (windows.length > 0)))
+def training_blocks(first: Ints, size: int) -> list[tuple[int, int]]:
+    """Divide the sentence pairs, or the words, of a round of training into blocks of about ``size``.
 
-
-def blocks_of(first: Ints, size: int) -> list[tuple[int, int]]:
-    """Divide items, where item k has size first[k + 1] - first[k], into runs of about ``size``.
-
-    There is at least one run, so that sums over runs have a shape.
+    Item k has size first[k + 1] - first[k]. There is at least one block,
+    so that sums over blocks have a shape.
     """
     if len(first) == 1:
         return [(0, 0)]
@@ -110,13 +108,15 @@ def blocks_of(first: Ints, size: int) -> list[tuple[int, int]]:
 
 
 def uniform_lexicon(num_pairs: int, num_src: int, num_tgt: int) -> LexicalProbs:
+    """The lexical table to train from: all words are equally probable."""
     prob = np.empty((num_pairs, 2), np.float32)
     prob[:] = 1.0 / max(num_tgt, 1), 1.0 / max(num_src, 1)
     null_tgt = np.full(num_tgt, 1.0 / max(num_tgt, 1), np.float32)
     return LexicalProbs(prob, null_tgt, np.full(num_src, 1.0 / max(num_src, 1), np.float32))
 
 
-def no_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> ExpectedCounts:
+def no_expected_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> ExpectedCounts:
+    """The expected counts of a thread of training, all zero."""
     pair = np.zeros((num_pairs, 2), np.int64)
     return ExpectedCounts(
         pair, np.zeros(num_tgt, np.int64), np.zeros(num_src, np.int64), np.zeros(num_places, np.int64)
@@ -191,15 +191,15 @@ class Trainer:
         self.progress = progress or SilentProgress()
         self.progress.begin(bitext.num_pairs * num_rounds(config))
         self.index = pair_index(bitext)
-        self.blocks = blocks_of(self.index.first_cell, BLOCK_CELLS)
-        self.word_blocks = blocks_of(self.index.first_pair, BLOCK_PAIRS)
+        self.blocks = training_blocks(self.index.first_cell, BLOCK_CELLS)
+        self.word_blocks = training_blocks(self.index.first_pair, BLOCK_PAIRS)
         self.sizes, self.windows = sizes_of(self.index), windows_of(self.index)
         num_places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
         num_src, num_tgt = bitext.src.num_words, bitext.tgt.num_words
         num_pairs = len(self.index.pair_tgt)
         self.lexicon = uniform_lexicon(num_pairs, num_src, num_tgt)
         # One for each thread; all except the first are zero between rounds.
-        self.counts = [no_counts(num_pairs, num_src, num_tgt, num_places) for _ in range(threads)]
+        self.counts = [no_expected_counts(num_pairs, num_src, num_tgt, num_places) for _ in range(threads)]
         self.tension = np.full(2, config.tension)
         # Start with jumps by one as the most frequent; EM fits the rest.
         distance = np.abs(np.arange(NUM_JUMPS) - JUMP_LIMIT - 2)
@@ -296,11 +296,11 @@ class Trainer:
         """The M-step of the lexical tables."""
         counts, index, smoothing = self.counts[0], self.index, self.config.smoothing
         tgt_total = np.zeros(len(index.num_tgt), np.int64)
-        target_totals_kernel(index.pair_tgt, counts.pair, tgt_total)
+        pair_totals_kernel(index.pair_tgt, counts.pair, tgt_total)
         prob = self.lexicon.prob
 
         def normalize(begin: int, end: int) -> None:
-            normalize_kernel(
+            normalize_pairs_kernel(
                 index.first_pair,
                 index.pair_tgt,
                 index.num_tgt,
@@ -313,8 +313,8 @@ class Trainer:
             )
 
         self._map(normalize, self.word_blocks)
-        normalize_null_kernel(counts.null_tgt, smoothing, self.lexicon.null_tgt)
-        normalize_null_kernel(counts.null_src, smoothing, self.lexicon.null_src)
+        normalize_null_pairs_kernel(counts.null_tgt, smoothing, self.lexicon.null_tgt)
+        normalize_null_pairs_kernel(counts.null_src, smoothing, self.lexicon.null_src)
 
     def _record(self, likelihood: Floats) -> None:
         perplexity = [

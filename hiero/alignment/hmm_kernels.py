@@ -36,6 +36,11 @@ class Windows(NamedTuple):
     first: Ints
 
 
+def num_windows(windows: Windows) -> int:
+    """The number of starting points of jumps of the HMM."""
+    return int(np.sum(windows.length + (windows.length > 0)))
+
+
 class Buffers(NamedTuple):
     """Working memory for sentences of at most N positions and T words to generate; all float64.
 

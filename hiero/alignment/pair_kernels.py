@@ -190,8 +190,8 @@ def weight(count, smoothing):
 
 
 @kernel
-def target_totals_kernel(pair_tgt, count, out_total):
-    """Add up the counts p(source word | target word) by target word.
+def pair_totals_kernel(pair_tgt, count, out_total):
+    """Add up the expected counts of word pairs, for p(source word | target word), by target word.
 
     pair_tgt   int32 [P]
     count      int64 [P, 2]
@@ -204,12 +204,12 @@ def target_totals_kernel(pair_tgt, count, out_total):
 
 
 @kernel
-def normalize_kernel(first_pair, pair_tgt, num_tgt, count, tgt_total, smoothing, begin, end, out_prob):
-    """M-step for the pairs of source words begin ... end - 1.
+def normalize_pairs_kernel(first_pair, pair_tgt, num_tgt, count, tgt_total, smoothing, begin, end, out_prob):
+    """M-step for the word pairs of source words begin ... end - 1.
 
     first_pair, pair_tgt, num_tgt   as in PairIndex
     count      int64 [P, 2]
-    tgt_total  int64 [W]        from target_totals_kernel
+    tgt_total  int64 [W]        from pair_totals_kernel
     smoothing  of the Dirichlet prior; 0: maximum likelihood
     out_prob   float32 [P, 2]   written
 
@@ -236,8 +236,8 @@ def normalize_kernel(first_pair, pair_tgt, num_tgt, count, tgt_total, smoothing,
 
 
 @kernel
-def normalize_null_kernel(count, smoothing, out_prob):
-    """M-step for the words that NULL generates.
+def normalize_null_pairs_kernel(count, smoothing, out_prob):
+    """M-step for the pairs of NULL and the words that it generates.
 
     count     int64 [W]
     out_prob  float32 [W]  written

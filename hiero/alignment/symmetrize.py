@@ -1,8 +1,8 @@
-"""Symmetrise directional alignments; compare alignments (AER)."""
+"""Symmetrise directional alignments."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,50 +41,3 @@ def _reverse(src_first: Ints, rev: Ids) -> Alignment:
     position = np.arange(len(rev)) - src_first[row_of_entry(src_first)]
     first = offsets_of(linked)[src_first]
     return alignment_of(first, np.stack([position[linked], rev[linked]], axis=1).astype(np.int32))
-
-
-class Agreement(NamedTuple):
-    """Agreement of an alignment with one made by hand (Och and Ney 2003)."""
-
-    num_links: int
-    num_gold: int
-    num_sure: int  # of the gold links; the others are only possible
-    num_in_sure: int
-    num_in_possible: int  # sure links are also possible
-
-    @property
-    def precision(self) -> float:
-        """The share of links that are possible in the gold alignment; 1 without links."""
-        return self.num_in_possible / self.num_links if self.num_links else 1.0
-
-    @property
-    def recall(self) -> float:
-        """The share of sure gold links that were found; 1 without sure links."""
-        return self.num_in_sure / self.num_sure if self.num_sure else 1.0
-
-    @property
-    def error_rate(self) -> float:
-        """The alignment error rate, AER; 0 if there are no links at all."""
-        total = self.num_links + self.num_sure
-        return 1.0 - (self.num_in_sure + self.num_in_possible) / total if total else 0.0
-
-
-def score_alignment(hypothesis: Alignment, gold: Alignment) -> Agreement:
-    """Compare alignments of the same sentence pairs.
-
-    A link given twice counts once; it is sure if one of them is.
-    """
-    found, _ = _distinct(hypothesis)
-    expected, possible = _distinct(gold)
-    sure = {key for key, only_possible in zip(expected, possible, strict=True) if not only_possible}
-    all_gold, all_found = set(expected), set(found)
-    return Agreement(
-        len(all_found), len(all_gold), len(sure), len(all_found & sure), len(all_found & all_gold)
-    )
-
-
-def _distinct(alignment: Alignment) -> tuple[list[tuple[int, int, int]], list[bool]]:
-    """Links as (sentence pair, source, target), with whether each is only possible."""
-    pair = row_of_entry(alignment.first)
-    keys = zip(pair.tolist(), *alignment.link.T.tolist(), strict=True)
-    return list(keys), alignment.possible.tolist()

@@ -1,7 +1,7 @@
 """Word alignments as text: a line per sentence pair, ``i-j`` per link, positions from 0, source first.
 
-Alignments made by hand may distinguish sure from possible links: ``i-j`` or ``i-j:s`` is sure, ``i?j`` or
-``i-j:p`` is possible.
+Alignments are compared by their agreement with one made by hand, which may distinguish sure from possible
+links: ``i-j`` or ``i-j:s`` is sure, ``i?j`` or ``i-j:p`` is possible.
 """
 
 from __future__ import annotations
@@ -100,3 +100,50 @@ def write_alignment(stream: IO[bytes], first: Ints, link: Ids, begin: int = 0) -
         used = format_links_kernel(first, link, begin, end, out)
         stream.write(out[:used].tobytes())
         begin = end
+
+
+class Agreement(NamedTuple):
+    """Agreement of an alignment with one made by hand (Och and Ney 2003)."""
+
+    num_links: int
+    num_gold: int
+    num_sure: int  # of the gold links; the others are only possible
+    num_in_sure: int
+    num_in_possible: int  # sure links are also possible
+
+    @property
+    def precision(self) -> float:
+        """The share of links that are possible in the gold alignment; 1 without links."""
+        return self.num_in_possible / self.num_links if self.num_links else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of sure gold links that were found; 1 without sure links."""
+        return self.num_in_sure / self.num_sure if self.num_sure else 1.0
+
+    @property
+    def error_rate(self) -> float:
+        """The alignment error rate, AER; 0 if there are no links at all."""
+        total = self.num_links + self.num_sure
+        return 1.0 - (self.num_in_sure + self.num_in_possible) / total if total else 0.0
+
+
+def score_alignment(hypothesis: Alignment, gold: Alignment) -> Agreement:
+    """Compare alignments of the same sentence pairs.
+
+    A link given twice counts once; it is sure if one of them is.
+    """
+    found, _ = _distinct(hypothesis)
+    expected, possible = _distinct(gold)
+    sure = {key for key, only_possible in zip(expected, possible, strict=True) if not only_possible}
+    all_gold, all_found = set(expected), set(found)
+    return Agreement(
+        len(all_found), len(all_gold), len(sure), len(all_found & sure), len(all_found & all_gold)
+    )
+
+
+def _distinct(alignment: Alignment) -> tuple[list[tuple[int, int, int]], list[bool]]:
+    """Links as (sentence pair, source, target), with whether each is only possible."""
+    pair = row_of_entry(alignment.first)
+    keys = zip(pair.tolist(), *alignment.link.T.tolist(), strict=True)
+    return list(keys), alignment.possible.tolist()

@@ -221,7 +221,7 @@ def prepare(
     work = functools.partial(_clean_batch, config, tuple(languages))
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(path)) for path in outputs]
-        for batch in _map_processes(work, _batches(parallel_lines(inputs)), jobs):
+        for batch in _map_processes(work, _batches(rows_to_prepare(inputs)), jobs):
             for stream, column in zip(streams, zip(*batch.rows, strict=True), strict=bool(batch.rows)):
                 stream.write("".join(f"{line}\n" for line in column).encode())
             for name, count in vars(batch.counts).items():
@@ -245,7 +245,7 @@ def detokenize(
     work = functools.partial(_join_batch, language, forms)
     lines = 0
     with open_output(output) as stream:
-        for texts in _map_processes(work, _batches(parallel_lines([source])), jobs):
+        for texts in _map_processes(work, _batches(rows_to_prepare([source])), jobs):
             stream.write("".join(f"{text}\n" for text in texts).encode())
             lines += len(texts)
             progress.advance(len(texts))
@@ -265,7 +265,7 @@ def learn_truecase(
     progress.begin(None)
     counter = CaseCounter()
     work = functools.partial(_clean_batch, config, (language,))
-    for batch in _map_processes(work, _batches(parallel_lines([source])), jobs):
+    for batch in _map_processes(work, _batches(rows_to_prepare([source])), jobs):
         for (text,) in batch.rows:
             counter.add(text.split())
         progress.advance(batch.counts.read)
@@ -274,8 +274,8 @@ def learn_truecase(
     return len(forms)
 
 
-def parallel_lines(paths: Sequence[str | Path]) -> Iterator[Row]:
-    """Rows with a line of each file, which must be UTF-8 and have the same number of lines."""
+def rows_to_prepare(paths: Sequence[str | Path]) -> Iterator[Row]:
+    """The rows to prepare: a line of each file. Files must be UTF-8, with the same number of lines."""
     streams = [enumerate(read_lines(path, "text"), 1) for path in paths]
     for rows in itertools.zip_longest(*streams):
         if None in rows:

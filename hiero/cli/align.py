@@ -88,8 +88,7 @@ def _config(args: argparse.Namespace) -> AlignConfig:
 
 
 def _score(hypothesis: Path, gold: Path) -> int:
-    from hiero.alignment.symmetrize import score_alignment
-    from hiero.bitext.alignments import read_alignment
+    from hiero.bitext.alignments import read_alignment, score_alignment
 
     found, expected = read_alignment(hypothesis), read_alignment(gold, possible=True)
     if found.num_pairs != expected.num_pairs:

@@ -15,9 +15,9 @@ from hiero.alignment.pair_kernels import (
     UNIT,
     ExpectedCounts,
     exp_digamma,
-    normalize_kernel,
-    normalize_null_kernel,
-    target_totals_kernel,
+    normalize_null_pairs_kernel,
+    normalize_pairs_kernel,
+    pair_totals_kernel,
 )
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.progress import SilentProgress
@@ -31,7 +31,7 @@ def near(value: object, abs_tol: float = 1e-7) -> object:
 
 
 def expect_ibm2(world: World, tension: np.ndarray) -> tuple[ExpectedCounts, np.ndarray]:
-    counts, sums = world.no_counts(), np.empty((2, 2))
+    counts, sums = world.no_expected_counts(), np.empty((2, 2))
     ibm2_expect_kernel(
         world.index, world.sizes, world.lexicon, tension, world.null, 0, len(world.pairs), counts, sums
     )
@@ -39,7 +39,7 @@ def expect_ibm2(world: World, tension: np.ndarray) -> tuple[ExpectedCounts, np.n
 
 
 def expect_hmm(world: World, agreement: bool) -> tuple[ExpectedCounts, np.ndarray, np.ndarray]:
-    counts, sums, jumps = world.no_counts(), np.empty((2, 2)), np.empty((2, NUM_JUMPS))
+    counts, sums, jumps = world.no_expected_counts(), np.empty((2, 2)), np.empty((2, NUM_JUMPS))
     hmm_expect_kernel(
         world.index,
         world.windows,
@@ -65,7 +65,7 @@ def check_lexical(world: World, counts: ExpectedCounts, expected: naive.Expected
 
 def aligned_mass(world: World, expected: naive.Expected) -> np.ndarray:
     """The expected counts of the twin in the layout of ``ExpectedCounts.place``."""
-    places = np.zeros(len(world.no_counts().place))
+    places = np.zeros(len(world.no_expected_counts().place))
     sizes = [tuple(row) for row in world.sizes.length.tolist()]
     for (direction, n, m, b), mass in expected.aligned.items():
         places[world.sizes.first[sizes.index((n, m)), direction] + b] += mass
@@ -231,16 +231,16 @@ def test_normalizing(world: World, smoothing: float, random: object) -> None:
     prob = np.zeros((len(keys), 2), np.float32)
     total = np.zeros(NUM_WORDS, np.int64)
     index = world.index
-    target_totals_kernel(index.pair_tgt, count, total)
+    pair_totals_kernel(index.pair_tgt, count, total)
     for begin, end in ((0, 2), (2, NUM_WORDS)):
-        normalize_kernel(
+        normalize_pairs_kernel(
             index.first_pair, index.pair_tgt, index.num_tgt, count, total, smoothing, begin, end, prob
         )
     table = naive.normalize(dict(zip(keys, map(tuple, count / UNIT), strict=True)), smoothing)
     for key, row in zip(keys, prob, strict=True):
         assert row == pytest.approx(np.array(table[key]), rel=1e-6)
     null, chosen = np.zeros(NUM_WORDS, np.float32), np.arange(NUM_WORDS) * (1 << 32)
-    normalize_null_kernel(chosen, smoothing, null)
+    normalize_null_pairs_kernel(chosen, smoothing, null)
     assert null == pytest.approx(
         np.array(naive.normalize_null((chosen / UNIT).tolist(), smoothing)), rel=1e-6
     )

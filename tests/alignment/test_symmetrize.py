@@ -1,4 +1,4 @@
-"""Symmetrization of two alignments, and the alignment error rate."""
+"""Symmetrization of two alignments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiero.alignment.align import DirectionalLinks
 from hiero.alignment.config import METHODS
-from hiero.alignment.symmetrize import combine, score_alignment, symmetrize
+from hiero.alignment.symmetrize import combine, symmetrize
 from hiero.bitext.alignments import Alignment, alignment_of
 from tests.naive import align as naive
 from tests.worlds.align import bitext_of
@@ -98,23 +98,3 @@ def test_isolated_links(method: str, expected: list[tuple[int, int]]) -> None:
     bitext = bitext_of([([0, 1, 2], [0, 1, 2, 3])])
     links = DirectionalLinks(np.array([0, -1, 2, 0], np.int32), np.array([0, -1, -1], np.int32))
     assert lines_of(combine(bitext, links, method)) == [expected]
-
-
-def test_error_rate() -> None:
-    gold = alignment([[(0, 0), (1, 1), (2, 1)], [(0, 0)]], [False, False, True, False])
-    score = score_alignment(alignment([[(0, 0), (2, 1), (2, 2), (0, 0)], []]), gold)
-    assert score.num_links == 3
-    assert score.precision == pytest.approx(2 / 3)
-    assert score.recall == pytest.approx(1 / 3)
-    assert score.error_rate == pytest.approx(1 - (1 + 2) / (3 + 3))
-    assert score_alignment(gold, gold).recall == 1
-    nothing = alignment([[], []])
-    assert score_alignment(nothing, nothing).error_rate == 0
-    assert score_alignment(nothing, gold).error_rate == 1
-    assert score_alignment(nothing, gold).precision == 1
-
-
-def test_a_link_given_as_sure_and_possible_is_sure() -> None:
-    gold = alignment([[(0, 0), (0, 0), (1, 1)]], [True, False, True])
-    score = score_alignment(alignment([[(0, 0)]]), gold)
-    assert (score.num_gold, score.num_sure, score.recall) == (2, 1, 1.0)

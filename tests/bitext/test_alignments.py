@@ -1,4 +1,4 @@
-"""Reading bitexts, reading and writing alignments."""
+"""Reading bitexts; reading, writing and comparing alignments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.bitext import alignments as pharaoh
-from hiero.bitext.alignments import check_alignment, read_alignment, write_alignment
+from hiero.bitext.alignments import check_alignment, read_alignment, score_alignment, write_alignment
 from hiero.bitext.corpus import Text, read_bitext, read_text
 from hiero.core.errors import FormatError
 from hiero.core.scan_kernels import split_lines_kernel
@@ -193,3 +193,23 @@ def test_links_must_be_inside_the_sentences() -> None:
         check_alignment(made, length[:2], length[:2], "align")
     with pytest.raises(FormatError, match="align:4: found the end of the file, expected 4 lines"):
         check_alignment(made, np.ones(4, np.int64), np.ones(4, np.int64), "align")
+
+
+def test_error_rate() -> None:
+    gold = alignment([[(0, 0), (1, 1), (2, 1)], [(0, 0)]], [False, False, True, False])
+    score = score_alignment(alignment([[(0, 0), (2, 1), (2, 2), (0, 0)], []]), gold)
+    assert score.num_links == 3
+    assert score.precision == pytest.approx(2 / 3)
+    assert score.recall == pytest.approx(1 / 3)
+    assert score.error_rate == pytest.approx(1 - (1 + 2) / (3 + 3))
+    assert score_alignment(gold, gold).recall == 1
+    nothing = alignment([[], []])
+    assert score_alignment(nothing, nothing).error_rate == 0
+    assert score_alignment(nothing, gold).error_rate == 1
+    assert score_alignment(nothing, gold).precision == 1
+
+
+def test_a_link_given_as_sure_and_possible_is_sure() -> None:
+    gold = alignment([[(0, 0), (0, 0), (1, 1)]], [True, False, True])
+    score = score_alignment(alignment([[(0, 0)]]), gold)
+    assert (score.num_gold, score.num_sure, score.recall) == (2, 1, 1.0)

@@ -22,8 +22,8 @@ from hiero.bitext.prepare import (
     Recaser,
     _map_processes,
     detokenize,
-    parallel_lines,
     prepare,
+    rows_to_prepare,
     sentence_starts,
 )
 from hiero.cli.prep import add_parser
@@ -147,7 +147,7 @@ def test_files_must_have_equally_many_lines(tmp_path: Path) -> None:
             prep("-s", files[0], "-t", files[1], "-o", tmp_path / "x", tmp_path / "y", "--no-tokenize")
         assert str(error.value) == f"{tgt}: found 1 lines, expected 3, as many as {src} has"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["src", "tgt"]
-    assert list(parallel_lines([src, src]))[2] == ("c", "c")
+    assert list(rows_to_prepare([src, src]))[2] == ("c", "c")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

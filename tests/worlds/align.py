@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from hiero.alignment.align import num_windows, pair_index, sizes_of, windows_of
-from hiero.alignment.hmm_kernels import NUM_JUMPS, Windows
+from hiero.alignment.align import pair_index, sizes_of, windows_of
+from hiero.alignment.hmm_kernels import NUM_JUMPS, Windows, num_windows
 from hiero.alignment.ibm2_kernels import Sizes
 from hiero.alignment.pair_kernels import ExpectedCounts, LexicalProbs, PairIndex
 from hiero.bitext.corpus import Bitext, Text
@@ -34,7 +34,7 @@ class World(NamedTuple):
     tension: np.ndarray
     weights: np.ndarray
 
-    def no_counts(self) -> ExpectedCounts:
+    def no_expected_counts(self) -> ExpectedCounts:
         places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
         return ExpectedCounts(
             np.zeros((len(self.index.pair_tgt), 2), np.int64),
