@@ -17,7 +17,7 @@ from hiero.config.config import config_of
 from hiero.config.load import model_settings
 from hiero.core.arrays import Floats, read_only
 from hiero.core.errors import ConfigError, UsageError
-from hiero.core.records import PathKey, map_paths, paths_of, record, setting
+from hiero.core.records import PathKey, map_paths, record, record_paths, setting
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
@@ -289,7 +289,7 @@ def test_an_option_needs_a_field(
     written = record(WiderSearch, {"beam": 3, "hints": "hints.txt"}, "search")
     based = map_paths(written, lambda key, path: f"/base/{path}")
     assert based == WiderSearch(beam=3, hints="/base/hints.txt")
-    assert paths_of(based) == {"hints": "/base/hints.txt"}
+    assert record_paths(based) == {"hints": "/base/hints.txt"}
     with pytest.raises(ConfigError, match="search: beam: found 0, expected 1 to 1000"):
         record(WiderSearch, {"beam": 0}, "search")
 

@@ -6,17 +6,8 @@ import argparse
 from pathlib import Path
 
 from hiero.alignment.config import AlignConfig
-from hiero.cli.options import (
-    add_command,
-    add_quiet,
-    add_settings,
-    add_threads,
-    announce_compiling,
-    flag_of,
-    overrides,
-    replaced,
-)
-from hiero.cli.progress import CommandProgress
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, flag_of, overrides, replaced
+from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import FormatError, UsageError
 
 DESCRIPTION = """\
@@ -40,6 +31,7 @@ FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero align`` with its subcommands."""
     command = add_command(subparsers, "align", "align words, score alignments", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
@@ -58,6 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero align``; return the exit status."""
     if args.align_command == "score":
         return _score(args.hypothesis, args.gold)
     for flag, value in (("-s", args.source), ("-t", args.target)):

@@ -44,6 +44,7 @@ in a configuration:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero bins`` with its subcommands."""
     parser = add_command(
         subparsers, "bins", "learn bins of dense features, show and draw their weights", DESCRIPTION, EPILOG
     )
@@ -91,6 +92,7 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero bins``; return the exit status."""
     if args.action == "learn":
         return _learn(args)
     from hiero.bins.curves import curves_of, table, write_pictures

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, announce_compiling, replaced
-from hiero.cli.progress import CommandProgress
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced
+from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import FormatError, UsageError
 from hiero.decoder.config import SearchConfig
@@ -37,6 +37,7 @@ OF_OUTPUT = ("kbest", "unique")  # settings of the search
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero decode`` with its arguments."""
     command = add_command(subparsers, "decode", "translate text", DESCRIPTION, EPILOG)
     group = command.add_argument_group("model")
     add = group.add_argument
@@ -71,6 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero decode``; return the exit status."""
     if args.resume and args.output == "-":
         raise UsageError("argument --resume: requires -o OUT (standard output cannot be continued)")
     if args.stats == args.output == "-":

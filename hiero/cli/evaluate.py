@@ -36,6 +36,7 @@ OF_METRICS = ("metrics", "tokenize", "lowercase")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero eval`` with its arguments."""
     command = add_command(subparsers, "eval", "score translations, compare systems", DESCRIPTION, EPILOG)
     group = command.add_argument_group("input and output")
     add = group.add_argument
@@ -61,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero eval``; return the exit status."""
     named = list(_named(args))
     if not named:
         raise UsageError("requires translations: HYP or --system NAME=RUN1,RUN2")

@@ -34,6 +34,7 @@ hiero decode -g train.idx extracts on the fly, without writing grammars."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero extract`` with its arguments."""
     command = add_command(
         subparsers, "extract", "extract grammars from an indexed bitext", DESCRIPTION, EPILOG
     )
@@ -57,6 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero extract``; return the exit status."""
     if args.all == (args.input is not None):
         raise UsageError("requires either -i IN or --all")
     config = replaced(ExtractConfig(), args)

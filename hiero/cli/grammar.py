@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero grammar`` with its subcommands."""
     parser = subparsers.add_parser(
         "grammar",
         help="compile, convert or describe grammars",
@@ -50,6 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero grammar``; return the exit status."""
     if args.grammar.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
     # Imported after the command line is checked, since numba is slow to load.

@@ -25,6 +25,7 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero index`` with its arguments."""
     command = add_command(subparsers, "index", "index a bitext for rule extraction", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
@@ -43,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero index``; return the exit status."""
     needed = {"-s": args.source, "-t": args.target, "-a": args.alignment, "-o": args.output}
     given = [flag for flag, value in needed.items() if value]
     if args.check:

@@ -59,6 +59,7 @@ line without a line end counts too; KenLM's query prints no total for it."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero lm`` with its subcommands."""
     lm = subparsers.add_parser("lm", help="estimate, compile or query a language model")
     commands = lm.add_subparsers(
         dest="lm_command", required=True, metavar="COMMAND", parser_class=_NumberListParser
@@ -152,6 +153,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero lm``; return the exit status."""
     if args.lm_command == "estimate":
         return _estimate(args)
     # Imported here, since numba is slow to load.

@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import difflib
 import os
-import sys
 from collections.abc import Callable, Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
@@ -21,16 +20,14 @@ from hiero.core.records import (
     Declared,
     choices,
     declaration,
+    declared_range,
     hints_of,
-    is_path,
+    is_path_key,
     map_paths,
     optional,
-    range_of,
 )
 
 Record = TypeVar("Record")
-
-COMPILING = "hiero: compiling for this machine; this takes up to a minute, once"
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,7 +70,7 @@ def add_settings(
         if declared.group is not None and names is None:
             target = parser.add_argument_group(declared.group)
         default = (defaults or {}).get(name) or _default(field)
-        notes = "; ".join(filter(None, (default, range_of(declared))))
+        notes = "; ".join(filter(None, (default, declared_range(declared))))
         text = f"{declared.help} ({notes})" if notes else declared.help
         kwargs = _value_of(kind, name, declared)
         target.add_argument(
@@ -160,7 +157,7 @@ def _value_of(kind: type, name: str, declared: Declared) -> dict[str, Any]:
         return {"choices": options, "type": type(options[0])}
     if get_origin(hint) is list:
         return {"metavar": declared.metavar, "type": _names}
-    if is_path(hint):
+    if is_path_key(hint):
         repeatable = any(get_origin(member) is list for member in get_args(hint))
         return {"metavar": declared.metavar or "FILE"} | ({"action": "append"} if repeatable else {})
     if hint is str:
@@ -218,11 +215,3 @@ def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name:
 
 def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
-
-
-def announce_compiling(args: argparse.Namespace) -> None:
-    """Print a note when the first kernel is compiled."""
-    from hiero.core.jit import compile_timer
-
-    if not args.quiet:
-        compile_timer.on_first = lambda: print(COMPILING, file=sys.stderr)

@@ -36,6 +36,7 @@ WITHOUT_LIMITS = PrepConfig(min_words=NO_LIMIT, max_words=NO_LIMIT, max_ratio=NO
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero prep`` with its arguments."""
     command = add_command(subparsers, "prep", "tokenise, clean and detokenise text", DESCRIPTION, EPILOG)
     group = command.add_argument_group("input and output")
     add = group.add_argument
@@ -68,6 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero prep``; return the exit status."""
     _check(args)
     if args.detokenize:
         return _detokenize(args)

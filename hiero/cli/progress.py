@@ -1,17 +1,19 @@
-"""Progress on standard error: bars on a terminal, lines elsewhere."""
+"""Progress on standard error: bars on a terminal, lines elsewhere; a note on compiling."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hiero.core.progress import Progress, table_lines
+from hiero.core.progress import Progress, progress_lines
 
 if TYPE_CHECKING:
     from typing import Self
 
+COMPILING = "hiero: compiling for this machine; this takes up to a minute, once"
 EVERY = 30.0  # seconds between lines about a task, where there is no bar
 
 
@@ -116,7 +118,7 @@ class _WorkProgress:
         self._display.print(f"{self._prefix}{note}")
 
     def record(self, row: Mapping[str, str]) -> None:
-        for line in table_lines(row, heading=not self._has_rows):
+        for line in progress_lines(row, heading=not self._has_rows):
             self._display.print(f"{self._row_prefix}{line}")
         self._has_rows = True
 
@@ -174,3 +176,11 @@ def _format_usage(usage: Mapping[str, float]) -> str:
     more = f", {compiling:.1f} s of it compiling" if compiling >= 1 else ""
     cpu = f"{usage['cpu_seconds']:.1f} s of CPU{more}"
     return f"{usage['wall_seconds']:.1f} s ({cpu}; {usage['peak_mb']:.0f} MB)"
+
+
+def announce_compiling(args: argparse.Namespace) -> None:
+    """Print a note on standard error when the first kernel is compiled, unless ``--quiet``."""
+    from hiero.core.jit import compile_timer
+
+    if not args.quiet:
+        compile_timer.on_first = lambda: print(COMPILING, file=sys.stderr)

@@ -6,17 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from hiero.cli.options import (
-    add_command,
-    add_quiet,
-    add_settings,
-    announce_compiling,
-    at_least,
-    flag_of,
-    overrides,
-    replaced,
-)
-from hiero.cli.progress import CommandProgress
+from hiero.cli.options import add_command, add_quiet, add_settings, at_least, flag_of, overrides, replaced
+from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output, write_output
 from hiero.reordering.config import USED_BY, ExampleConfig, LearnConfig
@@ -49,6 +40,7 @@ models of --against."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero reorder`` with its subcommands."""
     reorder = add_command(subparsers, "reorder", "learn the orientation of phrases", DESCRIPTION, EPILOG)
     commands = reorder.add_subparsers(dest="reorder_command", required=True, metavar="COMMAND")
     _add_extract(commands)
@@ -100,6 +92,7 @@ def _add_eval(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero reorder``; return the exit status."""
     return {"extract": _extract, "train": _train, "eval": _eval}[args.reorder_command](args)
 
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hiero.cli.options import add_command, add_quiet, add_threads, announce_compiling
+from hiero.cli.options import add_command, add_quiet, add_threads
+from hiero.cli.progress import announce_compiling
 from hiero.pipeline.plan import STAGES
 
 DESCRIPTION = """\
@@ -32,6 +33,7 @@ configs/ has commented examples."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero run`` with its arguments."""
     command = add_command(
         subparsers, "run", "run all stages of a configuration, from bitext to scores", DESCRIPTION, EPILOG
     )
@@ -58,6 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero run``; return the exit status."""
     from hiero.cli.progress import StageProgress
     from hiero.pipeline.run import Run, default_directory
 

@@ -8,16 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.options import (
-    add_command,
-    add_quiet,
-    add_settings,
-    add_threads,
-    announce_compiling,
-    replaced,
-    show_default,
-)
-from hiero.cli.progress import CommandProgress
+from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced, show_default
+from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import is_interrupt
 from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, TuneSettings
@@ -39,6 +31,7 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero tune`` with its arguments."""
     command = add_command(subparsers, "tune", "learn the weights of a model", DESCRIPTION, EPILOG)
     add = command.add_argument
     add("-c", "--config", metavar="CONFIG", required=True, help="YAML; docs/tuning.md describes its sections")
@@ -73,6 +66,7 @@ def _defaults() -> dict[str, str]:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run ``hiero tune``; return the exit status."""
     from hiero.config.config import config_of
     from hiero.core.records import read_settings
     from hiero.jobs.tune import Tuned, Tuning

@@ -27,7 +27,7 @@ from hiero.config.sections import (
     WeightsSection,
     check_data,
 )
-from hiero.core.records import map_paths, paths_of, read_settings, record
+from hiero.core.records import map_paths, read_settings, record, record_paths
 from hiero.decoder.config import SearchConfig
 from hiero.learning.config import TuneConfig
 
@@ -73,7 +73,7 @@ class Config:
     def model_files(self) -> dict[str, str]:
         """The files and directories that the model is made of, by their keys."""
         model = Config(grammar=self.grammar, lm=self.lm, weights=self.weights, features=self.features)
-        found = paths_of(model).items()
+        found = record_paths(model).items()
         return {key: path for key, path in found if key.rpartition(": ")[2] not in NOT_OF_MODEL}
 
 

@@ -27,7 +27,7 @@ from hiero.config.sections import (
     as_list,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean, show
-from hiero.core.records import hints_of, is_path, record
+from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
@@ -349,7 +349,7 @@ def model_settings(config: Config) -> dict[str, Any]:
         | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
         for section in config.grammar
     ]
-    files = [key for key, hint in hints_of(FeaturesSection).items() if is_path(hint)]
+    files = [key for key, hint in hints_of(FeaturesSection).items() if is_path_key(hint)]
     return {
         "search": dataclasses.asdict(config.search),
         # Files count by their content, as inputs.

@@ -94,8 +94,3 @@ def joined_columns(fields: Sequence[str], parts: Sequence[Any]) -> list[Any]:
         )
         for field in fields
     ]
-
-
-def powers_of_ten() -> Floats:
-    """10 ** 0 ... 10 ** 308, each correctly rounded."""
-    return read_only(np.array([float(f"1e{k}") for k in range(309)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -160,3 +161,15 @@ class GrowingArray:
             if error is None:
                 self._stream.seek(0)
                 self._stream.write(self._header())
+
+
+HASH_BYTES = 1 << 22
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal, for the ``meta.json`` of what is made of it."""
+    digest = hashlib.sha256()
+    with open_bytes(path) as stream:
+        while data := stream.read(HASH_BYTES):
+            digest.update(data)
+    return digest.hexdigest()

@@ -25,7 +25,7 @@ class Progress(Protocol):
     def record(self, row: Mapping[str, str]) -> None:
         """Show a row of a table: cells by heading, padded to their columns' widths.
 
-        The headings are shown above the first row: see ``table_lines``.
+        The headings are shown above the first row: see ``progress_lines``.
         """
 
 
@@ -45,7 +45,7 @@ class SilentProgress:
         pass
 
 
-def table_lines(row: Mapping[str, str], *, heading: bool) -> list[str]:
-    """The lines of a row of a table, after those of its headings if it is the first."""
+def progress_lines(row: Mapping[str, str], *, heading: bool) -> list[str]:
+    """The lines in which ``Progress.record`` shows a row; ``heading``: the first, below the headings."""
     lines = ["  ".join(name.rjust(len(cell)) for name, cell in row.items())] if heading else []
     return [*lines, "  ".join(cell.rjust(len(name)) for name, cell in row.items())]

@@ -149,8 +149,8 @@ def optional(hint: Any) -> Any:
     return others[0] if len(others) == 1 else Union[others]  # noqa: UP007
 
 
-def range_of(declared: Declared) -> str:
-    """The limits as help shows them: without those that only guard against overflow."""
+def declared_range(declared: Declared) -> str:
+    """The limits of a declared setting as help shows them: without those that only guard against overflow."""
     return declared.limits if declared.most is not None and declared.most < LARGEST_SHOWN else ""
 
 
@@ -168,9 +168,9 @@ def part(kind: type[Record], settings: Any, **others: Any) -> Record:
 # ---- paths
 
 
-def is_path(hint: Any) -> bool:
-    """Whether a type is ``PathKey``, or made of it."""
-    return get_origin(hint) is Annotated or any(map(is_path, get_args(hint)))
+def is_path_key(hint: Any) -> bool:
+    """Whether the type of a record's field is ``PathKey``, or made of it."""
+    return get_origin(hint) is Annotated or any(map(is_path_key, get_args(hint)))
 
 
 def map_paths(settings: Record, change: Callable[[str, str], str]) -> Record:
@@ -178,8 +178,8 @@ def map_paths(settings: Record, change: Callable[[str, str], str]) -> Record:
     return cast(Record, _map_value(type(settings), settings, "", change))
 
 
-def paths_of(settings: Any) -> dict[str, str]:
-    """The paths of settings by their keys."""
+def record_paths(settings: Any) -> dict[str, str]:
+    """The paths in a record by their keys."""
     found: dict[str, str] = {}
 
     def note(key: str, path: str) -> str:
@@ -202,7 +202,8 @@ def _map_value(kind: Any, value: Any, key: str, change: Callable[[str, str], str
     if get_origin(kind) is list:
         (inner,) = get_args(kind)
         is_record = dataclasses.is_dataclass(inner)
-        keys = [f"{key}: entry {n}" for n in range(1, len(value) + 1)] if is_record else numbered(key, value)
+        each = [f"{key}: entry {n}" for n in range(1, len(value) + 1)]
+        keys = each if is_record else numbered_keys(key, value)
         return [_map_value(inner, item, one, change) for one, item in zip(keys, value, strict=True)]
     if get_origin(kind) is dict:
         inner = get_args(kind)[1]
@@ -213,8 +214,8 @@ def _map_value(kind: Any, value: Any, key: str, change: Callable[[str, str], str
     return value
 
 
-def numbered(key: str, entries: Sequence[Any]) -> list[str]:
-    """The keys of the entries of a list; of a single one, that of the list."""
+def numbered_keys(key: str, entries: Sequence[Any]) -> list[str]:
+    """The keys of the entries of a record's list, as in messages; of a single one, that of the list."""
     return [key] if len(entries) == 1 else [f"{key}: entry {number + 1}" for number in range(len(entries))]
 
 

@@ -1,12 +1,12 @@
 # mypy: ignore-errors
-"""Scan lines of text: tokens, gaps, numbers; number tokens by a local vocabulary."""
+"""Scan lines of text: tokens, gaps, numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from hiero.core.arrays import Floats, read_only
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import WordTable, is_entry, probe_bytes
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
@@ -48,47 +48,6 @@ MAX_EXACT = 1 << 53  # integers up to here are float64s
 EXACT_POWER = 22  # and so are powers of ten up to here
 SLACK = 1e-15  # bounds the relative error of the inexact path of scan_number
 MAX_DIGITS = 18  # always fit in int64
-
-
-@kernel
-def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used, out_id):
-    """Number tokens by a local vocabulary until it is full; returns the number of tokens done.
-
-    data        uint8 [N]
-    token       int32 [K, 2]  first and last byte of a token
-    pool ... used             the fields of a LocalVocabulary, written. They are loose and the loop is one
-                              piece because a call with many arrays costs more than the look-up itself.
-    out_id      int32 [K]     written from ``from_token`` on
-
-    Tokens often recur in the same order, above all feature names, so the one that last followed is tried
-    before hashing. O(bytes of tokens).  Twin: tests/naive/grammar.py::intern_tokens.
-    """
-    words = WordTable(pool, first, slot)
-    num_entries = used[0]
-    previous = np.int64(0)
-    done = token.shape[0]
-    for t in range(from_token, token.shape[0]):
-        start, end = np.int64(token[t, 0]), np.int64(token[t, 1])
-        entry = np.int64(after[previous]) if num_entries > 0 else np.int64(-1)
-        if entry < 0 or not is_entry(words, entry, (data, start, end)):
-            at = probe_bytes(words, data, start, end)
-            entry = np.int64(slot[at])
-            if entry < 0:
-                begin = first[num_entries]
-                if num_entries == after.shape[0] or begin + end - start > pool.shape[0]:
-                    done = t
-                    break
-                entry = num_entries
-                for k in range(end - start):
-                    pool[begin + k] = data[start + k]
-                first[entry + 1] = begin + end - start
-                slot[at] = entry
-                num_entries += 1
-        out_id[t] = entry
-        after[previous] = entry
-        previous = entry
-    used[0] = num_entries
-    return done
 
 
 @leaf
@@ -228,3 +187,8 @@ def put_whole(value, out, at):
         out[at + size - 1 - k] = ZERO + value % 10
         value //= 10
     return at + size
+
+
+def powers_of_ten() -> Floats:
+    """10 ** 0 ... 10 ** 308, each correctly rounded, for scanning and writing numbers."""
+    return read_only(np.array([float(f"1e{k}") for k in range(309)]))

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Codes of words and gaps, and look-up of byte strings in a word table."""
+"""Codes of words and gaps; look-up of byte strings in a word table; numbering by a local vocabulary."""
 
 from __future__ import annotations
 
@@ -85,10 +85,51 @@ def find_all_kernel(table, pool, first, out_ids):
 
 
 @kernel
-def fill_slots_kernel(pool, first, out_slot):
-    """Enter all entries of (pool, first), which must be distinct, into an empty slot array.
+def fill_word_slots_kernel(pool, first, out_slot):
+    """Enter the words of (pool, first), which must be distinct, into the empty slot array of a WordTable.
 
     O(bytes).  Twin: none; only look-ups see the slots.
     """
     for w in range(first.shape[0] - 1):
         out_slot[probe_new(out_slot, hash_bytes(pool, first[w], first[w + 1]))] = w
+
+
+@kernel
+def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used, out_id):
+    """Number tokens as symbols of a local vocabulary until it is full; returns the number of tokens done.
+
+    data        uint8 [N]
+    token       int32 [K, 2]  first and last byte of a token
+    pool ... used             the fields of a LocalVocabulary, written. They are loose and the loop is one
+                              piece because a call with many arrays costs more than the look-up itself.
+    out_id      int32 [K]     written from ``from_token`` on
+
+    Tokens often recur in the same order, above all feature names, so the one that last followed is tried
+    before hashing. O(bytes of tokens).  Twin: tests/naive/grammar.py::intern_tokens.
+    """
+    words = WordTable(pool, first, slot)
+    num_entries = used[0]
+    previous = np.int64(0)
+    done = token.shape[0]
+    for t in range(from_token, token.shape[0]):
+        start, end = np.int64(token[t, 0]), np.int64(token[t, 1])
+        entry = np.int64(after[previous]) if num_entries > 0 else np.int64(-1)
+        if entry < 0 or not is_entry(words, entry, (data, start, end)):
+            at = probe_bytes(words, data, start, end)
+            entry = np.int64(slot[at])
+            if entry < 0:
+                begin = first[num_entries]
+                if num_entries == after.shape[0] or begin + end - start > pool.shape[0]:
+                    done = t
+                    break
+                entry = num_entries
+                for k in range(end - start):
+                    pool[begin + k] = data[start + k]
+                first[entry + 1] = begin + end - start
+                slot[at] = entry
+                num_entries += 1
+        out_id[t] = entry
+        after[previous] = entry
+        previous = entry
+    used[0] = num_entries
+    return done

@@ -16,8 +16,13 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Bytes, Ids, Ints, grown, offsets_of, read_only
 from hiero.core.hash_kernels import table_size
-from hiero.core.scan_kernels import intern_tokens_kernel
-from hiero.core.symbol_kernels import UNKNOWN, WordTable, fill_slots_kernel, find_all_kernel
+from hiero.core.symbol_kernels import (
+    UNKNOWN,
+    WordTable,
+    fill_word_slots_kernel,
+    find_all_kernel,
+    intern_tokens_kernel,
+)
 
 
 class Vocabulary:
@@ -94,7 +99,7 @@ def word_table(entries: Sequence[bytes]) -> WordTable:
 
 def word_table_of(pool: Bytes, first: Ints) -> WordTable:
     slot = np.full(table_size(len(first)), -1, np.int32)
-    fill_slots_kernel(pool, first, slot)
+    fill_word_slots_kernel(pool, first, slot)
     return WordTable(pool, first, read_only(slot))
 
 
@@ -217,7 +222,7 @@ def _with_room(old: LocalVocabulary, num_bytes: int) -> LocalVocabulary:
     pool = grown(old.pool, 2 * len(old.pool) + num_bytes)
     first, after = grown(old.first, entries + 1), grown(old.after, entries)
     slot = np.full(table_size(entries), -1, np.int32)
-    fill_slots_kernel(read_only(pool), read_only(first[: count + 1]), slot)
+    fill_word_slots_kernel(read_only(pool), read_only(first[: count + 1]), slot)
     return LocalVocabulary(pool, first, slot, after, old.used)
 
 

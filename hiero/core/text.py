@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import gzip
-import hashlib
 import os
 import re
 import sys
@@ -319,15 +318,3 @@ def utf8_line(path: str | Path, number: int, line: bytes) -> str:
 
 
 LEAVE_OUT = "leave_out"  # attribute of a <seg> tag
-
-
-HASH_BYTES = 1 << 22
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open_bytes(path) as stream:
-        while data := stream.read(HASH_BYTES):
-            digest.update(data)
-    return digest.hexdigest()

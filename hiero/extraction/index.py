@@ -25,12 +25,11 @@ import numpy.typing as npt
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import Text, read_bitext
 from hiero.core.arrays import Bytes, Ids, Ints, offsets_by_row, offsets_of, read_only, row_of_entry
-from hiero.core.directories import META, Kind
+from hiero.core.directories import META, Kind, digest_of
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import word_table_arrays, word_table_files, word_table_from
-from hiero.core.text import digest_of
 from hiero.extraction.config import FrequentSettings, RuleLimits
 from hiero.extraction.lexicon import Side, make_lexicon
 from hiero.extraction.lexicon_kernels import spans_kernel

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hiero.core.directories import Kind
+from hiero.core.directories import Kind, digest_of
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import (
     Symbols,
@@ -29,7 +29,6 @@ from hiero.core.symbols import (
     word_table_files,
     word_table_from,
 )
-from hiero.core.text import digest_of
 from hiero.grammar.rules import Grammar, Rules, Trie
 
 _TABLES = ("words", "labels", "names")

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns, powers_of_ten, read_only
+from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.progress import Progress, SilentProgress
+from hiero.core.scan_kernels import powers_of_ten
 from hiero.core.symbols import Symbols, Vocabulary, intern_tokens, local_entries, local_vocabulary
 from hiero.core.text import Chunk, is_utf8, read_chunks, without_mark
 from hiero.grammar import reader_kernels as scanning

@@ -30,7 +30,7 @@ from hiero.config.load import (
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.records import map_paths, paths_of, read_settings, record, write_settings
+from hiero.core.records import map_paths, read_settings, record, record_paths, write_settings
 from hiero.core.text import decode_line, parse_segment, read_lines, write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
@@ -254,7 +254,7 @@ class Tuning:
             found[f"data: {name}: source"] = Path(files.source)
             for number, path in enumerate(files.references, 1):
                 found[f"data: {name}: references: entry {number}"] = Path(path)
-        return found | {f"tune: {key}": Path(path) for key, path in paths_of(self.settings).items()}
+        return found | {f"tune: {key}": Path(path) for key, path in record_paths(self.settings).items()}
 
     def _sets(self) -> list[tuple[str, SetFiles]]:
         held_out = [(str(self.settings.held_out), self.held_out)] if self.held_out else []

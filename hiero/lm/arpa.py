@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.core.arrays import Bytes, Floats, Floats32, Ints, powers_of_ten, read_only
+from hiero.core.arrays import Bytes, Floats, Floats32, Ints, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.records import MAX_ORDER
+from hiero.core.scan_kernels import powers_of_ten
 from hiero.core.symbol_kernels import WordTable, find_all_kernel
 from hiero.core.symbols import find_all, table_entry, word_table_of
 from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks

@@ -19,7 +19,7 @@ from hiero.core.arrays import Flags, Floats, Floats32, Hashes, grown, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.symbol_kernels import WordTable, fill_slots_kernel
+from hiero.core.symbol_kernels import WordTable, fill_word_slots_kernel
 from hiero.core.symbols import find_all, pack, table_entry, word_table_of
 from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kernels
@@ -107,7 +107,7 @@ class WordNumbering:
         pool = grown(table.pool, 2 * len(table.pool) + num_bytes)
         first = grown(table.first, 2 * len(table.first))
         slot = np.full(2 * len(table.slot), -1, np.int32)
-        fill_slots_kernel(read_only(pool), read_only(first[: self._size + 1]), slot)
+        fill_word_slots_kernel(read_only(pool), read_only(first[: self._size + 1]), slot)
         self._table = WordTable(pool, first, slot)
 
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats32, Ids, Ints
-from hiero.core.directories import META, Kind
+from hiero.core.directories import META, Kind, digest_of
 from hiero.core.errors import FormatError
 from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import is_sound, word_table_arrays, word_table_files, word_table_from
-from hiero.core.text import digest_of, open_bytes
+from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
 from hiero.lm.kenlm import MAGIC, read_kenlm
 from hiero.lm.model import LanguageModels, ngrams_of, side_by_side

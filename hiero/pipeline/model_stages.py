@@ -24,7 +24,7 @@ from hiero.config.config import Config
 from hiero.config.load import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
-from hiero.core.records import numbered, part
+from hiero.core.records import numbered_keys, part
 from hiero.core.symbols import Symbols
 from hiero.core.text import write_output
 from hiero.extraction.index import make_index
@@ -192,7 +192,9 @@ def add_index(plan: Plan) -> None:
         return {"pairs": task.opened.index(output).num_sentences}
 
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
-    inputs |= dict(zip(numbered("data: train: alignment", alignments), map(Path, alignments), strict=True))
+    inputs |= dict(
+        zip(numbered_keys("data: train: alignment", alignments), map(Path, alignments), strict=True)
+    )
     settings = dataclasses.asdict(limits)
     plan.add(name="index", work=work, inputs=inputs, outputs=(output,), settings=settings)
     grammar = [

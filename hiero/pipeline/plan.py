@@ -13,7 +13,7 @@ from hiero.config.config import Config
 from hiero.config.sections import TRAIN, DataSection
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.progress import Progress
-from hiero.core.records import numbered
+from hiero.core.records import numbered_keys
 
 if TYPE_CHECKING:
     from hiero.config.load import OpenedFiles
@@ -103,7 +103,7 @@ def keys_of(name: str, section: DataSection) -> list[str]:
     place = f"data: {name}"
     if section.target is not None:
         return [f"{place}: source", f"{place}: target"]
-    return [f"{place}: source", *numbered(f"{place}: references", section.translations)]
+    return [f"{place}: source", *numbered_keys(f"{place}: references", section.translations)]
 
 
 # ---- kinds of stages

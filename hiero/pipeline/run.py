@@ -24,7 +24,7 @@ import hiero
 from hiero.config.config import Config, config_of, resolved
 from hiero.config.load import OpenedFiles, model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
-from hiero.core.progress import Progress, table_lines
+from hiero.core.progress import Progress, progress_lines
 from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
 from hiero.jobs.directory import CONFIG, NAME, Entry, Manifest, check_directory, first_change, locked, series
@@ -281,7 +281,7 @@ class _LoggedProgress:
 
     def record(self, row: Mapping[str, str]) -> None:
         self._progress.record(row)
-        for line in table_lines(row, heading=not self._has_rows):
+        for line in progress_lines(row, heading=not self._has_rows):
             self._log.write("note", stage=self._stage, note=line)
         self._has_rows = True
 

@@ -14,7 +14,7 @@ from hiero.config.config import Config
 from hiero.config.load import _rule_settings, check_entries, model_config, model_inputs, model_settings
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.core.errors import ConfigError, did_you_mean
-from hiero.core.records import numbered
+from hiero.core.records import numbered_keys
 from hiero.core.text import open_output, read_chunks
 from hiero.evaluation.compare import check_config, score_files
 from hiero.extraction.config import ExtractConfig
@@ -165,7 +165,7 @@ def add_eval(plan: Plan) -> None:
         inputs = {
             key: Path(path)
             for system, runs in systems.items()
-            for key, path in zip(numbered(f"eval: against: {system}: {name}", runs), runs, strict=True)
+            for key, path in zip(numbered_keys(f"eval: against: {system}: {name}", runs), runs, strict=True)
         }
         systems[OURS] = [str(plan.outputs[name])]
         inputs[f"translations of {name}"] = plan.outputs[name]

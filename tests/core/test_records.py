@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from hiero.core.errors import ConfigError
-from hiero.core.records import Checked, PathKey, map_paths, paths_of, record, setting
+from hiero.core.records import Checked, PathKey, map_paths, record, record_paths, setting
 
 TABLE = {"x": 1, "y": 2}
 
@@ -74,7 +74,7 @@ def test_paths_are_found_by_their_type() -> None:
         },
         "file",
     )
-    assert paths_of(settings) == {
+    assert record_paths(settings) == {
         "inner: files": "a",
         "entries: entry 1: files: entry 1": "b",
         "entries: entry 1: files: entry 2": "c",
@@ -83,6 +83,6 @@ def test_paths_are_found_by_their_type() -> None:
         "sets: dev: files": "f",
     }
     moved = map_paths(settings, lambda key, path: f"/base/{path}")
-    assert list(paths_of(moved).values()) == [f"/base/{path}" for path in "abcdef"]
+    assert list(record_paths(moved).values()) == [f"/base/{path}" for path in "abcdef"]
     assert (moved.entries[0].start, moved.entries[2].start, moved.name) == ("zero", "one", "/no/path")
     assert map_paths(moved, lambda key, path: path.removeprefix("/base/")) == settings

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.arrays import powers_of_ten, read_only
+from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import SilentProgress
-from hiero.core.scan_kernels import scan_number
+from hiero.core.scan_kernels import powers_of_ten, scan_number
 from hiero.core.symbols import Symbols, intern_tokens, local_entries, local_vocabulary
 from hiero.core.text import read_chunks
 from hiero.grammar.cdec import parse_cdec

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hiero.core.errors import HieroError
-from hiero.core.progress import table_lines
+from hiero.core.progress import progress_lines
 from hiero.learning.config import TuneConfig
 from hiero.tuning.report import Health, Table
 
@@ -125,7 +125,7 @@ def test_the_table() -> None:
     assert list(table.row(done)) == [
         "epoch", "held out, odd lines", "weights", "pairs", "errors", "s/sentence", "dev",
     ]  # fmt: skip
-    heading, row = table_lines(table.row(done), heading=True)
+    heading, row = progress_lines(table.row(done), heading=True)
     assert " ".join(row.split()) == "3 34.12 (0.988) 12 200 50 (25.0%) 0.150 40.00 (1.000)"
     assert len(row) == len(heading)
     mira = Table(TuneConfig(algorithm="mira").resolved(), held_out=False)
@@ -134,6 +134,6 @@ def test_the_table() -> None:
     assert (cells["oracle"].strip(), cells["prediction"].strip()) == ("-", "-")
     batch = Table(TuneConfig(algorithm="pro").resolved(), held_out=True)
     lists = done | {"candidates": 900, "new_candidates": 12}
-    heading, row = table_lines(batch.row(lists), heading=True)
+    heading, row = progress_lines(batch.row(lists), heading=True)
     assert " 900 " in row
     assert len(row) == len(heading)
