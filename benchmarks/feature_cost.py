@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.results import append_result
 from hiero.bins.file import read_bins
 from hiero.config.config import read_config
-from hiero.config.load import make_model, model_config
+from hiero.config.model import make_model, model_config
 from hiero.core.text import read_lines
 from hiero.decoder.model import Model
 from hiero.decoder.statistics import Statistics

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hiero.config.load import load
+    from hiero.config.model import load
     from hiero.core.errors import HieroError
     from hiero.decoder.config import SearchConfig
     from hiero.decoder.derivation import Derivation
@@ -43,7 +43,7 @@ __all__ = [
 
 # Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
 _MODULES = {
-    "load": "config.load",
+    "load": "config.model",
     "tune": "jobs.tune",
     "Model": "decoder.model",
     "SearchConfig": "decoder.config",

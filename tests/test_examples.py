@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[1]
     "name",
     [
         pytest.param("hiero", marks=pytest.mark.heavy),
-        "hiero.config.load",
+        "hiero.config.model",
         "hiero.evaluation.bleu",
         "hiero.bitext.prepare",
     ],

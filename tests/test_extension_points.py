@@ -14,7 +14,7 @@ import hiero
 from hiero.cli.main import main
 from hiero.cli.options import Parser, add_settings, replaced
 from hiero.config.config import config_of
-from hiero.config.load import model_settings
+from hiero.config.model import model_settings
 from hiero.core.arrays import Floats, read_only
 from hiero.core.errors import ConfigError, UsageError
 from hiero.core.records import PathKey, map_paths, record, record_paths, setting

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hiero.cli.progress import StageProgress
-from hiero.core.records import read_settings, write_settings
+from hiero.config.config import read_settings, write_settings
 from hiero.core.text import open_output, read_lines
 from hiero.jobs.directory import Manifest
 from hiero.pipeline.run import Run

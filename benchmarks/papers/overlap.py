@@ -32,7 +32,7 @@ import numpy.typing as npt
 from benchmarks.papers.tables import table
 from benchmarks.papers.tune_runs import Run, config_for, read_run
 from hiero.config.config import Config
-from hiero.config.load import make_model, model_config
+from hiero.config.model import make_model, model_config
 from hiero.core.errors import ConfigError, HieroError
 from hiero.decoder.model import Model
 from hiero.features.index import FeatureIndex

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.config.config import Config, read_config
-from hiero.config.load import make_model, model_config
+from hiero.config.model import make_model, model_config
 from hiero.config.sections import WeightsSection
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.parallel import in_order

@@ -152,7 +152,7 @@ def _named(spec: str) -> dict[str, Any]:
 def _config(args: argparse.Namespace) -> Config:
     """The configuration, with the given options replacing its settings."""
     from hiero.config.config import Config, read_config
-    from hiero.config.load import with_bundled
+    from hiero.config.model import with_bundled
     from hiero.config.sections import GrammarSection, LanguageModelSection, WeightsSection
 
     config = read_config(args.config) if args.config else Config()

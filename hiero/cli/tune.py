@@ -67,8 +67,7 @@ def _defaults() -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero tune``; return the exit status."""
-    from hiero.config.config import config_of
-    from hiero.core.records import read_settings
+    from hiero.config.config import config_of, read_settings
     from hiero.jobs.tune import Tuned, Tuning
 
     content = read_settings(args.config)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
 from hiero.config.sections import (
+    TRAIN,
     DataSection,
     EvalSection,
     FeaturesSection,
@@ -27,7 +31,9 @@ from hiero.config.sections import (
     WeightsSection,
     check_data,
 )
-from hiero.core.records import map_paths, read_settings, record, record_paths
+from hiero.core.errors import ConfigError, FormatError, show
+from hiero.core.records import map_paths, record, record_paths
+from hiero.core.text import decode_utf8, read_lines, write_output
 from hiero.decoder.config import SearchConfig
 from hiero.learning.config import TuneConfig
 
@@ -81,7 +87,7 @@ NOT_OF_MODEL = ("store", "estimate", "vocabulary")  # a cache, and inputs of a m
 
 
 def read_config(path: str | Path) -> Config:
-    """Read a YAML file."""
+    """Read a configuration from a YAML file."""
     content = read_settings(path)
     return config_of({} if content is None else content, str(path), Path(path).parent)
 
@@ -96,9 +102,6 @@ def config_of(content: Any, where: str = "config", base: Path = Path()) -> Confi
 
     config = dataclasses.replace(config, eval=evaluation)
     return map_paths(config, lambda key, path: os.path.normpath(base / path))
-
-
-MADE_BY_RUN = "for files made by hiero run, use the model.yaml in its directory"
 
 
 MODEL_SECTIONS = ("grammar", "lm", "weights", "features", "search")
@@ -136,3 +139,90 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
         return model
     return dict(written)
+
+
+# ---- checks
+
+MADE_BY_RUN = "for files made by hiero run, use the model.yaml in its directory"
+
+
+def check_made(config: Config, where: str = "") -> None:
+    """Refuse a configuration with files that only ``hiero run`` makes. ``where`` begins messages."""
+    start = f"{where}: " if where else ""
+    for number, section in enumerate(config.grammar, 1):
+        if section.index == TRAIN:
+            found = f"found index: {TRAIN}, expected its path ({MADE_BY_RUN})"
+            raise ConfigError(f"{start}grammar: entry {number}: {found}")
+    for number, model in enumerate(config.lm, 1):
+        if model.path is None:
+            raise ConfigError(f"{start}lm: entry {number}: path is missing ({MADE_BY_RUN})")
+    for name, key, kind in (("bins", "bins", "a bins file"), ("reorder", "reordering", "a model")):
+        if getattr(config, name) is not None and not getattr(config.features, key):
+            needed = f"needs features: {key}, the path of {kind} ({MADE_BY_RUN})"
+            raise ConfigError(f"{start}{name}: {needed}")
+
+
+def check_entries(config: Config, where: str = "") -> None:
+    """Check that each grammar is named by one key. ``where`` begins messages."""
+    start = f"{where}: " if where else ""
+    for number, section in enumerate(config.grammar, 1):
+        if (section.path, section.index, section.per_sentence).count(None) != 2:
+            needed = "needs exactly one of path, index and per_sentence"
+            raise ConfigError(f"{start}grammar: entry {number}: {needed}")
+
+
+# ---- YAML
+
+BOOL = "tag:yaml.org,2002:bool"
+MERGE = "tag:yaml.org,2002:merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """Loads plain values only, and refuses repeated keys, of which YAML would drop the first.
+
+    ``on``, ``off``, ``yes``, ``no`` are strings, as in YAML 1.2: ``on`` is one of our keys.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key_node.tag != MERGE:
+                if key in seen:
+                    problem = f"the key {show(str(key))} a second time"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, shape) for tag, shape in resolvers if tag != BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+
+
+def read_settings(path: str | Path) -> Any:
+    """The content of a YAML file, None if it is empty."""
+    data = b"\n".join(read_lines(path, "settings in YAML"))
+    text = decode_utf8(path, data)
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        found = (error.problem or error.context or "a mistake").removeprefix("but ").removeprefix("found ")
+        raise FormatError(path, line, found=found, expected="YAML") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        found = f"the character U+{error.character:04X}"
+        raise FormatError(path, line, found=found, expected="YAML") from None
+    except RecursionError:
+        raise FormatError(path, 0, found="lists nested too deeply", expected="YAML") from None
+    except ValueError as error:  # a date such as 2020-99-99
+        raise FormatError(path, 0, found=f"an impossible value ({error})", expected="YAML") from None
+
+
+def write_settings(path: Path, content: Any, heading: str) -> None:
+    """Write settings in their order, after a line of comment."""
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+    write_output(path, f"# {heading}\n{text}")

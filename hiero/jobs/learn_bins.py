@@ -10,8 +10,8 @@ from hiero.bins.bins import FeatureBins
 from hiero.bins.config import BinsConfig
 from hiero.bins.file import write_bins
 from hiero.bins.learn import learn_bins
-from hiero.config.config import Config
-from hiero.config.load import check_made, open_sources, with_bundled
+from hiero.config.config import Config, check_made
+from hiero.config.model import open_model_sources, with_bundled
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
@@ -60,7 +60,7 @@ class Binning:
     ) -> list[FeatureBins]:
         """Learn the bins and write them to a file; ``index`` opens a bitext index."""
         symbols = Symbols()
-        sources = open_sources(self.config, symbols, index=index)
+        sources = open_model_sources(self.config, symbols, index=index)
         segments = read_segments(self.files)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hiero
 from hiero.config.config import Config
-from hiero.config.load import NO_WEIGHTS, make_model
+from hiero.config.model import NO_WEIGHTS, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress

@@ -18,10 +18,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hiero.config.config import MADE_BY_RUN, Config, config_of, resolved
-from hiero.config.load import (
-    OpenedFiles,
+from hiero.config.config import (
+    MADE_BY_RUN,
+    Config,
     check_made,
+    config_of,
+    read_settings,
+    resolved,
+    write_settings,
+)
+from hiero.config.model import (
+    OpenedFiles,
     make_model,
     model_config,
     model_inputs,
@@ -30,7 +37,7 @@ from hiero.config.load import (
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.records import map_paths, read_settings, record, record_paths, write_settings
+from hiero.core.records import map_paths, record, record_paths
 from hiero.core.text import decode_line, parse_segment, read_lines, write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig

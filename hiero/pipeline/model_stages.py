@@ -21,7 +21,7 @@ from hiero.bins.file import read_bins
 from hiero.bitext.config import NO_LIMIT, PrepConfig
 from hiero.bitext.prepare import prepare
 from hiero.config.config import Config
-from hiero.config.load import model_inputs, model_settings
+from hiero.config.model import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered_keys, part

@@ -16,7 +16,7 @@ from hiero.core.progress import Progress
 from hiero.core.records import numbered_keys
 
 if TYPE_CHECKING:
-    from hiero.config.load import OpenedFiles
+    from hiero.config.model import OpenedFiles
 
 Figures = Mapping[str, Any]  # results of a stage, for the manifest
 

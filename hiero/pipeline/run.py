@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hiero
-from hiero.config.config import Config, config_of, resolved
-from hiero.config.load import OpenedFiles, model_config
+from hiero.config.config import Config, config_of, read_settings, resolved, write_settings
+from hiero.config.model import OpenedFiles, model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress, progress_lines
-from hiero.core.records import read_settings, write_settings
 from hiero.core.usage import Usage
 from hiero.jobs.directory import CONFIG, NAME, Entry, Manifest, check_directory, first_change, locked, series
 from hiero.pipeline.plan import STAGES, Plan, Stage, Task

@@ -10,8 +10,8 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from hiero.config.config import Config
-from hiero.config.load import _rule_settings, check_entries, model_config, model_inputs, model_settings
+from hiero.config.config import Config, check_entries
+from hiero.config.model import _rule_settings, model_config, model_inputs, model_settings
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered_keys

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.nonlinear import CONDITIONS, OF_BINS, variant
-from hiero.config.config import read_config
-from hiero.core.records import write_settings
+from hiero.config.config import read_config, write_settings
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

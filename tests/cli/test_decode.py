@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hiero.cli.main import main
-from hiero.config.load import bundled_path
+from hiero.config.model import bundled_path
 from tests.conftest import INTERPRETED
 
 # Shorter where kernels are interpreted.

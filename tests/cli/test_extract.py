@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hiero.cli.main import main
-from hiero.config.load import BUNDLED_LM, BUNDLED_WEIGHTS, bundled_path, load
+from hiero.config.model import BUNDLED_LM, BUNDLED_WEIGHTS, bundled_path, load
 from hiero.core.errors import ConfigError
 from tests.naive import extract as naive
 from tests.worlds.extract import write_files

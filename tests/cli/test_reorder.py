@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hiero.cli.main import main
+from hiero.config.config import write_settings
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.records import write_settings
 from hiero.reordering.evaluate import evaluate
 from hiero.reordering.examples import Rows, open_examples
 from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model

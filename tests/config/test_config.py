@@ -11,7 +11,7 @@ import yaml
 
 from hiero.alignment.config import AlignConfig
 from hiero.config.config import config_of, read_config, resolved
-from hiero.config.load import load
+from hiero.config.model import load
 from hiero.config.sections import FeaturesSection, GrammarSection
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.records import record

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hiero.config import load
+from hiero.config import model
 from tests.worlds.experiments import Experiment
 
 Capture = pytest.CaptureFixture[str]
@@ -51,13 +51,13 @@ def test_the_model_and_the_index_are_opened_once(
 ) -> None:
     opened: list[str] = []
     for name in ("make_model", "open_index"):
-        function = getattr(load, name)
+        function = getattr(model, name)
 
         def counting(*args: Any, name: str = name, function: Any = function, **keys: Any) -> Any:
             opened.append(name)
             return function(*args, **keys)
 
-        monkeypatch.setattr(load, name, counting)
+        monkeypatch.setattr(model, name, counting)
     assert experiment.run() == 0
     assert sorted(opened) == ["make_model", "open_index"]
 

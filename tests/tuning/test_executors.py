@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import hiero
-from hiero.config.load import bundled_names, bundled_path
+from hiero.config.model import bundled_names, bundled_path
 from hiero.core.errors import HieroError
 from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune

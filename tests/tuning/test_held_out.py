@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hiero.config.config import config_of
-from hiero.config.load import make_model
-from hiero.core.records import read_settings
+from hiero.config.config import config_of, read_settings
+from hiero.config.model import make_model
 from hiero.learning.config import TuneConfig
 from hiero.tuning.held_out import PART, PartTask, halves, part_tasks, statistics_in, translate_part
 from hiero.tuning.loop import write_start

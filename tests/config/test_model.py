@@ -18,7 +18,7 @@ from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install,
 from grammars.make_demo.trees import Node, leaf, rule
 from hiero.cli.main import main
 from hiero.config.config import config_of
-from hiero.config.load import OpenedFiles, bundled_names, bundled_path
+from hiero.config.model import OpenedFiles, bundled_names, bundled_path
 from hiero.core.errors import HieroError
 
 ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]

@@ -17,9 +17,8 @@ from typing import Any
 
 from hiero.bins.bins import Binned, FeatureBins, check_features, check_weights
 from hiero.bins.file import read_bins
-from hiero.config.config import MADE_BY_RUN, Config, config_of, read_config
+from hiero.config.config import Config, check_entries, check_made, config_of, read_config
 from hiero.config.sections import (
-    TRAIN,
     FeaturesSection,
     GrammarSection,
     LanguageModelSection,
@@ -167,14 +166,14 @@ def make_model(
     """Make a model of a configuration; see ``load``. ``index`` opens a bitext index."""
     check_made(config)
     symbols = Symbols()
-    sources = open_sources(config, symbols, base=base, rules=rules, index=index)
+    sources = open_model_sources(config, symbols, base=base, rules=rules, index=index)
     _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     given = _weights_of(config, symbols) if weights is None else Weights(symbols, weights)
     reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
     names = config.features.templates if features is None else features
     chosen = feature_set([*names, *reordering], symbols)
-    bins = transforms(config.features)
+    bins = model_bins(config.features)
     # Grammars of sentences are optional where the configuration has no per_sentence.
     check_features(bins, sources if config.grammar_folders else sources[:-1], symbols)
     _check_weights(config, bins, sources, given)
@@ -182,31 +181,6 @@ def make_model(
     plain = dataclasses.replace(config, weights=None)
     again = functools.partial(make_model, plain, base=base, rules=tuple(rules), features=features)
     return Model(symbols, sources, models, given, chosen, config.search, bins, again)
-
-
-def check_made(config: Config, where: str = "") -> None:
-    """Refuse a configuration with files that only ``hiero run`` makes. ``where`` begins messages."""
-    start = f"{where}: " if where else ""
-    for number, section in enumerate(config.grammar, 1):
-        if section.index == TRAIN:
-            found = f"found index: {TRAIN}, expected its path ({MADE_BY_RUN})"
-            raise ConfigError(f"{start}grammar: entry {number}: {found}")
-    for number, model in enumerate(config.lm, 1):
-        if model.path is None:
-            raise ConfigError(f"{start}lm: entry {number}: path is missing ({MADE_BY_RUN})")
-    for name, key, kind in (("bins", "bins", "a bins file"), ("reorder", "reordering", "a model")):
-        if getattr(config, name) is not None and not getattr(config.features, key):
-            needed = f"needs features: {key}, the path of {kind} ({MADE_BY_RUN})"
-            raise ConfigError(f"{start}{name}: {needed}")
-
-
-def check_entries(config: Config, where: str = "") -> None:
-    """Check that each grammar is named by one key. ``where`` begins messages."""
-    start = f"{where}: " if where else ""
-    for number, section in enumerate(config.grammar, 1):
-        if (section.path, section.index, section.per_sentence).count(None) != 2:
-            needed = "needs exactly one of path, index and per_sentence"
-            raise ConfigError(f"{start}grammar: entry {number}: {needed}")
 
 
 def _weights_of(config: Config, symbols: Symbols) -> Weights:
@@ -256,7 +230,7 @@ class OpenedFiles:
         return model.with_weights(weights)
 
 
-def open_sources(
+def open_model_sources(
     config: Config,
     symbols: Symbols,
     *,
@@ -287,8 +261,8 @@ def open_sources(
     return sources
 
 
-def transforms(section: FeaturesSection) -> tuple[FeatureBins, ...]:
-    """The bins and transforms of the grammars' dense features."""
+def model_bins(section: FeaturesSection) -> tuple[FeatureBins, ...]:
+    """The bins and transforms of a model's dense features, from files and settings."""
     bins = read_bins(section.bins) if section.bins is not None else []
     for feature, to in section.transform.items():
         if any(one.feature == feature for one in bins):
