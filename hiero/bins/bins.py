@@ -72,7 +72,7 @@ class FeatureBins:
         Names of overlapping bins include their width in bins: FEATURE_bin2x3_0.25.
         """
         width = f"x{2 * self.overlap + 1}" if self.overlap else ""
-        return [f"{self.feature}_bin{j}{width}_{short(x)}" for j, x in enumerate(self.begin, 1)]
+        return [f"{self.feature}_bin{j}{width}_{bin_value_text(x)}" for j, x in enumerate(self.begin, 1)]
 
     @property
     def real_name(self) -> str:
@@ -87,17 +87,17 @@ class FeatureBins:
     def misplaced(self) -> tuple[int, str, str] | None:
         """The first bin with an invalid lower bound, the text of what was found, and of what was expected."""
         if len(self) and self.begin[0] != -np.inf:
-            return 0, f"a first bin that begins at {short(self.begin[0])}", "-inf"
+            return 0, f"a first bin that begins at {bin_value_text(self.begin[0])}", "-inf"
         rising = self.begin[1:] > self.begin[:-1]
         if rising.all():
             return None
         j = int(np.argmin(rising)) + 1
-        found = f"a bin at {short(self.begin[j])} after one at {short(self.begin[j - 1])}"
+        found = f"a bin at {bin_value_text(self.begin[j])} after one at {bin_value_text(self.begin[j - 1])}"
         return j, found, "bins in ascending order"
 
 
-def short(value: float | np.floating[npt.NBitBase]) -> str:
-    """The shortest text that reads back as the same float32."""
+def bin_value_text(value: float | np.floating[npt.NBitBase]) -> str:
+    """A bound or value of a bin as the shortest text that reads back as the same float32."""
     return str(np.float32(value)).removesuffix(".0")
 
 
@@ -181,7 +181,7 @@ class Binned:
         if not table.num_rules or not chosen:
             return table
         raw = {
-            k: raw_values(self.bins[k].of, column_of(table, self.bins[k].feature, self._id[k]))
+            k: raw_values(self.bins[k].of, column_to_bin(table, self.bins[k].feature, self._id[k]))
             for k in chosen
         }
         replaced = [self._id[k] for k in chosen if self.bins[k].feature != WORDS]
@@ -228,8 +228,8 @@ def not_a_number(
     return HieroError(f"{feature}: found {value} in the rule {text}, expected {expected}")
 
 
-def column_of(table: RuleTable, feature: str, name: int) -> Floats32:
-    """The values of a feature, dense or not, for all rules."""
+def column_to_bin(table: RuleTable, feature: str, name: int) -> Floats32:
+    """The column of a feature to be binned: its values in all rules, be it dense, sparse or WORDS."""
     rules = table.rules
     if feature == WORDS:
         return count_per_row(rules.tgt >= 0, rules.first_tgt).astype(np.float32)

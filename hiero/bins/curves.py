@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from hiero.bins.bins import FeatureBins, short
+from hiero.bins.bins import FeatureBins, bin_value_text
 from hiero.core.arrays import Floats
 from hiero.core.errors import FormatError, did_you_mean
 from hiero.core.text import aligned, write_output
@@ -133,7 +133,11 @@ def table(curve: Curve, *, with_weights: bool = True) -> str:
     columns = [["from", "seen", "rules"], *([["weight", ""]] if with_weights else [])]
     rows = [[name for group in columns for name in group]]
     for j in range(len(bins)):
-        row = [short(bins.begin[j]), _seen(curve, j), f"{int(bins.rules[j]):,}" if len(bins.rules) else "-"]
+        row = [
+            bin_value_text(bins.begin[j]),
+            _seen(curve, j),
+            f"{int(bins.rules[j]):,}" if len(bins.rules) else "-",
+        ]
         if with_weights:
             row += [f"{curve.weight[j]:.4f}", _bar(curve.weight[j], curve.weight)]
         rows.append(row)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiero.bins.bins import FeatureBins, short
+from hiero.bins.bins import FeatureBins, bin_value_text
 from hiero.bins.config import OF, Of
 from hiero.core.errors import FormatError, did_you_mean, show
 from hiero.core.text import decode_utf8, read_lines, write_output
@@ -41,12 +41,12 @@ def write_bins(path: str | Path, bins: Sequence[FeatureBins], comment: str = "")
         for j in range(len(one)):
             known = [name for name in ("rules", "values", "low", "high") if len(getattr(one, name))]
             text = (f"{name}={_text(getattr(one, name)[j])}" for name in known)
-            lines.append(" ".join(["bin", short(one.begin[j]), *text]))
+            lines.append(" ".join(["bin", bin_value_text(one.begin[j]), *text]))
     write_output(path, "\n".join(lines) + "\n")
 
 
 def _text(number: Any) -> str:
-    return str(int(number)) if isinstance(number, np.integer) else short(number)
+    return str(int(number)) if isinstance(number, np.integer) else bin_value_text(number)
 
 
 def _is_count(text: str) -> bool:

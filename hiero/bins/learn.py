@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.bins.bins import FeatureBins, column_of, not_a_number, raw_values
+from hiero.bins.bins import FeatureBins, column_to_bin, not_a_number, raw_values
 from hiero.bins.config import WORDS, BinsConfig, FeatureConfig
 from hiero.core.arrays import Floats32, Ints
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
@@ -191,7 +191,7 @@ class _Counter:
         return num_rules, {f: (value, count.astype(np.int64)) for f, (value, count) in counted.items()}
 
     def _values(self, feature: str, table: RuleTable) -> Floats32:
-        of, column = self.config.features[feature].of, column_of(table, feature, self.id[feature])
+        of, column = self.config.features[feature].of, column_to_bin(table, feature, self.id[feature])
         values = raw_values(of, column)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
