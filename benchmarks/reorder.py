@@ -35,8 +35,8 @@ from benchmarks.results import append_result, peak_mb
 from hiero.core.text import read_lines
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.examples import Examples, extract_examples, open_examples
-from hiero.reordering.learn import Learned, learn_dual, learn_primal
-from hiero.reordering.model import open_model, train_model
+from hiero.reordering.learn import Learned, learn_dual, learn_primal, train_model
+from hiero.reordering.model import open_model
 
 PROJECT = Path(__file__).resolve().parents[1]
 DATA = PROJECT.parent / "shared" / "data"

@@ -133,7 +133,7 @@ def _train(args: argparse.Namespace) -> int:
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
     announce_compiling(args)
-    from hiero.reordering.model import train_model
+    from hiero.reordering.learn import train_model
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:
         trained = train_model(
@@ -148,9 +148,9 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> int:
-    from hiero.reordering.evaluate import evaluate, evaluate_majority, report, top_features
+    from hiero.reordering.evaluate import evaluate, evaluate_majority, report
     from hiero.reordering.examples import open_examples
-    from hiero.reordering.model import Classifier, open_model
+    from hiero.reordering.model import Classifier, open_model, top_features
 
     examples, model = open_examples(args.examples), open_model(args.model)
     evaluations = [evaluate(model, examples)]

@@ -37,7 +37,8 @@ from hiero.reordering.config import LEARNERS, USED_BY, ExampleConfig, LearnConfi
 from hiero.reordering.evaluate import evaluate, evaluate_majority, report
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import check_kinds
-from hiero.reordering.model import Classifier, open_model, train_model
+from hiero.reordering.learn import train_model
+from hiero.reordering.model import Classifier, open_model
 
 BINS, CURVES = "features.bins", "curves"
 

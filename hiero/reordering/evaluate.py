@@ -11,15 +11,12 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ints
 from hiero.core.errors import HieroError
-from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import table_entry
 from hiero.reordering.config import CLASSES
 from hiero.reordering.examples import Examples
 from hiero.reordering.learn import AT_ONCE
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
 
 BINS = 10  # of probabilities, for calibration
-KINDS = ("bias", "words", "first", "last")
 
 
 @dataclass(frozen=True)
@@ -103,38 +100,6 @@ def _evaluation(name: str, examples: Examples, log_probs: Callable[[int, int], F
         for column, values in enumerate((np.ones(len(prob)), prob, (predicted == label).astype(float))):
             bins[:, column] += np.bincount(place, weights=values, minlength=BINS)
     return Evaluation(name, confusion, loss / np.log(2) / max(examples.rows.size, 1), bins)
-
-
-# ---- features
-
-
-def feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
-    """A readable name: ``words haus & house``, ``before das``, ``after-2 </s>``."""
-    kind, first, second = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
-
-    def word(table: WordTable, number: int, edge: str) -> str:
-        return table_entry(table, number - 1).decode(errors="replace") if number else edge
-
-    if kind == 0:
-        return KINDS[0]
-    if kind == 1:
-        return f"{KINDS[1]} {word(src, first, '')} & {word(tgt, second, '')}"
-    if kind < len(KINDS):
-        return f"{KINDS[kind]} {word(src, first, '')}"
-    distance, is_after = divmod(kind - len(KINDS), 2)
-    far = f"-{distance + 1}" if distance else ""
-    return f"{'after' if is_after else 'before'}{far} {word(src, first, '</s>' if is_after else '<s>')}"
-
-
-def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, float]]]:
-    """The features with the highest weights of each class."""
-    found = {}
-    for k, name in enumerate(CLASSES):
-        order = np.argsort(-model.weight[:, k], kind="stable")[:count]
-        found[name] = [
-            (feature_name(int(model.key[f]), model.src, model.tgt), float(model.weight[f, k])) for f in order
-        ]
-    return found
 
 
 # ---- as text

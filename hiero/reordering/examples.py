@@ -37,14 +37,18 @@ from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import table_entry, word_table_arrays, word_table_files, word_table_from
 from hiero.reordering.config import ExampleConfig
 from hiero.reordering.phrase_kernels import (
-    count_keys_kernel,
-    number_keys_kernel,
     orientations_kernel,
     phrase_codes_kernel,
     phrase_features_kernel,
+    phrase_word_codes_kernel,
     phrases_kernel,
 )
-from hiero.reordering.table_kernels import WORD_MASK, key_slots_kernel, word_codes_kernel
+from hiero.reordering.table_kernels import (
+    WORD_MASK,
+    count_orientation_keys_kernel,
+    number_orientation_keys_kernel,
+    orientation_key_slots_kernel,
+)
 
 NUM_CLASSES = 3
 Shape = tuple[type[np.generic], int]
@@ -89,7 +93,8 @@ class FeatureKeys(NamedTuple):
         return digest.hexdigest()
 
 
-def words_of(arrays: Arrays) -> tuple[WordTable, WordTable]:
+def example_words(arrays: Arrays) -> tuple[WordTable, WordTable]:
+    """The source and the target words that features of examples refer to."""
     return word_table_from(arrays, "src"), word_table_from(arrays, "tgt")
 
 
@@ -143,12 +148,12 @@ def read_examples(path: Path) -> tuple[dict[str, Any], Arrays]:
     )
     if not fits:
         raise EXAMPLES.broken(path, "arrays that do not fit together", f"{EXAMPLES.name}")
-    check_meta(EXAMPLES, path, meta)
+    check_examples_meta(EXAMPLES, path, meta)
     return meta, arrays
 
 
-def check_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None:
-    """Check the entries of ``meta.json`` that examples and models have in common."""
+def check_examples_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None:
+    """Check what ``meta.json`` says about examples, in their directory or in that of a model."""
     types = {"settings": dict, "features": str, "classes": list, "frequent": dict}
     for name, type_ in types.items():
         if not isinstance(meta.get(name), type_):
@@ -219,7 +224,7 @@ def open_examples(path: str | Path) -> Examples:
         Rows(arrays["first"], arrays["feature"], arrays["label"]),
         arrays["pair"],
         arrays["source"],
-        FeatureKeys(arrays["key"], arrays["times"], *words_of(arrays)),
+        FeatureKeys(arrays["key"], arrays["times"], *example_words(arrays)),
         settings,
         np.array(meta["classes"], np.int64),
         meta["features"],
@@ -383,20 +388,20 @@ class _ExampleMaker:
             if not is_held_out:
                 _, key = self._keys(self._block(begin, end))
                 done = 0
-                while (done := count_keys_kernel(key, done, *table)) < len(key):
+                while (done := count_orientation_keys_kernel(key, done, *table)) < len(key):
                     table = _larger(table)
             progress.advance(end - begin)
         return table
 
     def write(self, features: FeatureKeys, writers: list[ExampleWriter], progress: Progress) -> None:
-        slot = slots_of(features.key)
+        slot = example_feature_slots(features.key)
         src_code, tgt_code = _codes(self.bitext.src.words), _codes(self.bitext.tgt.words)
         for begin, end, is_held_out in self._ranges():
             block = self._block(begin, end)
             first, key = self._keys(block)
             num_phrases = len(block.phrase)
             length, feature = np.empty(num_phrases, np.int64), np.empty(len(key), np.int32)
-            used = number_keys_kernel(first, key, features.key, slot, length, feature)
+            used = number_orientation_keys_kernel(first, key, features.key, slot, length, feature)
             label = np.empty(num_phrases, np.int8)
             by_word = self.config.orientation == "word"
             orientations_kernel(block.first, block.phrase, self.link_first, self.link, begin, by_word, label)
@@ -411,7 +416,7 @@ def _larger(old: _FeatureCounts) -> _FeatureCounts:
     new = _table(2 * len(old.key))
     full = np.flatnonzero(old.key >= 0)
     key = read_only(old.key[full])
-    count_keys_kernel(key, 0, *new)
+    count_orientation_keys_kernel(key, 0, *new)
     # Copy the counts, which are all 1 in the new table, in its order.
     place = np.argsort(key)
     fresh = np.flatnonzero(new.key >= 0)
@@ -430,16 +435,16 @@ def _chosen(counted: _FeatureCounts, min_count: int, bitext: Bitext) -> tuple[Fe
     return keys, int(counted.used[0]) - len(order)
 
 
-def slots_of(key: Ints) -> Ids:
-    """A hash table of features, see ``find_key``."""
+def example_feature_slots(key: Ints) -> Ids:
+    """A hash table of the features of examples, see ``find_key``."""
     slot = np.full(table_size(len(key)), -1, np.int32)
-    key_slots_kernel(read_only(key), slot)
+    orientation_key_slots_kernel(read_only(key), slot)
     return read_only(slot)
 
 
 def _codes(words: WordTable) -> Hashes:
     code = np.empty(len(words.first) - 1, np.uint64)
-    word_codes_kernel(words.pool, words.first, code)
+    phrase_word_codes_kernel(words.pool, words.first, code)
     return read_only(code)
 
 

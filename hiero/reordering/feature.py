@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hiero.core.arrays import Hashes, Ids, read_only
-from hiero.core.errors import ConfigError
+from hiero.core.errors import ConfigError, HieroError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, find_all, pack, table_entry
 from hiero.extraction.extractor import IndexSource
@@ -26,8 +26,8 @@ from hiero.reordering.feature_kernels import (
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
-from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
-from hiero.reordering.table_kernels import word_codes_kernel
+from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
+from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 
 
 class Reordering:
@@ -101,12 +101,15 @@ class Reordering:
             fresh = self.symbols.words.entries(len(self._code))
             if fresh:
                 code = np.empty(len(fresh), np.uint64)
-                word_codes_kernel(*pack(fresh), code)
+                phrase_word_codes_kernel(*pack(fresh), code)
                 self._code = read_only(np.concatenate([self._code, code]))
             return self._code
 
 
 SAMPLE = 100_000  # symbols of a grammar that are checked
+LEAST_SHARE = 0.2  # of frequent words in any grammar of the same language
+MANY_WORDS = 200  # in fewer words, frequent ones may be missing
+MANY_FREQUENT = 20
 
 
 def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
@@ -118,6 +121,19 @@ def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
                 f"features: reordering: {alike[0]} and {alike[1]} are both {kind}; "
                 "give at most one of each kind"
             )
+
+
+def check_language(model: OrientationModel, side: str, known: set[bytes]) -> None:
+    """Refuse a model whose frequent words are not in the grammars on the same side."""
+    frequent = [word.encode() for word in model.frequent[side]]
+    if len(frequent) < MANY_FREQUENT or len(known) < MANY_WORDS:
+        return
+    if sum(word in known for word in frequent) < LEAST_SHARE * len(frequent):
+        words = ", ".join(model.frequent[side][:3])
+        raise HieroError(
+            f"{model.path}: found an orientation model of another {side} language ({words}, …), "
+            f"expected one of the language of the grammar"
+        )
 
 
 def open_reorderings(

@@ -32,8 +32,8 @@ from hiero.reordering.table_kernels import (
     SOURCE_SEED,
     SWAP,
     feature_key,
-    find_counts,
     find_key,
+    smoothed,
 )
 
 # Columns of an oriented block: its class; whether it is a gap; the run and the place in that run of its first
@@ -268,60 +268,6 @@ class ClassifierArrays(NamedTuple):
     tgt: np.ndarray
     window: int
     edges: int
-
-
-class LexicalArrays(NamedTuple):
-    """Relative frequencies: two ``OrientationCounts`` end on end, and the values used where there are none.
-
-    code        uint64 [V]   hashes of shared words
-    prior       float64 [3]  shares of the classes
-    smoothing   how many times the prior counts, see ``smoothed``
-    max_length  words of a phrase
-    """
-
-    pair_key: np.ndarray
-    pair_first: np.ndarray
-    pair_count: np.ndarray
-    source_key: np.ndarray
-    source_first: np.ndarray
-    source_count: np.ndarray
-    code: np.ndarray
-    prior: np.ndarray
-    smoothing: float
-    max_length: int
-
-
-@leaf
-def smoothed(key_of, first, count, code, smoothing, a, b, c):
-    """The shares of the classes for this hash, with the shares a, b, c counted ``smoothing`` times."""
-    at = find_counts(key_of, first, code)
-    if at < 0:
-        return a, b, c
-    x, y, z = np.float64(count[at, 0]), np.float64(count[at, 1]), np.float64(count[at, 2])
-    total = x + y + z + smoothing
-    return (x + smoothing * a) / total, (y + smoothing * b) / total, (z + smoothing * c) / total
-
-
-@kernel
-def lexical_log_probs_kernel(model, pair, source, begin, end, out):
-    """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
-
-    model         LexicalArrays
-    pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
-    out           float64 [end - begin, 3]  written
-
-    The shares are those of the phrase pair, smoothed by those of its source side, smoothed by those of all
-    (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
-    """
-    for n in range(begin, end):
-        a, b, c = model.prior[0], model.prior[1], model.prior[2]
-        a, b, c = smoothed(
-            model.source_key, model.source_first, model.source_count, source[n], model.smoothing, a, b, c
-        )
-        a, b, c = smoothed(
-            model.pair_key, model.pair_first, model.pair_count, pair[n], model.smoothing, a, b, c
-        )
-        out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)
 
 
 @leaf

@@ -1,4 +1,4 @@
-"""Learners of orientation classifiers (Alrajeh and Niranjan 2014).
+"""Training of orientation models, and learners of classifiers (Alrajeh and Niranjan 2014).
 
 The primal problem by stochastic gradient descent (eq. 6 to 8), the dual one by exponentiated gradient with
 shrinking (Algorithm 1).
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from hiero.core.arrays import Floats, Ids, read_only, take_rows
 from hiero.core.progress import Progress, SilentProgress
 from hiero.reordering.config import LearnConfig
-from hiero.reordering.examples import Examples, Rows
+from hiero.reordering.examples import Examples, Rows, check_features, open_examples
 from hiero.reordering.learn_kernels import (
     CHANGE,
     HALVED,
@@ -30,6 +31,7 @@ from hiero.reordering.learn_kernels import (
     sgd_kernel,
     shuffle_kernel,
 )
+from hiero.reordering.model import CLASSIFIER, LEXICALISED, write_classifier, write_lexicalised
 
 # Examples that stay neighbours, and examples that are shuffled together: a pool should fit into the cache,
 # but come from so many sentences that consecutive updates do not undo each other.
@@ -112,7 +114,8 @@ def primal_objective(rows: Rows, weight: Floats, variance: float) -> float:
     return loss + float(np.vdot(weight, weight)) / (2 * variance)
 
 
-def error_rate(rows: Rows, weight: Floats) -> float:
+def orientation_error_rate(rows: Rows, weight: Floats) -> float:
+    """The share of examples of orientations that a classifier with these weights gets wrong."""
     wrong = 0
     for begin, logs in log_probs(rows, weight):
         wrong += int(np.count_nonzero(logs.argmax(axis=1) != rows.label[begin : begin + len(logs)]))
@@ -129,7 +132,7 @@ class LearningHistory:
         self.passes: list[Pass] = []
 
     def add(self, number: int, active: int, weight: Floats, objective: float | None = None) -> None:
-        error = error_rate(self.held_out, weight) if self.held_out is not None else None
+        error = orientation_error_rate(self.held_out, weight) if self.held_out is not None else None
         self.passes.append(Pass(number, self.clock.seconds, active, error, objective))
         note = f"{active} examples" + ("" if error is None else f", {100 * error:.2f} % wrong")
         if number:
@@ -245,3 +248,59 @@ def learn_dual(
     facts = {"updates": count[UPDATES], "halved": count[HALVED], "stuck": count[STUCK], "left": len(active)}
     primal = primal_objective(rows, weight, config.variance)
     return Learned(weight, history.passes, primal, dual, facts)
+
+
+# ---- models
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts."""
+
+    num_examples: int
+    cpu: float
+    learned: Learned | None
+
+    def __str__(self) -> str:
+        text = f"{self.num_examples:,} examples, {self.cpu:.1f} s of CPU"
+        if self.learned is None:
+            return text
+        last = self.learned.history[-1]
+        text += f", {last.number} passes; P {self.learned.primal:.6g}"
+        if self.learned.gap is not None:
+            text += f", at most {self.learned.gap:.3g} above the least"
+        if last.error is not None:
+            text += f"; {100 * last.error:.2f} % of the held-out examples wrong"
+        return text
+
+
+def train_model(
+    examples: str | Path,
+    output: str | Path,
+    config: LearnConfig | None = None,
+    *,
+    seed: int = 1,
+    held_out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Trained:
+    """Learn an orientation model from examples and write it; after each pass, classify held-out examples."""
+    config, progress = config or LearnConfig(), progress or SilentProgress()
+    (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
+    train = open_examples(examples)
+    held = _held_out(held_out, train)
+    if config.learner == "lexicalised":
+        started = time.process_time()
+        write_lexicalised(Path(output), train, config, seed)
+        return Trained(train.rows.size, time.process_time() - started, None)
+    learn = learn_dual if config.learner == "dual" else learn_primal
+    learned = learn(train, config, seed, held_out=held, progress=progress)
+    write_classifier(Path(output), train, config, seed, learned)
+    return Trained(train.rows.size, learned.history[-1].cpu, learned)
+
+
+def _held_out(path: str | Path | None, train: Examples) -> Examples | None:
+    if path is None:
+        return None
+    held = open_examples(path)
+    check_features(held.digest, train.digest, held.path, train.path, held.settings, train.settings)
+    return held

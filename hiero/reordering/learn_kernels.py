@@ -272,25 +272,3 @@ def entropy_kernel(alpha):
         a, b, c = shares_of(alpha[n, 0], alpha[n, 1], alpha[n, 2])
         total += entropy_term(a) + entropy_term(b) + entropy_term(c)
     return total
-
-
-@kernel
-def gather_counts_kernel(code, label, order, out_key, out_count):
-    """Count the classes of items with equal hashes; returns the number of different hashes.
-
-    code       uint64 [N]
-    label      int8 [N]
-    order      int64 [N]     by hash
-    out_key    uint64 [M]    written; N rows are always enough
-    out_count  int32 [M, 3]  written; zeros before
-
-    O(N).  Twin: tests/naive/reorder.py::gather_counts.
-    """
-    used = np.int64(0)
-    for n in range(order.shape[0]):
-        i = order[n]
-        if n == 0 or code[i] != out_key[used - 1]:
-            out_key[used] = code[i]
-            used += 1
-        out_count[used - 1, label[i]] += 1
-    return used

@@ -1,4 +1,4 @@
-"""Orientation models, and their training: classifiers, and lexicalised models of relative frequencies.
+"""Orientation models: classifiers, and lexicalised models of relative frequencies.
 
 A model is a directory of memory-mapped arrays. A classifier has ``key``, a hash table ``slot`` of the keys,
 float32 ``weight`` [F, 3], and the words. A lexicalised model has two ``table_kernels.OrientationCounts``, of
@@ -7,37 +7,40 @@ phrase pairs and of source phrases.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero.core.arrays import Floats, Floats32, Hashes, Ids, Ints, read_only
 from hiero.core.directories import META, Kind
-from hiero.core.errors import ConfigError, FormatError, HieroError
-from hiero.core.progress import Progress, SilentProgress
+from hiero.core.errors import ConfigError, FormatError
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import word_table_arrays
-from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.core.symbols import table_entry, word_table_arrays
+from hiero.reordering.config import CLASSES, ExampleConfig, LearnConfig
 from hiero.reordering.examples import (
     WORD_FILES,
     Arrays,
     Examples,
     Shape,
+    check_examples_meta,
     check_features,
-    check_meta,
-    open_examples,
-    slots_of,
-    words_of,
+    example_feature_slots,
+    example_words,
 )
-from hiero.reordering.feature_kernels import LexicalArrays, lexical_log_probs_kernel
-from hiero.reordering.learn import Learned, learn_dual, learn_primal
-from hiero.reordering.learn_kernels import gather_counts_kernel, log_probs_kernel
-from hiero.reordering.table_kernels import OrientationCounts
+from hiero.reordering.learn_kernels import log_probs_kernel
+from hiero.reordering.table_kernels import (
+    LexicalArrays,
+    OrientationCounts,
+    gather_orientations_kernel,
+    lexical_log_probs_kernel,
+)
+
+if TYPE_CHECKING:
+    from hiero.reordering.learn import Learned
 
 _WEIGHTS: dict[str, Shape] = {"key": (np.int64, 1), "slot": (np.int32, 1), "weight": (np.float32, 2)}
 _OF_COUNTS: dict[str, Shape] = {"key": (np.uint64, 1), "first": (np.int64, 1), "count": (np.int32, 2)}
@@ -55,6 +58,9 @@ LEXICALISED = Kind(
 
 
 WHAT = "an orientation model of hiero reorder train"
+
+
+FEATURE_KINDS = ("bias", "words", "first", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +153,11 @@ class Lexicalised(OrientationModel):
 # ---- from examples
 
 
-def counts_of(code: Hashes, label: npt.NDArray[np.int8]) -> OrientationCounts:
-    """The counts in each class of phrases given by their hashes."""
+def orientation_counts(code: Hashes, label: npt.NDArray[np.int8]) -> OrientationCounts:
+    """The table of a lexicalised model: counts in each class of phrases given by their hashes."""
     order = np.argsort(code, kind="stable")
     key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
-    used = int(gather_counts_kernel(code, label, order, key, count))
+    used = int(gather_orientations_kernel(code, label, order, key, count))
     key, count = key[:used].copy(), count[:used].copy()
     bits = max(1, used.bit_length() - 1)
     bucket = (key >> np.uint64(64 - bits)).astype(np.int64)
@@ -170,10 +176,10 @@ def _head(examples: Examples, config: LearnConfig, seed: int, found: Mapping[str
 
 
 def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed: int) -> None:
-    """Count phrase pairs and source phrases by class, and write the counts."""
+    """Write a lexicalised model: the counts of phrase pairs and of source phrases by class."""
     arrays: Arrays = {}
     for what, code in (("pair", examples.pair), ("source", examples.source)):
-        counts = counts_of(code, examples.rows.label)
+        counts = orientation_counts(code, examples.rows.label)
         arrays |= {f"{what}_{name}": array for name, array in counts._asdict().items()}
     LEXICALISED.write(path, _head(examples, config, seed, {}), arrays)
 
@@ -185,7 +191,7 @@ def write_classifier(
     weight = learned.weight.astype(np.float32)
     chosen = np.flatnonzero(weight.any(axis=1))
     key = read_only(examples.features.key[chosen])
-    arrays: Arrays = {"key": key, "slot": slots_of(key), "weight": weight[chosen]}
+    arrays: Arrays = {"key": key, "slot": example_feature_slots(key), "weight": weight[chosen]}
     found = {
         "primal": learned.primal,
         "dual": learned.dual,
@@ -214,7 +220,7 @@ def open_model(path: str | Path) -> Classifier | Lexicalised:
 
 def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     meta, arrays = kind.read(path)
-    check_meta(kind, path, meta)
+    check_examples_meta(kind, path, meta)
     try:
         settings = ExampleConfig(**meta["settings"])
         classes = np.array(meta["classes"], np.int64)
@@ -235,7 +241,7 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     size = len(slot)
     if len(weight) != len(key) or weight.shape[1:] != (3,) or size < 2 * len(key) or size & (size - 1):
         raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
-    return Classifier(*head, key, slot, weight, *words_of(arrays))
+    return Classifier(*head, key, slot, weight, *example_words(arrays))
 
 
 def _fits(counts: OrientationCounts) -> bool:
@@ -248,74 +254,32 @@ def _fits(counts: OrientationCounts) -> bool:
     )
 
 
-# ---- language check
-
-LEAST_SHARE = 0.2  # of frequent words in any grammar of the same language
-MANY_WORDS = 200  # in fewer words, frequent ones may be missing
-MANY_FREQUENT = 20
+# ---- names of features
 
 
-def check_language(model: OrientationModel, side: str, known: set[bytes]) -> None:
-    """Refuse a model whose frequent words are not in the grammars on the same side."""
-    frequent = [word.encode() for word in model.frequent[side]]
-    if len(frequent) < MANY_FREQUENT or len(known) < MANY_WORDS:
-        return
-    if sum(word in known for word in frequent) < LEAST_SHARE * len(frequent):
-        words = ", ".join(model.frequent[side][:3])
-        raise HieroError(
-            f"{model.path}: found an orientation model of another {side} language ({words}, …), "
-            f"expected one of the language of the grammar"
-        )
+def orientation_feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
+    """A readable name of a classifier's feature: ``words haus & house``, ``before das``, ``after-2 </s>``."""
+    kind, first, second = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
+
+    def word(table: WordTable, number: int, edge: str) -> str:
+        return table_entry(table, number - 1).decode(errors="replace") if number else edge
+
+    if kind == 0:
+        return FEATURE_KINDS[0]
+    if kind == 1:
+        return f"{FEATURE_KINDS[1]} {word(src, first, '')} & {word(tgt, second, '')}"
+    if kind < len(FEATURE_KINDS):
+        return f"{FEATURE_KINDS[kind]} {word(src, first, '')}"
+    distance, is_after = divmod(kind - len(FEATURE_KINDS), 2)
+    far = f"-{distance + 1}" if distance else ""
+    return f"{'after' if is_after else 'before'}{far} {word(src, first, '</s>' if is_after else '<s>')}"
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts."""
-
-    num_examples: int
-    cpu: float
-    learned: Learned | None
-
-    def __str__(self) -> str:
-        text = f"{self.num_examples:,} examples, {self.cpu:.1f} s of CPU"
-        if self.learned is None:
-            return text
-        last = self.learned.history[-1]
-        text += f", {last.number} passes; P {self.learned.primal:.6g}"
-        if self.learned.gap is not None:
-            text += f", at most {self.learned.gap:.3g} above the least"
-        if last.error is not None:
-            text += f"; {100 * last.error:.2f} % of the held-out examples wrong"
-        return text
-
-
-def train_model(
-    examples: str | Path,
-    output: str | Path,
-    config: LearnConfig | None = None,
-    *,
-    seed: int = 1,
-    held_out: str | Path | None = None,
-    progress: Progress | None = None,
-) -> Trained:
-    """Train a model on examples and write it; held-out examples are classified after each pass."""
-    config, progress = config or LearnConfig(), progress or SilentProgress()
-    (LEXICALISED if config.learner == "lexicalised" else CLASSIFIER).check_place(Path(output))
-    train = open_examples(examples)
-    held = _held_out(held_out, train)
-    if config.learner == "lexicalised":
-        started = time.process_time()
-        write_lexicalised(Path(output), train, config, seed)
-        return Trained(train.rows.size, time.process_time() - started, None)
-    learn = learn_dual if config.learner == "dual" else learn_primal
-    learned = learn(train, config, seed, held_out=held, progress=progress)
-    write_classifier(Path(output), train, config, seed, learned)
-    return Trained(train.rows.size, learned.history[-1].cpu, learned)
-
-
-def _held_out(path: str | Path | None, train: Examples) -> Examples | None:
-    if path is None:
-        return None
-    held = open_examples(path)
-    check_features(held.digest, train.digest, held.path, train.path, held.settings, train.settings)
-    return held
+def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, float]]]:
+    """The features of a classifier that have the highest weights for each class."""
+    found = {}
+    for k, name in enumerate(CLASSES):
+        order = np.argsort(-model.weight[:, k], kind="stable")[:count]
+        names = [orientation_feature_name(int(model.key[f]), model.src, model.tgt) for f in order]
+        found[name] = list(zip(names, model.weight[order, k].astype(float).tolist(), strict=True))
+    return found

@@ -4,7 +4,7 @@
 import numpy as np
 
 from hiero.core.array_kernels import grown, longer_rows
-from hiero.core.hash_kernels import is_same, mix, probe_number, probe_within, table_size
+from hiero.core.hash_kernels import hash_bytes, is_same, mix, probe_within, table_size
 from hiero.core.jit import kernel, leaf
 from hiero.reordering.table_kernels import (
     AROUND,
@@ -18,7 +18,6 @@ from hiero.reordering.table_kernels import (
     SOURCE_SEED,
     SWAP,
     feature_key,
-    find_key,
     key_code,
 )
 
@@ -221,50 +220,13 @@ def phrase_features_kernel(
 
 
 @kernel
-def count_keys_kernel(key, done, key_of, count, used):
-    """Count features in a hash table until it is half full; returns how many entries of ``key`` are counted.
+def phrase_word_codes_kernel(pool, first, out_code):
+    """The hashes of words, entries of (pool, first), for those of phrases; writes uint64 ``out_code`` [W].
 
-    key     int64 [N]       features; the first ``done`` were counted before
-    key_of  int64 [2 ** k]  written; -1 empty
-    count   int64 [2 ** k]  written
-    used    int64 [1]       written; features in the table
-
-    O(N).  Twin: tests/naive/reorder.py::count_keys.
+    O(bytes).  Twin: tests/naive/reorder.py::fnv.
     """
-    for n in range(done, key.shape[0]):
-        at = probe_number(key_of, key_code(key[n]), key[n])
-        if key_of[at] < 0:
-            if 2 * (used[0] + 1) > key_of.shape[0]:
-                return n
-            key_of[at] = key[n]
-            used[0] += 1
-        count[at] += 1
-    return key.shape[0]
-
-
-@kernel
-def number_keys_kernel(first, key, key_of, slot, out_length, out_feature):
-    """Map features to their numbers, without those that have none; returns how many are written.
-
-    first        int64 [N + 1]   rows of ``key``
-    key          int64
-    key_of       int64 [F]       the features by their numbers
-    slot         int32 [2 ** k]  of ``key_slots_kernel``
-    out_length   int64 [N]       written; of each row
-    out_feature  int32           written; as long as ``key`` is always enough
-
-    O(keys).  Twin: tests/naive/reorder.py::number_keys.
-    """
-    used = np.int64(0)
-    for n in range(first.shape[0] - 1):
-        before = used
-        for k in range(first[n], first[n + 1]):
-            feature = find_key(key_of, slot, key[k])
-            if feature >= 0:
-                out_feature[used] = feature
-                used += 1
-        out_length[n] = used - before
-    return used
+    for w in range(first.shape[0] - 1):
+        out_code[w] = hash_bytes(pool, first[w], first[w + 1])
 
 
 @kernel
@@ -274,7 +236,7 @@ def phrase_codes_kernel(
     """The hashes of phrase pairs, and those of their source sides.
 
     src_first, src, tgt_first, tgt  a bitext
-    src_code, tgt_code              uint64 [W]  of ``word_codes_kernel``
+    src_code, tgt_code              uint64 [W]  of ``phrase_word_codes_kernel``
     begin, first, phrase            of ``phrases_kernel``
     out_pair, out_source            uint64 [P]  written
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Parts of orientation models: classes, codes of features, and hash tables.
+"""Tables of orientation models: features by their keys, and counts of phrases by class.
 
 A *block* is a run of target words with the source words it is aligned to: a phrase of a bitext, or a part of
 a rule. Its orientation is the position of its source words relative to those of the block before it. A
@@ -7,11 +7,12 @@ feature is an int64: its kind, a source word, and a target word; words count fro
 sentence.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.hash_kernels import hash_bytes, is_key_of, mix, probe, probe_new
+from hiero.core.hash_kernels import is_key_of, mix, probe, probe_new, probe_number
 from hiero.core.jit import kernel, leaf
 
 MONOTONE, SWAP, OTHER = 0, 1, 2
@@ -57,8 +58,11 @@ def find_key(key_of, slot, key):
 
 
 @kernel
-def key_slots_kernel(key, out_slot):
-    """Enter all features, int64 ``key`` [F], into int32 ``out_slot`` [2 ** k] of -1, at most half full.
+def orientation_key_slots_kernel(key, out_slot):
+    """Enter the features of an orientation model into a hash table, which is then at most half full.
+
+    key       int64 [F]
+    out_slot  int32 [2 ** k]  written; -1 before
 
     O(F).  Twin: none; only look-ups see the slots.
     """
@@ -67,13 +71,50 @@ def key_slots_kernel(key, out_slot):
 
 
 @kernel
-def word_codes_kernel(pool, first, out_code):
-    """The hash of each entry of (pool, first); uint64 ``out_code`` [W] is written.
+def count_orientation_keys_kernel(key, done, key_of, count, used):
+    """Count orientation features in a table until it is half full; returns how many of ``key`` are counted.
 
-    O(bytes).  Twin: tests/naive/reorder.py::fnv.
+    key     int64 [N]       features; the first ``done`` were counted before
+    key_of  int64 [2 ** k]  written; -1 empty
+    count   int64 [2 ** k]  written
+    used    int64 [1]       written; features in the table
+
+    O(N).  Twin: tests/naive/reorder.py::count_keys.
     """
-    for w in range(first.shape[0] - 1):
-        out_code[w] = hash_bytes(pool, first[w], first[w + 1])
+    for n in range(done, key.shape[0]):
+        at = probe_number(key_of, key_code(key[n]), key[n])
+        if key_of[at] < 0:
+            if 2 * (used[0] + 1) > key_of.shape[0]:
+                return n
+            key_of[at] = key[n]
+            used[0] += 1
+        count[at] += 1
+    return key.shape[0]
+
+
+@kernel
+def number_orientation_keys_kernel(first, key, key_of, slot, out_length, out_feature):
+    """Map orientation features to their numbers, leaving out those that have none; returns how many have one.
+
+    first        int64 [N + 1]   rows of ``key``
+    key          int64
+    key_of       int64 [F]       the features by their numbers
+    slot         int32 [2 ** k]  of ``orientation_key_slots_kernel``
+    out_length   int64 [N]       written; of each row
+    out_feature  int32           written; as long as ``key`` is always enough
+
+    O(keys).  Twin: tests/naive/reorder.py::number_keys.
+    """
+    used = np.int64(0)
+    for n in range(first.shape[0] - 1):
+        before = used
+        for k in range(first[n], first[n + 1]):
+            feature = find_key(key_of, slot, key[k])
+            if feature >= 0:
+                out_feature[used] = feature
+                used += 1
+        out_length[n] = used - before
+    return used
 
 
 @leaf
@@ -90,3 +131,79 @@ def find_counts(key_of, first, key):
         if key_of[at] == key:
             return np.int64(at)
     return np.int64(-1)
+
+
+@kernel
+def gather_orientations_kernel(code, label, order, out_key, out_count):
+    """Count the classes of items with equal hashes, for ``OrientationCounts``; returns the number of hashes.
+
+    code       uint64 [N]
+    label      int8 [N]
+    order      int64 [N]     by hash
+    out_key    uint64 [M]    written; N rows are always enough
+    out_count  int32 [M, 3]  written; zeros before
+
+    O(N).  Twin: tests/naive/reorder.py::gather_counts.
+    """
+    used = np.int64(0)
+    for n in range(order.shape[0]):
+        i = order[n]
+        if n == 0 or code[i] != out_key[used - 1]:
+            out_key[used] = code[i]
+            used += 1
+        out_count[used - 1, label[i]] += 1
+    return used
+
+
+class LexicalArrays(NamedTuple):
+    """Relative frequencies: two ``OrientationCounts`` end on end, and the values used where there are none.
+
+    code        uint64 [V]   hashes of shared words
+    prior       float64 [3]  shares of the classes
+    smoothing   how many times the prior counts, see ``smoothed``
+    max_length  words of a phrase
+    """
+
+    pair_key: np.ndarray
+    pair_first: np.ndarray
+    pair_count: np.ndarray
+    source_key: np.ndarray
+    source_first: np.ndarray
+    source_count: np.ndarray
+    code: np.ndarray
+    prior: np.ndarray
+    smoothing: float
+    max_length: int
+
+
+@leaf
+def smoothed(key_of, first, count, code, smoothing, a, b, c):
+    """The shares of the classes for this hash, with the shares a, b, c counted ``smoothing`` times."""
+    at = find_counts(key_of, first, code)
+    if at < 0:
+        return a, b, c
+    x, y, z = np.float64(count[at, 0]), np.float64(count[at, 1]), np.float64(count[at, 2])
+    total = x + y + z + smoothing
+    return (x + smoothing * a) / total, (y + smoothing * b) / total, (z + smoothing * c) / total
+
+
+@kernel
+def lexical_log_probs_kernel(model, pair, source, begin, end, out):
+    """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
+
+    model         LexicalArrays
+    pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
+    out           float64 [end - begin, 3]  written
+
+    The shares are those of the phrase pair, smoothed by those of its source side, smoothed by those of all
+    (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
+    """
+    for n in range(begin, end):
+        a, b, c = model.prior[0], model.prior[1], model.prior[2]
+        a, b, c = smoothed(
+            model.source_key, model.source_first, model.source_count, source[n], model.smoothing, a, b, c
+        )
+        a, b, c = smoothed(
+            model.pair_key, model.pair_first, model.pair_count, pair[n], model.smoothing, a, b, c
+        )
+        out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)

@@ -15,7 +15,8 @@ from hiero.config.config import write_settings
 from hiero.core.errors import FormatError, HieroError
 from hiero.reordering.evaluate import evaluate
 from hiero.reordering.examples import Rows, open_examples
-from hiero.reordering.model import Classifier, Lexicalised, check_language, open_model
+from hiero.reordering.feature import check_language
+from hiero.reordering.model import Classifier, Lexicalised, open_model
 from tests.worlds.reorder import write_bitext
 
 
@@ -307,7 +308,7 @@ def test_existing_output_is_refused_before_learning(
     line: str,
 ) -> None:
     monkeypatch.chdir(made)
-    for name in ("model.learn_dual", "model.write_lexicalised", "examples.read_bitext"):
+    for name in ("learn.learn_dual", "learn.write_lexicalised", "examples.read_bitext"):
         monkeypatch.setattr(f"hiero.reordering.{name}", None)
     assert main(["reorder", *arguments, "-q"]) == 1
     assert capsys.readouterr().err.startswith(line)

@@ -21,7 +21,7 @@ from hiero.features.index import FeatureIndex, pack_keys
 from hiero.features.index_kernels import RULE_ID, find_keys_kernel, intern_keys_kernel
 from hiero.features.shared_names_kernels import mark_special_kernel
 from hiero.features.template_kernels import content_room_kernel, room_kernel
-from hiero.reordering.table_kernels import word_codes_kernel
+from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
 from tests.naive import reorder as naive_reorder
@@ -59,7 +59,7 @@ def test_words_are_found(known: list[bytes], asked: list[bytes]) -> None:
 def test_codes_and_marks_of_words(words: list[bytes], data: st.DataObject) -> None:
     pool, first = pack(words)
     code = np.empty(len(words), np.uint64)
-    word_codes_kernel(pool, first, code)
+    phrase_word_codes_kernel(pool, first, code)
     assert code.tolist() == [naive_reorder.fnv(word) for word in words]
     start = data.draw(st.integers(0, len(words)))
     special = np.zeros(len(words), np.bool_)

@@ -14,16 +14,20 @@ from hiero.core.directories import GrowingArray
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.symbols import word_table
 from hiero.reordering.config import ExampleConfig
-from hiero.reordering.examples import check_features, extract_examples, open_examples, slots_of
+from hiero.reordering.examples import check_features, example_feature_slots, extract_examples, open_examples
 from hiero.reordering.phrase_kernels import (
-    count_keys_kernel,
-    number_keys_kernel,
     orientations_kernel,
     phrase_codes_kernel,
     phrase_features_kernel,
+    phrase_word_codes_kernel,
     phrases_kernel,
 )
-from hiero.reordering.table_kernels import find_key, key_slots_kernel, word_codes_kernel
+from hiero.reordering.table_kernels import (
+    count_orientation_keys_kernel,
+    find_key,
+    number_orientation_keys_kernel,
+    orientation_key_slots_kernel,
+)
 from tests.naive import reorder as naive
 from tests.worlds.reorder import Pair, bitext_of, pairs, write_bitext
 
@@ -73,7 +77,7 @@ def test_features_equal_their_twin(found: list[Pair], window: int, edges: bool) 
 def test_counts_and_numbers_of_features_equal_their_twins(keys: list[int]) -> None:
     key = read_only(np.array(keys, np.int64))
     table, count, used = np.full(4, -1, np.int64), np.zeros(4, np.int64), np.zeros(1, np.int64)
-    done = count_keys_kernel(key, 0, table, count, used)
+    done = count_orientation_keys_kernel(key, 0, table, count, used)
     if done < len(keys):
         assert used[0] == 2  # half full
     assert dict(naive.count_keys(keys[:done])) == {
@@ -81,14 +85,14 @@ def test_counts_and_numbers_of_features_equal_their_twins(keys: list[int]) -> No
     }
     known = sorted(set(keys))[::2]
     of = read_only(np.array(known, np.int64))
-    slot = slots_of(of)
+    slot = example_feature_slots(of)
     assert [find_key(of, slot, k) for k in range(32)] == [
         known.index(k) if k in known else -1 for k in range(32)
     ]
     rows = [keys[:7], keys[7:]]
     first = read_only(np.array([0, len(rows[0]), len(keys)], np.int64))
     length, feature = np.empty(2, np.int64), np.empty(len(keys), np.int32)
-    size = number_keys_kernel(first, key, of, slot, length, feature)
+    size = number_orientation_keys_kernel(first, key, of, slot, length, feature)
     expected = naive.number_keys(rows, {one: n for n, one in enumerate(known)})
     assert length.tolist() == [len(row) for row in expected]
     assert feature[:size].tolist() == [one for row in expected for one in row]
@@ -102,7 +106,7 @@ def test_hashes_of_phrases_equal_their_twin(found: list[Pair]) -> None:
     for words in names:
         table = word_table(words)
         code = np.empty(len(words), np.uint64)
-        word_codes_kernel(table.pool, table.first, code)
+        phrase_word_codes_kernel(table.pool, table.first, code)
         codes.append(read_only(code))
     bitext = bitext_of(found)
     pair_code, source = np.empty(len(phrase), np.uint64), np.empty(len(phrase), np.uint64)
@@ -231,5 +235,5 @@ def test_a_growing_array_is_a_numpy_file(tmp_path: Path) -> None:
 def test_slots_hold_every_feature() -> None:
     key = read_only(np.arange(0, 3000, 3, dtype=np.int64))
     slot = np.full(2048, -1, np.int32)
-    key_slots_kernel(key, slot)
+    orientation_key_slots_kernel(key, slot)
     assert sorted(slot[slot >= 0].tolist()) == list(range(1000))

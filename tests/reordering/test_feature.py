@@ -19,7 +19,8 @@ from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import Reordering
 from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
-from hiero.reordering.model import Classifier, Lexicalised, open_model, train_model
+from hiero.reordering.learn import train_model
+from hiero.reordering.model import Classifier, Lexicalised, open_model
 from tests.naive import reorder as naive
 from tests.worlds.reorder import write_bitext
 

@@ -13,18 +13,18 @@ from scipy.optimize import minimize
 from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
 from hiero.reordering.config import LearnConfig
-from hiero.reordering.learn import error_rate, learn_dual, learn_primal, primal_objective
+from hiero.reordering.learn import learn_dual, learn_primal, orientation_error_rate, primal_objective
 from hiero.reordering.learn_kernels import (
     CHANGE,
     KEPT,
     dual_kernel,
     dual_start_kernel,
     entropy_kernel,
-    gather_counts_kernel,
     log_probs_kernel,
     sgd_kernel,
     shuffle_kernel,
 )
+from hiero.reordering.table_kernels import gather_orientations_kernel
 from tests.conftest import INTERPRETED
 from tests.naive import reorder as naive
 from tests.worlds.reorder import FEATURES, examples_of, generated, labelled, rows_of
@@ -167,7 +167,7 @@ def test_counts_of_hashes_equal_their_twin(found: list[tuple[int, int]]) -> None
     code = read_only(np.array([one for one, _ in found], np.uint64))
     label = read_only(np.array([label for _, label in found], np.int8))
     key, count = np.empty(len(found), np.uint64), np.zeros((len(found), 3), np.int32)
-    used = gather_counts_kernel(code, label, np.argsort(code, kind="stable"), key, count)
+    used = gather_orientations_kernel(code, label, np.argsort(code, kind="stable"), key, count)
     expected = naive.gather_counts(*zip(*found, strict=True)) if found else {}
     assert dict(zip(key[:used].tolist(), count[:used].tolist(), strict=True)) == expected
 
@@ -238,12 +238,12 @@ def test_shrinking_keeps_the_held_out_error() -> None:
     exact = learn_dual(train, LearnConfig(shrink=0.0, passes=30), held_out=held)
     shrunk = learn_dual(train, LearnConfig(shrink=0.1, passes=100), held_out=held)
     assert not shrunk.facts or shrunk.facts["left"] == 0
-    error = [error_rate(held.rows, learned.weight) for learned in (exact, shrunk)]
+    error = [orientation_error_rate(held.rows, learned.weight) for learned in (exact, shrunk)]
     assert error[0] < 0.5  # there is something to learn
     assert abs(error[0] - error[1]) < 0.002
     assert shrunk.history[-1].error == pytest.approx(error[1])
     primal = learn_primal(train, LearnConfig(learner="primal", passes=30), held_out=held)
-    assert abs(error_rate(held.rows, primal.weight) - error[0]) < 0.004
+    assert abs(orientation_error_rate(held.rows, primal.weight) - error[0]) < 0.004
 
 
 def test_learning_is_determined_by_the_seed() -> None:
