@@ -23,7 +23,7 @@ from benchmarks.results import append_result
 from hiero.core.jit import compile_timer
 from hiero.core.text import read_chunks, read_lines
 from hiero.lm.load import compile_language_model, load_language_models
-from hiero.lm.table_kernels import look_up_kernel, score_sentences_kernel
+from hiero.lm.table_kernels import look_up_words_kernel, score_sentences_kernel
 
 LINE = 500  # lines of text in one line to score, so that the cost of a call does not count
 MAX_RATIO = 1.3
@@ -72,7 +72,7 @@ def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
     worst, figures = 0.0, dict[str, object](lm=source.name)
     for form, path in (("in memory", arpa), ("mapped", folder / "lm")):
         models = load_language_models([("LM", path)])
-        _, words = look_up_kernel(models.tables[0], text, first, word, span)
+        _, words = look_up_words_kernel(models.tables[0], text, first, word, span)
         total = words + len(lines)
         prob, length = np.empty(total, np.float32), np.empty(total, np.int32)
 
@@ -80,7 +80,7 @@ def compare(source: Path, lines: list[bytes], rounds: int, folder: Path) -> int:
             score_sentences_kernel(arrays, 0, first, word[:words], True, prob, length)
 
         def from_bytes(table=models.tables[0], from_ids=from_ids) -> None:  # type: ignore[no-untyped-def]
-            look_up_kernel(table, text, first, word, span)
+            look_up_words_kernel(table, text, first, word, span)
             from_ids()
 
         ways: dict[str, Callable[[], object]] = {

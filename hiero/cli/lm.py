@@ -157,24 +157,20 @@ def run(args: argparse.Namespace) -> int:
     if args.lm_command == "estimate":
         return _estimate(args)
     # Imported here, since numba is slow to load.
-    from hiero.lm.load import (
-        QuerySummary,
-        compile_language_model,
-        load_language_models,
-        query_lines,
-        score_text,
-    )
+    from hiero.lm.kenlm import KenlmQuerySummary, kenlm_query_lines
+    from hiero.lm.load import compile_language_model, load_language_models
+    from hiero.lm.model import score_text
 
     if args.lm_command == "compile":
         compile_language_model(args.input, args.output)
         return 0
     models = load_language_models([("LanguageModel", args.model)])
     levels = set().union(*(LEVELS[level] for level in args.verbosity or ["2"]))
-    summary = QuerySummary()
+    summary = KenlmQuerySummary()
     with open_output(args.output) as out:
         for text in _texts(args.text):
             scored = score_text(models, 0, text, markers=not args.null_context)
-            lines = "".join(query_lines(scored, text, levels, summary))
+            lines = "".join(kenlm_query_lines(scored, text, levels, summary))
             out.write(lines.encode("utf-8", "surrogateescape"))
             out.flush()
         if "summary" in levels:

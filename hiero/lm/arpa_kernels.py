@@ -24,8 +24,8 @@ AT, LINES, COUNT, BAD_START, BAD_END = range(5)
 
 
 @kernel
-def scan_weight(data, start, end, powers):
-    """A number that fills the whole token, as float32; and 0 or an error status."""
+def scan_arpa_weight(data, start, end, powers):
+    """A number of an ARPA file that fills the whole token, as float32; and 0 or an error status."""
     stop, value, _ = scan_number(data, start, end, powers)
     weight = np.float32(value)
     if stop != end or start == end:
@@ -38,7 +38,7 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
     """Scan a line: (status, 0 if valid; log10 probability; back-off). Words: out_span int64 [., 2]."""
     backoff = np.float32(-0.0)
     begin, stop = next_token(data, start, end)
-    prob, status = scan_weight(data, begin, stop, powers)
+    prob, status = scan_arpa_weight(data, begin, stop, powers)
     if status == 0 and prob > 0.0:
         status = POSITIVE
     for w in range(length):
@@ -50,7 +50,7 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
     if status == 0:
         begin, stop = next_token(data, stop, end)
         if begin < stop:
-            backoff, status = scan_weight(data, begin, stop, powers)
+            backoff, status = scan_arpa_weight(data, begin, stop, powers)
             # A word in the place of the back-off is one word too many.
             if status == NOT_A_NUMBER or next_token(data, stop, end)[0] < end:
                 begin, stop, status = start, end, TOO_MANY_WORDS
@@ -61,8 +61,8 @@ def scan_entry(data, start, end, length, is_longest, powers, state, out_span):
 
 
 @kernel
-def line_end(data, start):
-    """The end of a line's text, without LF or CR LF, and the start of the next line."""
+def arpa_line_end(data, start):
+    """The end of the text of a line of an ARPA file, without LF or CR LF, and the start of the next line."""
     at = start
     while data[at] != LINE_END:
         at += 1
@@ -105,7 +105,7 @@ def read_unigrams_kernel(
         start = state[AT]
         if data[start] == BACKSLASH:
             return END_OF_SECTION, words
-        end, following = line_end(data, start)
+        end, following = arpa_line_end(data, start)
         if next_token(data, start, end)[0] < end:
             status, prob, backoff = scan_entry(data, start, end, 1, is_longest, powers, state, span)
             if status != 0:
@@ -151,7 +151,7 @@ def read_ngrams_kernel(data, length, is_longest, powers, words, state, out_table
             return END_OF_SECTION
         if not has_room(out_table, SPARE):
             return NO_ROOM
-        end, following = line_end(data, start)
+        end, following = arpa_line_end(data, start)
         if next_token(data, start, end)[0] < end:
             status, prob, backoff = scan_entry(data, start, end, length, is_longest, powers, state, span)
             if status != 0:
@@ -177,8 +177,8 @@ MAX_DIGITS = 22  # after the point; that many powers of ten are exact
 
 
 @kernel
-def put_float32(value, powers, out, at):
-    """Write the fewest digits that read back as the float32 ``value``; returns where they end.
+def put_arpa_number(value, powers, out, at):
+    """Write a number of an ARPA file: the fewest digits that read back as the float32; returns their end.
 
     For finite numbers below 10 ** 9. At most 22 digits after the point are written.
     """
@@ -221,7 +221,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
     at = 0
     length = words.shape[1]
     for r in range(words.shape[0]):
-        at = put_float32(prob[r], powers, out, at)
+        at = put_arpa_number(prob[r], powers, out, at)
         for w in range(length):
             out[at] = TAB if w == 0 else SPACE
             at += 1
@@ -231,7 +231,7 @@ def write_entries_kernel(table, words, prob, backoff, has_backoff, powers, out):
                 at += 1
         if has_backoff:
             out[at] = TAB
-            at = put_float32(backoff[r], powers, out, at + 1)
+            at = put_arpa_number(backoff[r], powers, out, at + 1)
         out[at] = NEWLINE
         at += 1
     return at

@@ -27,9 +27,8 @@ from hiero.lm.arpa import write_arpa
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
-from hiero.lm.load import MODEL, write_ngrams
-from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import NgramBlock, table_of_blocks
+from hiero.lm.model import MODEL, ngrams_of, write_ngrams
+from hiero.lm.table_kernels import NgramBlock, ngram_table_of_blocks
 
 
 class OrderStatistics(NamedTuple):
@@ -161,8 +160,8 @@ SHARE_OF_MACHINE = 4
 LEAST = 1e-99  # written for zero probability, as by SRILM
 
 
-def default_memory() -> int:
-    """A quarter of the machine's memory, in bytes."""
+def estimation_memory() -> int:
+    """The default memory of an estimation: a quarter of the machine's, in bytes."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -189,7 +188,7 @@ class EstimatedModel(NamedTuple):
 def estimate(text: str | Path, config: EstimateConfig, progress: Progress | None = None) -> EstimatedModel:
     """Estimate a model from a text file (``-``: standard input)."""
     progress = progress or SilentProgress()
-    memory = config.memory or default_memory()
+    memory = config.memory or estimation_memory()
     numbered = read_numbered(
         text,
         config.vocabulary,
@@ -223,7 +222,7 @@ def estimate_language_model(
     if not compiled:
         write_arpa(output, model.words, counts, model.blocks)
         return model
-    table, unigram = table_of_blocks(counts, model.blocks)
+    table, unigram = ngram_table_of_blocks(counts, model.blocks)
     markers = find_all(model.words, [b"<s>", b"</s>"]).tolist()
     arrays = ngrams_of(table.key, unigram, len(counts), *markers)
     write_ngrams(output, arrays, model.words, None if str(text) == "-" else Path(text))
@@ -390,7 +389,7 @@ class _Estimation:
                     row[:, width] = prob.view(np.uint64)
                     probs.append(row)
                 words = np.empty((len(key), length), np.int32)
-                kernels.unpack_kernel(self._packing, number, key, words)
+                kernels.unpack_ngrams_kernel(self._packing, number, key, words)
                 yield NgramBlock(words, _log(prob), _log(backoff))
                 self._progress.advance(len(key))
             parents = probs

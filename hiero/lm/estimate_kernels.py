@@ -40,7 +40,7 @@ class Packing(NamedTuple):
 
 
 def ngram_packing(order: int, num_words: int) -> Packing:
-    """Put as many words as fit into each column, from its highest bit on."""
+    """The packing of n-grams in estimation: as many words as fit into a column, from its highest bit on."""
     bits = max(1, (num_words - 1).bit_length())
     share = 64 // bits
     place = np.arange(order)
@@ -162,8 +162,8 @@ def windows_kernel(packing, ids, context, out_rows):
 
 
 @kernel
-def unpack_kernel(packing, number, key, out_words):
-    """Read the words from rows, in the order of the text.
+def unpack_ngrams_kernel(packing, number, key, out_words):
+    """Read the words of n-grams that are packed in rows, in the order of the text.
 
     packing    Packing
     number     int32 [V]     number to write for each word

@@ -1,12 +1,14 @@
-"""Read KenLM's binary models of type ``probing``, whose hash keys are those of ``table_kernels.Ngrams``.
+"""KenLM's formats: binary models of type ``probing``, and the output of its ``query``.
 
-The file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per order; a
-hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold a key and
-a float32 probability and, unless it is of the longest, a back-off, with signs as in ``Ngrams``; the words.
+A binary file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per
+order; a hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold
+a key and a float32 probability and, unless it is of the longest, a back-off, with keys and signs as in
+``table_kernels.Ngrams``; the words.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +23,7 @@ from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import find_all, word_table_of
 from hiero.core.text import open_bytes
-from hiero.lm.model import ngrams_of
+from hiero.lm.model import ScoredText, ngrams_of
 from hiero.lm.table_kernels import Ngrams, OpenTable, insert_kernel, open_table
 
 MAGIC = b"mmap lm http://kheafield.com/code"
@@ -159,3 +161,64 @@ def _fill(path: Path, data: Bytes, layout: _Layout) -> OpenTable:
                 hint="the file is being written",
             )
     return table
+
+
+# ---- query
+
+
+class KenlmQuerySummary:
+    """Sums as in KenLM's query: totals of lines in single precision, of the corpus in double."""
+
+    def __init__(self) -> None:
+        self.total, self.unknown_total = 0.0, 0.0
+        self.tokens, self.unknown = 0, 0
+
+    def add(self, scored: ScoredText) -> None:
+        self.unknown_total += float(np.sum(scored.prob[scored.word == 0], dtype=np.float64))
+        self.unknown += int(np.count_nonzero(scored.word == 0))
+        self.tokens += len(scored.word)
+
+    def text(self) -> str:
+        known = _perplexity(self.total - self.unknown_total, self.tokens - self.unknown)
+        return (
+            f"Perplexity including OOVs:\t{format_kenlm_number(_perplexity(self.total, self.tokens))}\n"
+            f"Perplexity excluding OOVs:\t{format_kenlm_number(known)}\n"
+            f"OOVs:\t{self.unknown}\nTokens:\t{self.tokens}\n"
+        )
+
+
+def _perplexity(total: float, tokens: int) -> np.float64:
+    with np.errstate(all="ignore"):
+        return np.float64(10.0) ** -(np.float64(total) / np.float64(tokens))
+
+
+def kenlm_query_lines(
+    scored: ScoredText, text: bytes, levels: set[str], summary: KenlmQuerySummary
+) -> Iterator[str]:
+    """The lines of KenLM's query for words, sentences, or both (``levels``)."""
+    summary.add(scored)
+    words, lengths, probs = scored.word.tolist(), scored.length.tolist(), list(scored.prob)
+    spans, first = scored.span.tolist(), scored.first.tolist()
+    for begin, end in itertools.pairwise(first):
+        if "word" in levels:
+            for n in range(begin, end):
+                start, stop = spans[n]
+                surface = text[start:stop].decode("utf-8", "surrogateescape") if stop else "</s>"
+                yield f"{surface}={words[n]} {lengths[n]} {format_kenlm_number(probs[n])}\t"
+        # Added one by one in single precision, as in KenLM: np.sum adds in pairs.
+        total = np.add.accumulate(scored.prob[begin:end])[-1] if end > begin else np.float32(0.0)
+        summary.total += float(total)
+        if "sentence" in levels:
+            yield f"Total: {format_kenlm_number(total)} OOV: {words[begin:end].count(0)}\n"
+
+
+def format_kenlm_number(value: np.floating) -> str:
+    """The shortest digits that read back as the same number, written as KenLM (and JavaScript) write them."""
+    text = str(value)
+    if "e" not in text and "n" not in text:
+        return text.removesuffix(".0")
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value) or 1e-6 <= abs(value) < 1e21:
+        return np.format_float_positional(value, unique=True, trim="-") if np.isfinite(value) else text
+    return np.format_float_scientific(value, unique=True, trim="-", exp_digits=1).replace("e+", "e")

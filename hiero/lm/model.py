@@ -1,18 +1,35 @@
-"""n-gram language models as arrays, with one hash table for all orders above one."""
+"""n-gram language models as arrays, with one hash table for all orders above one; score text with them.
+
+A compiled model is a directory of memory-mapped arrays, those of ``table_kernels.Ngrams`` and ``core``'s
+``WordTable``. Its ``meta.json`` holds ``format``, ``version``, ``order``, ``bos``, ``eos``, ``ngrams`` (the
+number of those of two or more words) and ``source`` with the name and SHA-256 of the source file (null:
+standard input).
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hiero.core.arrays import Floats32, Hashes, Ids, Ints, offsets_of, read_only
+from hiero.core.directories import META, Kind, digest_of
+from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import Vocabulary, find_all
-from hiero.lm.table_kernels import Ngrams
+from hiero.core.symbols import (
+    Vocabulary,
+    find_all,
+    is_sound,
+    word_table_arrays,
+    word_table_files,
+    word_table_from,
+)
+from hiero.lm.table_kernels import Ngrams, look_up_words_kernel, score_sentences_kernel
 
 
 def ngrams_of(slots: Hashes, unigram: Floats32, order: int, bos: int, eos: int) -> Ngrams:
@@ -87,3 +104,87 @@ class LanguageModels:
                     ids[m, num_known:num_words] = np.maximum(find_all(table, fresh), 0)
                 self._known[words] = num_words, ids
             return read_only(ids)
+
+
+# ---- compiled models
+
+MODEL = Kind(
+    "hiero language model",
+    1,
+    "make it again with hiero lm compile",
+    {"slots": (np.uint64, 1), "unigram": (np.float32, 2), **word_table_files("word")},
+)
+
+
+def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | None) -> None:
+    """Write a compiled model, made from a file or from standard input (None)."""
+    meta = {
+        "order": int(model.order[0]),
+        "bos": int(model.bos[0]),
+        "eos": int(model.eos[0]),
+        "ngrams": int(np.count_nonzero(model.key[::2])),
+        "source": {"name": source.name, "sha256": digest_of(source)} if source else None,
+    }
+    arrays = word_table_arrays({"word": words})
+    MODEL.write(path, meta, {"slots": model.key, "unigram": model.unigram, **arrays})
+
+
+def read_ngrams(path: Path) -> tuple[Ngrams, WordTable]:
+    """Map a compiled model; its arrays are read as they are used."""
+    meta, arrays = MODEL.read(path)
+    slots, unigram, words = arrays["slots"], arrays["unigram"], word_table_from(arrays, "word")
+    order, bos, eos, num_ngrams = numbers = [meta.get(name, -1) for name in ("order", "bos", "eos", "ngrams")]
+    if not all(isinstance(number, int) for number in numbers):
+        raise MODEL.broken(path / META, "damage", f"a {MODEL.name}")
+    num_slots, num_words = len(slots) // 2, len(unigram)
+    fits = (
+        len(slots) == 2 * num_slots > 0
+        and num_slots & (num_slots - 1) == 0
+        and 0 <= num_ngrams < num_slots
+        and unigram.shape == (num_words, 2)
+        and len(words.first) == num_words + 1
+        and is_sound(words)
+        and 1 <= order <= MAX_ORDER
+        and max(bos, eos) < num_words
+    )
+    if not fits:
+        raise MODEL.broken(path, "arrays that do not fit together", f"a {MODEL.name}")
+    return ngrams_of(slots, unigram, order, bos, eos), words
+
+
+# ---- text
+
+
+class ScoredText(NamedTuple):
+    """Lines of text, scored word by word.
+
+    first     int64 [S + 1]   words of line s: first[s] ... first[s + 1] - 1
+    word      int32 [N]       ids in the model, 0 if unknown; with markers, </s> ends every line
+    span      int64 [N, 2]    word n is text[span[n, 0]:span[n, 1]]; empty for </s>
+    prob      float32 [N]     log10 probability
+    length    int32 [N]       length of the longest n-gram found
+    """
+
+    first: Ints
+    word: Ids
+    span: Ints
+    prob: Floats32
+    length: Ids
+
+
+def score_text(models: LanguageModels, m: int, text: bytes, markers: bool = True) -> ScoredText:
+    """Score lines of text, each ended by ``\\n``, with model m; ``markers``: between <s> and </s>."""
+    data = np.frombuffer(text, np.uint8)
+    first = np.zeros(text.count(b"\n") + 1, np.int64)
+    word = np.zeros(len(data) // 2 + 1, np.int32)
+    span = np.zeros((len(data) // 2 + 1, 2), np.int64)
+    num_lines, num_words = look_up_words_kernel(models.tables[m], data, first, word, span)
+    word, span = word[:num_words], span[:num_words]
+    num_scores = num_words + num_lines * markers
+    prob, length = np.empty(num_scores, np.float32), np.empty(num_scores, np.int32)
+    score_sentences_kernel(models.arrays, m, first, word, markers, prob, length)
+    if markers:
+        word = np.insert(word, first[1:], models.arrays.eos[m])
+        span = np.insert(span, first[1:], 0, axis=0)
+        first = first + np.arange(len(first))
+    return ScoredText(first, word, span, prob, length)

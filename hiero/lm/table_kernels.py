@@ -288,8 +288,8 @@ def add_ngrams_kernel(block, out_table, out_unigram):
         add_ngram(out_table, out_unigram, words, length, block.prob[r], block.backoff[r])
 
 
-def table_of_blocks(counts: Sequence[int], blocks: Iterable[NgramBlock]) -> tuple[OpenTable, Floats32]:
-    """The table and the 1-grams of a model. Blocks come in the order of their length.
+def ngram_table_of_blocks(counts: Sequence[int], blocks: Iterable[NgramBlock]) -> tuple[OpenTable, Floats32]:
+    """The hash table of n-grams and the 1-grams of a model. Blocks come in the order of their length.
 
     ``counts`` has the number of n-grams of each length. Words are numbered in the order of the 1-grams.
     """
@@ -309,7 +309,7 @@ __all__ = [
     "extends_left",
     "extends_right",
     "find_slot",
-    "look_up_kernel",
+    "look_up_words_kernel",
     "score_sentences_kernel",
     "score_word",
     "stored",
@@ -398,8 +398,8 @@ def score_sentences_kernel(lm, m, first, word, markers, out_prob, out_length):
 
 
 @kernel
-def look_up_kernel(table, text, out_first, out_word, out_span):
-    """Split lines into words and look those up; returns the numbers of lines and words.
+def look_up_words_kernel(table, text, out_first, out_word, out_span):
+    """Split lines into words and look up their ids in a model; returns the numbers of lines and words.
 
     table      WordTable
     text       uint8 [.]         lines end at LF (or CR LF), also the last; words at spaces and tabs

@@ -13,7 +13,7 @@ import pytest
 
 from hiero.cli.lm import add_parser
 from hiero.core.errors import FormatError
-from hiero.lm.load import format_number
+from hiero.lm.kenlm import format_kenlm_number
 
 DATA = Path(__file__).parents[1] / "data"
 GOLD = (DATA / "tiny.query").read_text(encoding="utf-8")
@@ -113,4 +113,4 @@ def test_nothing_to_score(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_are_written_as_kenlm_writes_them(value: np.floating, text: str) -> None:
-    assert format_number(value) == text
+    assert format_kenlm_number(value) == text

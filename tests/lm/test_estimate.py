@@ -27,9 +27,10 @@ from hiero.lm.arpa import read_arpa
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
 from hiero.lm.estimate import WordNumbering, estimate_discounts, estimate_language_model
-from hiero.lm.estimate_kernels import ngram_packing, unpack_kernel, windows_kernel
+from hiero.lm.estimate_kernels import ngram_packing, unpack_ngrams_kernel, windows_kernel
 from hiero.lm.external_sort import Sorter, Spool
-from hiero.lm.load import compile_language_model, load_language_models, score_text
+from hiero.lm.load import compile_language_model, load_language_models
+from hiero.lm.model import score_text
 from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
 from tests.conftest import INTERPRETED
 from tests.naive import estimate as naive
@@ -106,7 +107,7 @@ def test_windows(order: int, ids: list[int], data: st.DataObject) -> None:
     windows_kernel(packing, np.array(ids[cut:], np.int32), context, rows[cut:])
     words = np.empty((len(ids), order), np.int32)
     number = np.arange(1000, dtype=np.int32)
-    unpack_kernel(packing, number, np.ascontiguousarray(rows[:, :width]), words)
+    unpack_ngrams_kernel(packing, number, np.ascontiguousarray(rows[:, :width]), words)
     expected = naive.windows(order, ids)
     assert words.tolist() == [naive.unpack(list(window), number.tolist()) for window in expected]
     assert rows[:, width].tolist() == [1] * len(ids)

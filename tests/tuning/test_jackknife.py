@@ -13,7 +13,8 @@ from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
 from hiero.lm.config import FALLBACK, EstimateConfig
 from hiero.lm.estimate import estimate_language_model
-from hiero.lm.load import load_language_models, score_text
+from hiero.lm.load import load_language_models
+from hiero.lm.model import score_text
 from hiero.tuning.jackknife import fold_of, jackknifed
 from tests.worlds.tune import Tuning
 

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hiero.core.symbols import find_all, word_table
-from hiero.lm.load import ScoredText, load_language_models, score_text
-from hiero.lm.model import LanguageModels
-from hiero.lm.table_kernels import find_slot, look_up_kernel, score_sentences_kernel, score_word
+from hiero.lm.load import load_language_models
+from hiero.lm.model import LanguageModels, ScoredText, score_text
+from hiero.lm.table_kernels import find_slot, look_up_words_kernel, score_sentences_kernel, score_word
 from tests.naive import lm as naive
 from tests.worlds.lm import WORDS, arpa_texts, kenlm_model, load_text, sentences
 
@@ -98,7 +98,7 @@ def test_lines_and_words_are_split_and_looked_up(pieces: list[bytes], known: lis
     text, words = b"".join(pieces) + b"\n", [b"<unk>", *known]
     first = np.zeros(text.count(b"\n") + 1, np.int64)
     word, span = np.zeros(len(text), np.int32), np.zeros((len(text), 2), np.int64)
-    lines, total = look_up_kernel(word_table(words), np.frombuffer(text, np.uint8), first, word, span)
+    lines, total = look_up_words_kernel(word_table(words), np.frombuffer(text, np.uint8), first, word, span)
     tokens = [
         (text[start:end], int(w)) for (start, end), w in zip(span[:total].tolist(), word[:total], strict=True)
     ]
