@@ -76,6 +76,31 @@ def inside_kernel(graph, edge_score, out_inside):
         out_inside[v] = best + np.log(total) if total > 0.0 else -np.inf
 
 
+@leaf
+def _larger(a, b):
+    return max(a, b)
+
+
+@leaf
+def _outside(graph, edge_score, inside, combine, out_outside):
+    """The total of the contexts of every node; ``combine`` is the addition of a semiring."""
+    num_nodes = out_outside.shape[0]
+    for v in range(num_nodes):
+        out_outside[v] = 0.0 if v == num_nodes - 1 else -np.inf
+    for v in range(num_nodes - 1, -1, -1):
+        if out_outside[v] == -np.inf:
+            continue
+        for edge in range(graph.first_edge[v], graph.first_edge[v + 1]):
+            around = out_outside[v] + edge_score[edge]
+            left, right = graph.tail[edge, 0], graph.tail[edge, 1]
+            # Positions, not nodes: with tails (u, u) each of the two is the other's sibling.
+            if left >= 0:
+                sibling = inside[right] if right >= 0 else 0.0
+                out_outside[left] = combine(out_outside[left], around + sibling)
+            if right >= 0:
+                out_outside[right] = combine(out_outside[right], around + inside[left])
+
+
 @kernel
 def outside_kernel(graph, edge_score, inside, out_outside):
     """The log of the summed weights of all contexts of a node in derivations of the goal.
@@ -87,22 +112,7 @@ def outside_kernel(graph, edge_score, inside, out_outside):
 
     O(E).  Twin: tests/naive/forest.py::outside.
     """
-    num_nodes = out_outside.shape[0]
-    out_outside[:] = -np.inf
-    if num_nodes > 0:
-        out_outside[num_nodes - 1] = 0.0
-    for v in range(num_nodes - 1, -1, -1):
-        if out_outside[v] == -np.inf:
-            continue
-        for edge in range(graph.first_edge[v], graph.first_edge[v + 1]):
-            around = out_outside[v] + edge_score[edge]
-            left, right = graph.tail[edge, 0], graph.tail[edge, 1]
-            # Positions, not nodes: with tails (u, u) each of the two is the other's sibling.
-            if left >= 0:
-                sibling = inside[right] if right >= 0 else 0.0
-                out_outside[left] = log_add(out_outside[left], around + sibling)
-            if right >= 0:
-                out_outside[right] = log_add(out_outside[right], around + inside[left])
+    _outside(graph, edge_score, inside, log_add, out_outside)
 
 
 @kernel
@@ -116,21 +126,7 @@ def best_outside_kernel(graph, edge_score, best, out_outside):
 
     O(E).  Twin: tests/naive/forest.py::max_marginals, through ``edge_marginals_kernel``.
     """
-    num_nodes = out_outside.shape[0]
-    out_outside[:] = -np.inf
-    if num_nodes > 0:
-        out_outside[num_nodes - 1] = 0.0
-    for v in range(num_nodes - 1, -1, -1):
-        if out_outside[v] == -np.inf:
-            continue
-        for edge in range(graph.first_edge[v], graph.first_edge[v + 1]):
-            around = out_outside[v] + edge_score[edge]
-            left, right = graph.tail[edge, 0], graph.tail[edge, 1]
-            if left >= 0:
-                sibling = best[right] if right >= 0 else 0.0
-                out_outside[left] = max(out_outside[left], around + sibling)
-            if right >= 0:
-                out_outside[right] = max(out_outside[right], around + best[left])
+    _outside(graph, edge_score, best, _larger, out_outside)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,6 +39,7 @@ class SearchFunction(Protocol):
         ...
 
 
+@functools.cache
 def search_of(algorithm: str) -> SearchFunction:
     """The search of a name in ``SEARCHES``."""
     found: SearchFunction = pkgutil.resolve_name(SEARCHES[algorithm])

@@ -32,14 +32,13 @@ from hiero.learning.adagrad_kernels import (
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, Gradient, LearnerContext, UpdateReport
-from hiero.learning.metric import Gold, SentenceGold, gold_metric
+from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import (
     Loss,
     Pairing,
     RankedPairs,
     SampledPairs,
-    make_loss,
-    make_pairing,
+    pairwise_parts,
     ranked_pairs,
 )
 from hiero.learning.rank_kernels import ROUNDING, gradient_kernel
@@ -81,12 +80,8 @@ class AdaGradLearner(Checked):
         return part(
             cls,
             settings,
-            gold=gold_metric(settings.metric),
-            pairing=make_pairing(settings, context.seed),
-            loss=make_loss(settings),
             lazy=settings.stale,  # else the decoder must see settled weights
-            terms=context.terms,
-            sentences=context.sentences,
+            **pairwise_parts(settings, context),
         )
 
     def __post_init__(self) -> None:

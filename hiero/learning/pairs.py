@@ -13,7 +13,7 @@ losses that kernels take.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from hiero.core.errors import ConfigError
 from hiero.core.records import Checked, part, setting
 from hiero.features.index import FeatureRows
 from hiero.learning.config import TuneSettings
-from hiero.learning.learner import Example, UpdateReport
-from hiero.learning.metric import Gold
+from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.metric import Gold, gold_metric
 from hiero.learning.rank_kernels import LOGISTIC, MARGIN, PERCEPTRON, drawn_pairs_kernel, level_pairs_kernel
 
 MOST_PAIRS = 20_000_000  # of one sentence; they take 160 MB
@@ -176,6 +176,17 @@ class Loss(Checked):
 
 def make_loss(settings: TuneSettings) -> Loss:
     return Loss(name=settings.loss, margin=settings.margin, by_gold=settings.by_gold)
+
+
+def pairwise_parts(settings: TuneSettings, context: LearnerContext) -> dict[str, Any]:
+    """What online learners from pairs have in common, for ``part``."""
+    return {
+        "gold": gold_metric(settings.metric),
+        "pairing": make_pairing(settings, context.seed),
+        "loss": make_loss(settings),
+        "terms": context.terms,
+        "sentences": context.sentences,
+    }
 
 
 class RankedPairs(NamedTuple):

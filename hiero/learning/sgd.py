@@ -15,14 +15,13 @@ from hiero.core.records import Checked, part, setting
 from hiero.learning.candidates import not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
-from hiero.learning.metric import Gold, SentenceGold, gold_metric
+from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import (
     Loss,
     Multipartite,
     Pairing,
     RankedPairs,
-    make_loss,
-    make_pairing,
+    pairwise_parts,
     ranked_pairs,
 )
 from hiero.learning.rank_kernels import gradient_kernel, rank_kernel, shift_kernel
@@ -59,15 +58,7 @@ class RankLearner(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> RankLearner:
-        return part(
-            cls,
-            settings,
-            gold=gold_metric(settings.metric),
-            pairing=make_pairing(settings, context.seed),
-            loss=make_loss(settings),
-            terms=context.terms,
-            sentences=context.sentences,
-        )
+        return part(cls, settings, **pairwise_parts(settings, context))
 
     def rate_now(self) -> float:
         passed = 1 + self.seen / self.decay_after
