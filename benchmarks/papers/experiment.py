@@ -13,7 +13,7 @@ from typing import Any
 from hiero.cli.progress import StageProgress
 from hiero.config.config import read_settings, write_settings
 from hiero.core.text import open_output, read_lines
-from hiero.jobs.directory import Manifest
+from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.run import Run
 
 CONFIGS = Path(__file__).parents[2] / "configs"

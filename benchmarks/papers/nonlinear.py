@@ -39,7 +39,7 @@ from hiero.config.sections import GridSection
 from hiero.core.records import record
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
 from hiero.evaluation.config import EvalConfig
-from hiero.jobs.directory import Manifest
+from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.tune_stages import OF_BINS, trials
 
 CONDITIONS = {

@@ -253,7 +253,7 @@ SENTENCE_BLEU: dict[str, SentenceBleu] = {
 
 
 def sentence_bleu(name: str) -> SentenceBleu:
-    """A variant of sentence BLEU by its name in ``SENTENCE_BLEU``.
+    """A variant of the BLEU of a sentence by its name in ``SENTENCE_BLEU``.
 
     >>> references = References([[[1, 2, 3, 4, 5]]])
     >>> statistics = references.statistics(0, [[1, 2, 3, 4, 5], [1, 2, 3], [6]])
@@ -329,8 +329,8 @@ _BACKGROUNDS: dict[str, Callable[[], Background]] = {
 BACKGROUNDS = tuple(_BACKGROUNDS)
 
 
-def background(name: str) -> Background:
-    """An empty memory of one of the kinds in ``BACKGROUNDS``: approx, chiang, cdec-mira or kbmira (Moses)."""
+def bleu_background(name: str) -> Background:
+    """An empty background for BLEU, one of ``BACKGROUNDS``: approx, chiang, cdec-mira or kbmira (Moses)."""
     if name not in _BACKGROUNDS:
         raise ConfigError(f"unknown background {name!r}; {did_you_mean(name, _BACKGROUNDS)}")
     return _BACKGROUNDS[name]()

@@ -29,9 +29,9 @@ from hiero.evaluation.significance import (
     bootstrap_scores,
     bootstrap_test,
     interval,
-    marks,
     pooled_score,
     randomization_test,
+    significance_marks,
     spread,
 )
 
@@ -52,7 +52,7 @@ def read_system(
     form: str | None = None,
     progress: Progress | None = None,
 ) -> System:
-    """Read the runs of a system with ``read_hypotheses``, with notes of missing translations."""
+    """Read a system to compare with others: its runs, with notes of missing translations."""
     runs = []
     for path in paths:
         found = read_hypotheses(path, num_lines, like, form)
@@ -236,7 +236,7 @@ def _difference(comparison: Comparison | None) -> str:
 
 
 def _p_value(comparison: Comparison | None) -> str:
-    return "" if comparison is None else f"{comparison.p:.4f} {marks(comparison.p):<3}"
+    return "" if comparison is None else f"{comparison.p:.4f} {significance_marks(comparison.p):<3}"
 
 
 def _result_dict(result: SystemResult) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def corpus_metric(
 ) -> CorpusMetric:
     """A metric by its name in METRICS; ``references[k]`` are the lines of one reference.
 
-    tokenize   for BLEU, one of ``tokenizers()``
+    tokenize   for BLEU, one of ``corpus_metric_tokenizers()``
     lowercase  ignore case; TER always does
     """
     # Imported here, since sacrebleu is slow to load.
@@ -71,8 +71,10 @@ def corpus_metric(
     from hiero.evaluation.bleu import corpus_bleu
 
     if key == "bleu":
-        if tokenize not in tokenizers():
-            raise ConfigError(f"tokenize: unknown {tokenize!r}; {did_you_mean(tokenize, tokenizers())}")
+        if tokenize not in corpus_metric_tokenizers():
+            raise ConfigError(
+                f"tokenize: unknown {tokenize!r}; {did_you_mean(tokenize, corpus_metric_tokenizers())}"
+            )
         try:
             # force: hiero eval warns of tokenised input itself, once for all systems.
             bleu = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True, references=references)
@@ -97,8 +99,8 @@ def corpus_metric(
     raise ConfigError(f"metrics: unknown {key!r}; {did_you_mean(key, METRICS)}")
 
 
-def tokenizers() -> list[str]:
-    """sacrebleu's tokenizers for BLEU."""
+def corpus_metric_tokenizers() -> list[str]:
+    """sacrebleu's tokenizers for the corpus metric BLEU."""
     from sacrebleu.metrics import BLEU
 
     return list(BLEU.TOKENIZERS)

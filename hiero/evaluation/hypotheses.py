@@ -1,4 +1,4 @@
-"""Read translations of a test set: lines, k-best lists, JSON of ``hiero decode``."""
+"""Read translations of a test set (lines, k-best lists, JSON of ``hiero decode``) and its references."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _from_json(path: str | Path, lines: list[str]) -> Hypotheses:
 
 
 def read_references(paths: Iterable[str | Path]) -> list[list[str]]:
-    """Files with one reference for each sentence, all of the same length; at least one, not empty."""
+    """Read the references of a test set: files of one length, at least one of them, and not empty."""
     named = [(path, read_text(path, "references")) for path in paths]
     for (first, lines), (path, others) in itertools.pairwise(named):
         if len(lines) != len(others):

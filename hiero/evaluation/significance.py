@@ -148,6 +148,6 @@ def pooled_score(metric: Metric, runs: Floats) -> float:
     return float(metric(runs.mean(axis=0).sum(axis=0)[None, :])[0])
 
 
-def marks(p: float) -> str:
-    """Stars: one for p < .05, two for p < .01, three for p < .001."""
+def significance_marks(p: float) -> str:
+    """Stars for significance: one for p < .05, two for p < .01, three for p < .001."""
     return "*" * sum(p < level for level in (0.05, 0.01, 0.001))

@@ -28,7 +28,7 @@ from hiero.decoder.model import Model
 from hiero.decoder.output import TranslationWriter
 from hiero.decoder.statistics import Statistics
 from hiero.grammar.sources import grammar_paths
-from hiero.jobs.resumable import ResumableOutput, StandardOutput, is_begun
+from hiero.jobs.resumable_output import ResumableOutput, StandardOutput, is_begun
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"

@@ -44,7 +44,15 @@ from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import BitextIndex, open_index
 from hiero.grammar.sources import grammar_paths
-from hiero.jobs.directory import CONFIG, Manifest, check_directory, first_change, locked, series, versions
+from hiero.jobs.run_directory import (
+    CONFIG,
+    Manifest,
+    check_directory,
+    first_change,
+    locked_run_directory,
+    version_series,
+    versions,
+)
 from hiero.learning.config import STARTS, TuneConfig
 from hiero.learning.learner import LearnerContext, make_learner
 from hiero.tuning.batch import BatchCourse
@@ -74,13 +82,13 @@ def _read_state(path: Path) -> dict[str, Any]:
     raise FormatError(path, 0, found="damage", expected="the settings and digests of a run")
 
 
-def write_state(directory: Path, state: Mapping[str, Any]) -> None:
+def _write_state(directory: Path, state: Mapping[str, Any]) -> None:
     """Write everything the result depends on."""
     content = {**state, "versions": versions()}
     write_output(directory / STATE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
+def _check_unchanged(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
     """Raise an error if settings or inputs differ from those of the run in the directory."""
     old, hint = _read_state(directory / STATE), "-o names another directory"
     what, key = first_change(old, new["settings"], lambda: new["digests"]) or ("", "")
@@ -99,7 +107,7 @@ def compare(directory: Path, new: Mapping[str, Any], epochs: int) -> None:
         raise HieroError(f"{directory}: tune: epochs: found {epochs}, expected at least {done}, as are done")
 
 
-def remove_leftovers(directory: Path) -> None:
+def _remove_leftovers(directory: Path) -> None:
     """Delete incomplete files of a run that was killed."""
     for path in [*directory.glob(f"epochs/*/{TEMPORARY}*"), *directory.rglob("*.part")]:
         path.unlink(missing_ok=True)
@@ -161,12 +169,12 @@ def tune(
     else:
         content = resolved(config) if isinstance(config, Config) else config
         settings, where = config_of(content, base=Path.cwd()), "config"
-    return Tuning(with_keys(settings, keys), where).run(
+    return Tuning(_with_keys(settings, keys), where).run(
         Path(run_dir), workers=workers, executor=executor, resume=resume, progress=progress
     )
 
 
-def with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
+def _with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
     """Return the configuration with some keys of its ``tune`` section set."""
     known = dataclasses.asdict(config.tune or TuneConfig())
     settings = record(TuneConfig, known | dict(keys), "tune")
@@ -293,7 +301,7 @@ class Tuning:
             if own := self._own_grammars(files):
                 listed = "".join(digest(path) for path in own)
                 digests[f"grammars of data: {name}"] = hashlib.sha256(listed.encode()).hexdigest()
-        content = {"made_by": series(), "settings": self.settings_of_answer(), "digests": digests}
+        content = {"made_by": version_series(), "settings": self.settings_of_answer(), "digests": digests}
         plain: dict[str, Any] = json.loads(json.dumps(content))
         return plain
 
@@ -317,7 +325,7 @@ class Tuning:
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
         _check_directory(directory, resume)
-        with locked(directory, "hiero tune"):
+        with locked_run_directory(directory, "hiero tune"):
             _check_directory(directory, resume)  # again, under the lock
             state = self.state(Manifest(directory).digest if opened is None else opened.digest)
             self._keep(directory, state)
@@ -349,7 +357,7 @@ class Tuning:
         if not (directory / STATE).exists():
             return not directory.exists()
         try:
-            compare(directory, self.state(digest), self.settings.epochs)
+            _check_unchanged(directory, self.state(digest), self.settings.epochs)
         except HieroError:
             return False
         return True
@@ -357,10 +365,10 @@ class Tuning:
     def _keep(self, directory: Path, state: dict[str, Any]) -> None:
         """Write everything the result depends on, or compare it with that of an earlier run."""
         if (directory / STATE).exists():
-            compare(directory, state, self.settings.epochs)
-            remove_leftovers(directory)
+            _check_unchanged(directory, state, self.settings.epochs)
+            _remove_leftovers(directory)
         else:
-            write_state(directory, state)
+            _write_state(directory, state)
         full = dataclasses.replace(self.config, tune=self.written, weights=None)
         write_settings(directory / CONFIG, resolved(full), "the configuration of this run, in full")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError, did_you_mean
-from hiero.evaluation.bleu import BACKGROUNDS, SENTENCE_BLEU, background, sentence_bleu
+from hiero.evaluation.bleu import BACKGROUNDS, SENTENCE_BLEU, bleu_background, sentence_bleu
 from hiero.learning.learner import Example
 
 PREVIOUS = "previous"
@@ -72,7 +72,7 @@ class BackgroundGold:
     def __init__(self, kind: str, chosen: Literal["model", "oracle"] = "model") -> None:
         if chosen not in ("model", "oracle"):
             raise ConfigError(f"chosen: found {chosen!r}, expected model or oracle")
-        self.background = background(kind)
+        self.background = bleu_background(kind)
         self.chosen = chosen
 
     def scores(self, example: Example) -> Floats:

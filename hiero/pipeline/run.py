@@ -26,7 +26,16 @@ from hiero.config.model import OpenedFiles, model_config
 from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress, progress_lines
 from hiero.core.usage import Usage
-from hiero.jobs.directory import CONFIG, NAME, Entry, Manifest, check_directory, first_change, locked, series
+from hiero.jobs.run_directory import (
+    CONFIG,
+    NAME,
+    Entry,
+    Manifest,
+    check_directory,
+    first_change,
+    locked_run_directory,
+    version_series,
+)
 from hiero.pipeline.plan import STAGES, Plan, Stage, Task
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
@@ -151,7 +160,7 @@ class Run:
 
     def run(self, display: Display, threads: int) -> None:
         """Run all chosen stages that are not up to date."""
-        with locked(self.directory, "hiero run"):
+        with locked_run_directory(self.directory, "hiero run"):
             self._prepare()
             chosen = [stage for stage in self.plan.stages if stage.name in self.only]
             display.plan([stage.name for stage in chosen])
@@ -185,7 +194,7 @@ class Run:
             return
         log.write("start", stage=stage.name, reason=reason)
         inputs = self._inputs(stage)
-        head = {"made_by": series(), "settings": _plain(stage.settings)}
+        head = {"made_by": version_series(), "settings": _plain(stage.settings)}
         key = json.dumps([stage.name, head, inputs], sort_keys=True)
         temporary = self.directory / TEMPORARY
         shutil.rmtree(temporary, ignore_errors=True)

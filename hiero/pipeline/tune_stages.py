@@ -29,8 +29,8 @@ from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
 from hiero.core.errors import ConfigError
 from hiero.core.text import aligned, write_output
-from hiero.jobs.directory import CONFIG, LOCK
 from hiero.jobs.learn_bins import Binning
+from hiero.jobs.run_directory import CONFIG, LOCK
 from hiero.jobs.tune import ANSWER, STATE, Tuning
 from hiero.learning.config import TuneConfig
 from hiero.pipeline.model_stages import BINS, add_bins_stage

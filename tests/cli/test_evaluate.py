@@ -20,7 +20,13 @@ from hiero.cli.evaluate import add_parser
 from hiero.core.errors import ConfigError, FormatError, UsageError
 from hiero.evaluation.compare import System, evaluate
 from hiero.evaluation.config import EvalConfig
-from hiero.evaluation.corpus_metrics import METRICS, chrf_scores, corpus_metric, ter_scores, tokenizers
+from hiero.evaluation.corpus_metrics import (
+    METRICS,
+    chrf_scores,
+    corpus_metric,
+    corpus_metric_tokenizers,
+    ter_scores,
+)
 from hiero.evaluation.hypotheses import read_hypotheses, read_references
 
 WORDS = ["der", "die", "das", "haus", "baum", "fährt", "schläft", ",", ".", "grüner", "3,5", "%"]
@@ -338,7 +344,7 @@ def test_wrong_settings(
 
 
 def test_a_tokenizer_that_is_not_installed() -> None:
-    assert {"none", "13a", "ja-mecab"} <= set(tokenizers())
+    assert {"none", "13a", "ja-mecab"} <= set(corpus_metric_tokenizers())
     try:
         import MeCab  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:

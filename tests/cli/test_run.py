@@ -16,7 +16,7 @@ import pytest
 
 import hiero
 from benchmarks.kills import trial
-from hiero.jobs.directory import Manifest
+from hiero.jobs.run_directory import Manifest
 from tests.worlds.experiments import FILES, STAGES, Experiment
 
 Capture = pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ from hiero.evaluation.bleu import (
     MAX_ORDER,
     SENTENCE_BLEU,
     References,
-    background,
+    bleu_background,
     corpus_bleu,
     sentence_bleu,
 )
@@ -154,7 +154,7 @@ def test_a_background_decays(name: str) -> None:
     }[name]
     rng = np.random.default_rng(1)
     memory, remembered = [float(start)] * (2 + 2 * MAX_ORDER), float(start)
-    context, half = background(name), background(name)
+    context, half = bleu_background(name), bleu_background(name)
     for step in range(6):
         ref = rng.integers(0, 4, 8).tolist()
         hyps = [rng.integers(0, 4, rng.integers(1, 10)).tolist() for _ in range(3)]
@@ -191,12 +191,12 @@ def test_invalid_arguments() -> None:
     with pytest.raises(ConfigError, match="unknown sentence BLEU 'lian'; did you mean 'liang'"):
         sentence_bleu("lian")
     with pytest.raises(ConfigError, match="unknown background 'chang'; did you mean 'chiang'"):
-        background("chang")
+        bleu_background("chang")
     with pytest.raises(ConfigError, match="found no reference"):
         References([[]])
     with pytest.raises(ConfigError, match="smooth: unknown 'ad-k'; did you mean 'add-k'"):
         corpus_bleu(np.ones((1, 10)), "ad-k")
     with pytest.raises(ConfigError, match="expected source, reference or nothing"):
-        type(background("chiang"))(times="target")
+        type(bleu_background("chiang"))(times="target")
     with pytest.raises(IndexError):
         References([[[1]]]).statistics(1, [[1]])

@@ -18,9 +18,9 @@ from hiero.evaluation.significance import (
     bootstrap_scores,
     bootstrap_test,
     interval,
-    marks,
     pooled_score,
     randomization_test,
+    significance_marks,
     spread,
 )
 
@@ -206,4 +206,4 @@ def test_shapes_must_match() -> None:
 
 
 def test_marks() -> None:
-    assert [marks(p) for p in (0.2, 0.05, 0.049, 0.0099, 0.0009)] == ["", "", "*", "**", "***"]
+    assert [significance_marks(p) for p in (0.2, 0.05, 0.049, 0.0099, 0.0009)] == ["", "", "*", "**", "***"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.core.errors import ConfigError
-from hiero.evaluation.bleu import background, sentence_bleu
+from hiero.evaluation.bleu import bleu_background, sentence_bleu
 from hiero.learning.learner import Example
 from hiero.learning.metric import BackgroundGold, Gold, PreviousPass, SentenceGold, gold_metric
 from tests.naive import bleu as naive
@@ -89,7 +89,7 @@ def test_an_epoch_without_sentences_is_no_context() -> None:
 def test_a_decaying_background(chosen: str) -> None:
     examples = corpus([[[1, 2, 3, 4], [5, 6, 7]], [[2, 3, 4, 5], [1, 2]], [[7, 8, 1], [1, 2, 3, 4, 5]]])
     found = pass_over(BackgroundGold("chiang", chosen), examples, oracle=1)  # type: ignore[arg-type]
-    memory = background("chiang")
+    memory = bleu_background("chiang")
     for one, scores in zip(examples, found, strict=True):
         np.testing.assert_array_equal(scores, memory.scores(one.statistics, 7))
         memory.add(one.statistics[1 if chosen == "oracle" else 0], 7)

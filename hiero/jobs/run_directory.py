@@ -27,8 +27,8 @@ LOCK, CONFIG = "lock", "config.yaml"
 
 
 @contextlib.contextmanager
-def locked(directory: Path, command: str) -> Iterator[None]:
-    """Lock a directory against other runs; it is made if it is missing."""
+def locked_run_directory(directory: Path, command: str) -> Iterator[None]:
+    """Lock a run directory against other runs; it is made if it is missing."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         stream = open(directory / LOCK, "a")  # noqa: SIM115
@@ -71,8 +71,8 @@ def _lock(stream: IO[str]) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def series() -> str:
-    """The series of this version, whose versions all give the same results."""
+def version_series() -> str:
+    """The series of this version, as run directories record it: all its versions give the same results."""
     return ".".join(hiero.__version__.split(".")[:2])
 
 
@@ -86,6 +86,8 @@ Entry = dict[str, Any]
 
 
 class Manifest:
+    """``manifest.json`` of a run directory."""
+
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
         self.head: dict[str, Any] = {}
@@ -175,27 +177,27 @@ def versions() -> dict[str, str]:
 def first_change(
     old: Mapping[str, Any], settings: Mapping[str, Any], digests: Callable[[], Mapping[str, str]]
 ) -> tuple[str, str] | None:
-    """The first difference between what a result was made from and what it would be made from now.
+    """The first difference between what a result in a run directory was made from, and what it would be now.
 
     old      ``made_by``, ``settings`` and ``digests`` of the inputs
     returns  one of these three, and the key under it that differs; None if nothing does
     """
-    if old["made_by"] != series():
+    if old["made_by"] != version_series():
         return "made_by", ""
-    if changed := differences(old["settings"], settings):
+    if changed := changed_keys(old["settings"], settings):
         return "settings", changed[0]
-    if changed := differences(old["digests"], digests()):
+    if changed := changed_keys(old["digests"], digests()):
         return "digests", changed[0]
     return None
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The keys under which two nested mappings differ, with dots between the levels."""
+def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The keys of settings or digests that have changed since a result was made, with dots between levels."""
     found = []
     for key in [*old, *(key for key in new if key not in old)]:
         one, other = old.get(key), new.get(key)
         if isinstance(one, Mapping) and isinstance(other, Mapping):
-            found += differences(one, other, f"{prefix}{key}.")
+            found += changed_keys(one, other, f"{prefix}{key}.")
         elif one != other or (key in old) != (key in new):
             found.append(f"{prefix}{key}")
     return found
