@@ -133,3 +133,30 @@ def intern_tokens_kernel(data, token, from_token, pool, first, slot, after, used
         previous = entry
     used[0] = num_entries
     return done
+
+
+@leaf
+def _find_unknown(first, symbol, rows, ids, out_symbol):
+    """Write unknown symbols, as far as there is room; returns their number."""
+    used = 0
+    for i in range(rows.shape[0]):
+        for k in range(first[rows[i]], first[rows[i] + 1]):
+            if ids[symbol[k]] == UNKNOWN:
+                if used < out_symbol.shape[0]:
+                    out_symbol[used] = symbol[k]
+                used += 1
+    return used
+
+
+@kernel
+def unknown_ids_kernel(first, symbol, rows, ids):
+    """The symbols of some rows of (first, symbol) whose shared id in int32 ``ids`` is UNKNOWN.
+
+    Returns int32 symbols, with repetitions. O(N).  Twin: tests/naive/grammar.py::unknown.
+    """
+    out = np.empty(0, np.int32)
+    used = _find_unknown(first, symbol, rows, ids, out)
+    if used > 0:
+        out = np.empty(used, np.int32)
+        _find_unknown(first, symbol, rows, ids, out)
+    return out

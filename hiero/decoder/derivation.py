@@ -23,7 +23,7 @@ from hiero.decoder.forest_kernels import (
     align_kernel,
 )
 from hiero.decoder.hypergraph import Derivations
-from hiero.grammar.cdec import spell_word
+from hiero.grammar.cdec import spell_cdec_word
 from hiero.grammar.rules import rule_lists
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Derivation:
 
         def text(symbol: int, is_src: bool) -> str:
             if not is_gap(symbol):
-                return spell_word(forest.words.text(symbol).encode()).decode()
+                return spell_cdec_word(forest.words.text(symbol).encode()).decode()
             return f"[{label(gap_label(symbol))},{gap_index(symbol)}]" if is_src else f"[{gap_index(symbol)}]"
 
         texts = []

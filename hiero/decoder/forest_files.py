@@ -52,9 +52,9 @@ from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_bytes, open_output, read_chunks
-from hiero.decoder.forest_record import EdgeFeatures, StoredForest, check, featureless_rules, rules_of
+from hiero.decoder.forest_record import EdgeFeatures, StoredForest, check
 from hiero.decoder.hypergraph import Hypergraph, heads
-from hiero.grammar.rules import rule_lists
+from hiero.grammar.rules import featureless_rules, rule_lists, rules_from_lists
 
 FORMAT = "hiero forest 1"
 # The message of msgspec for a value of the wrong type.
@@ -185,7 +185,7 @@ def _from_json(forest: _Forest) -> StoredForest:
                 raise ValueError(f"gap {item} of a rule with {len(rule.gaps)} gaps")
         return codes
 
-    rules = rules_of(
+    rules = rules_from_lists(
         [labels.setdefault(rule.lhs, len(labels)) for rule in forest.rules],
         [symbols(rule, rule.src) for rule in forest.rules],
         [symbols(rule, rule.tgt) for rule in forest.rules],

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
-from hiero.grammar.rules import Rules, rule_lists
+from hiero.grammar.rules import Rules, rule_lists, rules_from_lists
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
@@ -98,34 +98,13 @@ def stored_forest(forest: Forest) -> StoredForest:
     lists = [rule_lists(forest.rules, rule) for rule in used[num_bare:].tolist()]
     src = [[symbol(old) for old in side] for side, _, _ in lists]
     tgt = [[symbol(old) for old in side] for _, side, _ in lists]
-    rules = rules_of(lhs, src, tgt, [links for _, _, links in lists])
+    rules = rules_from_lists(lhs, src, tgt, [links for _, _, links in lists])
     node_label = np.array([label(old) for old in forest.node_label.tolist()], np.int32)
     edges = forest.edge_score, (place.reshape(-1) - num_bare).astype(np.int32), forest.edge_lm
     nodes = node_label, forest.node_start, forest.node_end
     texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
     sentence = forest.source, forest.lm_names
     return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, forest.edge_features)
-
-
-def rules_of(
-    lhs: list[int], src: list[list[int]], tgt: list[list[int]], links: list[list[list[int]]]
-) -> Rules:
-    """Rules without features, from lists."""
-
-    def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Ints, npt.NDArray[Any]]:
-        return offsets_of(map(len, lists)), np.array([item for row in lists for item in row], dtype)
-
-    sides = *rows(src, np.int32), *rows(tgt, np.int32)
-    first_link, link = rows(links, np.int16)
-    return featureless_rules(np.array(lhs, np.int32), *sides, first_link, link.reshape(-1, 2))
-
-
-def featureless_rules(
-    lhs: Ids, first_src: Ints, src: Ids, first_tgt: Ints, tgt: Ids, first_link: Ints, link: npt.NDArray[Any]
-) -> Rules:
-    dense, first_sparse = np.zeros((len(lhs), 0), np.float32), np.zeros(len(lhs) + 1, np.int64)
-    none = dense, first_sparse, np.zeros(0, np.int32), np.zeros(0, np.float32)
-    return Rules(lhs, first_src, src, first_tgt, tgt, *none, first_link, link)
 
 
 def check(forest: StoredForest) -> None:

@@ -30,7 +30,6 @@ from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures
-from hiero.decoder.forest_record import featureless_rules
 from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
@@ -41,8 +40,17 @@ from hiero.features.index import EdgeBatch
 from hiero.features.score import RuleScorer, edge_scores
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
-from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, source_words, unary_order
-from hiero.grammar.rules import NO_IDS, Grammar, GrammarSource, Rules, RuleTable, frozen
+from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
+from hiero.grammar.rules import (
+    NO_IDS,
+    Grammar,
+    GrammarSource,
+    Rules,
+    RuleTable,
+    featureless_rules,
+    frozen,
+    source_words,
+)
 from hiero.lm.model import LanguageModels
 
 

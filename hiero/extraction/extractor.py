@@ -24,7 +24,7 @@ import numpy.typing as npt
 from hiero.core.arrays import Ids, grown, read_only
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.hash_kernels import table_size
-from hiero.core.symbol_kernels import gap
+from hiero.core.symbol_kernels import gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
@@ -46,7 +46,7 @@ from hiero.extraction.table_kernels import (
     SentenceScratch,
     Store,
 )
-from hiero.grammar.assemble_kernels import IdMaps, unknown_ids_kernel
+from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
 
 COUNT = 2  # column of CountEF, which is log10(1 + count)

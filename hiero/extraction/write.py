@@ -22,7 +22,7 @@ from hiero.core.symbols import pack
 from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines, write_output
 from hiero.extraction.extractor import FEATURES, Extractor
 from hiero.extraction.write_kernels import format_rules_kernel, text_room_kernel
-from hiero.grammar.cdec import spell_word
+from hiero.grammar.cdec import spell_cdec_word
 from hiero.grammar.rules import Rules
 
 OPEN_BRACKET, BAR = 91, 124
@@ -44,7 +44,7 @@ def spellings(table: WordTable) -> tuple[Pieces, int]:
     entries = []
     for word in odd:
         entry = pool[first[word] : first[word + 1]].tobytes()
-        spelt = spell_word(entry)
+        spelt = spell_cdec_word(entry)
         changed += spelt != entry
         entries.append(spelt)
     if changed:

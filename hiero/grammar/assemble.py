@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Ids, Ints, read_only, take_rows
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.symbol_kernels import gap_label
 from hiero.core.symbols import Vocabulary
-from hiero.grammar.assemble_kernels import (
-    Nodes,
-    copy_rules_kernel,
-    larger_nodes,
-    new_nodes,
-    offsets_kernel,
-    order_kernel,
-    plant_kernel,
-    sizes_kernel,
+from hiero.grammar.assemble_kernels import copy_rules_kernel, offsets_kernel, sizes_kernel
+from hiero.grammar.rules import NO_IDS, Grammar, Rules, RuleTable, Trie, frozen, new_rules
+from hiero.grammar.trie_kernels import (
+    GrowingTrie,
+    larger_trie,
+    new_trie,
+    order_trie_kernel,
+    plant_sources_kernel,
 )
-from hiero.grammar.rules import NO_IDS, Grammar, Rules, RuleTable, Trie, frozen, room_for
 
 
 class Ranks(NamedTuple):
@@ -42,7 +40,7 @@ class Ranks(NamedTuple):
 
 
 def label_ranks(labels: Vocabulary) -> Ranks:
-    """Rank labels by their names."""
+    """Rank labels, by which gaps enter the trie of a grammar, by their names."""
     entries = labels.entries()
     label = np.array(sorted(range(len(entries)), key=entries.__getitem__), np.int32)
     of_label = np.empty(len(label), np.int32)
@@ -94,7 +92,7 @@ def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ra
     rank = NO_IDS if ranks is None or ranks.as_ids else ranks.of_label
     key, size = np.empty((num_indexed, 2), np.int32), np.empty((num_rules, 4), np.int32)
     # Mostly, several rules share a source side; a smaller table stays in the processor's cache.
-    nodes, start = new_nodes(num_indexed // 4), 0
+    nodes, start = new_trie(num_indexed // 4), 0
     for table in tables:
         stop = start + min(table.num_rules, num_indexed - start)
         if start < stop:
@@ -104,24 +102,25 @@ def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ra
         last = tables[-1]
         rows = last.rows[-num_unindexed:]
         sizes_kernel(last.origin, rows, last.ids, width.names, size[num_indexed:])
-    symbol, first_child, first_rule, place, offsets = order_kernel(nodes, key, size)
+    symbol, first_child, first_rule, place, offsets = order_trie_kernel(nodes, key, size)
     trie = Trie(read_only(symbol), read_only(first_child), read_only(first_rule))
     return Grammar(_copied(tables, width, offsets, place), trie, width.columns)
 
 
-def _planted(table: RuleTable, names: Ids, rank: Ids, nodes: Nodes, key: Ids, size: Ids) -> Nodes:
+def _planted(table: RuleTable, names: Ids, rank: Ids, nodes: GrowingTrie, key: Ids, size: Ids) -> GrowingTrie:
     """Enter the first rules of a table, as many as there are keys, into a trie."""
     done = 0
     while True:
         rows = table.rows[done : len(key)]
-        done += plant_kernel(table.origin, rows, table.ids, names, rank, nodes, key[done:], size[done:])
+        out = key[done:], size[done:]
+        done += plant_sources_kernel(table.origin, rows, table.ids, names, rank, nodes, *out)
         if done == len(key):
             return nodes
-        nodes = larger_nodes(nodes)
+        nodes = larger_trie(nodes)
 
 
 _NO_OFFSETS = np.zeros(1, np.int64)
-_NO_RULES = RuleTable(frozen(room_for((_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS), 0)), ())
+_NO_RULES = RuleTable(frozen(new_rules((_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS), 0)), ())
 
 
 def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
@@ -159,19 +158,9 @@ def _copied(
     tables: Sequence[RuleTable], width: _Columns, offsets: tuple[Ints, Ints, Ints, Ints], place: Ints
 ) -> Rules:
     """Copy the rules of all tables, one after the other, to these places."""
-    out, end = room_for(offsets, len(width.columns)), 0
+    out, end = new_rules(offsets, len(width.columns)), 0
     for table in tables:
         start, end = end, end + table.num_rules
         columns = width.names, width.own[table.columns]
         copy_rules_kernel(table.origin, table.rows, table.ids, *columns, place[start:end], out)
     return frozen(out)
-
-
-def source_words(tables: Sequence[RuleTable]) -> Ids:
-    """The distinct words, and gaps, of the source sides of rules."""
-    sides = [np.zeros(0, np.int32)]
-    for table in tables:
-        _, place = take_rows(table.origin.first_src, table.rows)
-        own = np.unique(table.origin.src[place])
-        sides.append(table.ids.src[own] if len(table.ids.src) else own)
-    return np.unique(np.concatenate(sides))

@@ -85,11 +85,11 @@ class _WrittenForms:
     def _spell(self, entry: bytes) -> bytes:
         if self.unsafe is not None:
             return self.unsafe.sub(lambda found: b"".join(b"%%%02X" % byte for byte in found[0]), entry)
-        return spell_word(entry)
+        return spell_cdec_word(entry)
 
 
-def spell_word(entry: bytes) -> bytes:
-    """The written form of a word: escaped if it looks like a gap or like ``|||``."""
+def spell_cdec_word(entry: bytes) -> bytes:
+    """A word as cdec's grammars have it: escaped if it looks like a gap or like ``|||``."""
     if entry == b"|||":
         return b"&#124;" * 3
     if _GAP_LIKE.fullmatch(entry):

@@ -62,6 +62,11 @@ class CompiledGrammar:
     meta: Mapping[str, Any]
 
 
+def is_compiled(path: str | Path) -> bool:
+    """Whether a path is a compiled grammar, not one as text."""
+    return GRAMMAR.recognises(Path(path))
+
+
 def write_compiled(
     path: str | Path, grammar: Grammar, symbols: Symbols, sources: Sequence[str | Path] = ()
 ) -> None:

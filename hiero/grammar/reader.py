@@ -24,7 +24,7 @@ from hiero.core.symbols import Symbols, Vocabulary, intern_tokens, local_entries
 from hiero.core.text import Chunk, is_utf8, read_chunks, without_mark
 from hiero.grammar import reader_kernels as scanning
 from hiero.grammar.config import AUTO, AUTO_FORMAT, FORMATS, GrammarFormat
-from hiero.grammar.reader_kernels import ScannedRules, rule_batch, split_features_kernel
+from hiero.grammar.reader_kernels import ScannedRules, new_scanned_rules, split_features_kernel
 from hiero.grammar.rules import Rules, RuleTable
 
 MAX_COLUMNS = 64
@@ -59,7 +59,7 @@ def reader_of(name: str) -> type[RuleReader]:
 # ---- features
 
 
-def choose_columns(num_rules: int, name: Ids, limit: int = MAX_COLUMNS) -> Ids:
+def _choose_columns(num_rules: int, name: Ids, limit: int = MAX_COLUMNS) -> Ids:
     """The names that more than half of the rules have: at most the ``limit`` most frequent, by first use."""
     if not len(name):
         return np.zeros(0, np.int32)
@@ -78,7 +78,7 @@ def split_features(
     """
     num_rules = len(first_feature) - 1
     if columns is None:
-        columns = choose_columns(num_rules, name)
+        columns = _choose_columns(num_rules, name)
     num_names = int(max(name.max(initial=-1), columns.max(initial=-1))) + 1
     column_of = np.full(num_names, -1, np.int64)
     column_of[columns] = np.arange(len(columns))
@@ -180,7 +180,7 @@ class Scan:
         self.chunk = chunk
         self.data = np.frombuffer(chunk.data, np.uint8)
         line_end = np.flatnonzero(self.data == ord("\n"))
-        self.batch: ScannedRules = rule_batch(len(line_end), len(self.data))
+        self.batch: ScannedRules = new_scanned_rules(len(line_end), len(self.data))
         b = self.batch
         self.num_rules: int = scanning.scan_lines_kernel(self.data, line_end, b.line, b.at, b.end)
         self.num_words = self.num_labels = self.num_names = 0

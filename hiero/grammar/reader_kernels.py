@@ -89,8 +89,8 @@ class ScannedRules(NamedTuple):
     name_token: Ids
 
 
-def rule_batch(num_lines: int, num_bytes: int) -> ScannedRules:
-    """Arrays large enough for any such lines; memory that is not written costs nothing."""
+def new_scanned_rules(num_lines: int, num_bytes: int) -> ScannedRules:
+    """Empty ``ScannedRules``, large enough for any such lines; memory that is not written costs nothing."""
     most = num_bytes // 2 + 2
 
     def rows() -> Ids:

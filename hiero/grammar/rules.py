@@ -7,14 +7,14 @@ sentence, and ``build_grammar`` builds a trie over these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats32, Ids, Ints, read_only
+from hiero.core.arrays import Floats32, Ids, Ints, offsets_of, read_only, take_rows
 from hiero.grammar.assemble_kernels import IdMaps, copy_rules_kernel, offsets_kernel, sizes_kernel
 
 
@@ -57,7 +57,7 @@ def take_rules(rules: Rules, order: Ints, ids: IdMaps = SAME_IDS) -> Rules:
     rows, place = np.array(order, np.int64), np.arange(len(order))
     size = np.empty((len(rows), 4), np.int32)
     sizes_kernel(rules, rows, ids, NO_IDS, size)
-    out = room_for(offsets_kernel(size, place), rules.dense.shape[1])
+    out = new_rules(offsets_kernel(size, place), rules.dense.shape[1])
     copy_rules_kernel(rules, rows, ids, NO_IDS, np.arange(rules.dense.shape[1]), place, out)
     return frozen(out)
 
@@ -69,8 +69,30 @@ def rule_lists(rules: Rules, rule: int) -> tuple[list[int], list[int], list[list
     return src, tgt, rules.link[rules.first_link[rule] : rules.first_link[rule + 1]].tolist()
 
 
-def room_for(offsets: tuple[Ints, Ints, Ints, Ints], num_columns: int) -> Rules:
-    """Rules to be written, with the given offsets of source and target sides, sparse features and links."""
+def rules_from_lists(
+    lhs: list[int], src: list[list[int]], tgt: list[list[int]], links: list[list[list[int]]]
+) -> Rules:
+    """Rules without features, from lists."""
+
+    def rows(lists: Sequence[Sequence[Any]], dtype: npt.DTypeLike) -> tuple[Ints, npt.NDArray[Any]]:
+        return offsets_of(map(len, lists)), np.array([item for row in lists for item in row], dtype)
+
+    sides = *rows(src, np.int32), *rows(tgt, np.int32)
+    first_link, link = rows(links, np.int16)
+    return featureless_rules(np.array(lhs, np.int32), *sides, first_link, link.reshape(-1, 2))
+
+
+def featureless_rules(
+    lhs: Ids, first_src: Ints, src: Ids, first_tgt: Ints, tgt: Ids, first_link: Ints, link: npt.NDArray[Any]
+) -> Rules:
+    """Rules of these sides and links, without features."""
+    dense, first_sparse = np.zeros((len(lhs), 0), np.float32), np.zeros(len(lhs) + 1, np.int64)
+    none = dense, first_sparse, np.zeros(0, np.int32), np.zeros(0, np.float32)
+    return Rules(lhs, first_src, src, first_tgt, tgt, *none, first_link, link)
+
+
+def new_rules(offsets: tuple[Ints, Ints, Ints, Ints], num_columns: int) -> Rules:
+    """Rules to be filled in, with these offsets of source and target sides, sparse features and links."""
     first_src, first_tgt, first_sparse, first_link = offsets
     num_rules, num_sparse = len(first_src) - 1, first_sparse[-1]
     src, tgt = np.empty(first_src[-1], np.int32), np.empty(first_tgt[-1], np.int32)
@@ -124,6 +146,16 @@ class RuleTable:
         if self._rules is None:
             self._rules = take_rules(self.origin, self.rows, self.ids)
         return self._rules
+
+
+def source_words(tables: Sequence[RuleTable]) -> Ids:
+    """The distinct words, and gaps, of the source sides in tables of rules."""
+    sides = [np.zeros(0, np.int32)]
+    for table in tables:
+        _, place = take_rows(table.origin.first_src, table.rows)
+        own = np.unique(table.origin.src[place])
+        sides.append(table.ids.src[own] if len(table.ids.src) else own)
+    return np.unique(np.concatenate(sides))
 
 
 @dataclass(frozen=True, slots=True)

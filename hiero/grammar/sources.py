@@ -9,30 +9,26 @@ import numpy as np
 
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.progress import Progress
-from hiero.core.symbol_kernels import UNKNOWN, gap
+from hiero.core.symbol_kernels import UNKNOWN, gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.grammar.assemble import build_grammar, merge_tables
-from hiero.grammar.assemble_kernels import IdMaps, unknown_ids_kernel
+from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.cdec import parse_cdec
-from hiero.grammar.compiled import GRAMMAR, CompiledGrammar, read_compiled
+from hiero.grammar.compiled import CompiledGrammar, is_compiled, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
 from hiero.grammar.reader import read_text_grammar
 from hiero.grammar.rules import SAME_IDS, Grammar, Rules, RuleTable
-from hiero.grammar.trie_kernels import match_kernel, rows_kernel
+from hiero.grammar.trie_kernels import match_trie_kernel, trie_rules_kernel
 
 
 def read_grammar(
     path: str | Path, symbols: Symbols, how: GrammarFormat = AUTO, progress: Progress | None = None
 ) -> RuleTable:
-    """Read all rules of a text or compiled grammar."""
+    """Read all rules of a source of rules, a text or compiled grammar."""
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols).all_rules()
     return read_text_grammar(path, symbols, how, progress)
-
-
-def is_compiled(path: str | Path) -> bool:
-    return GRAMMAR.recognises(Path(path))
 
 
 def open_grammar(
@@ -101,9 +97,9 @@ class StaticGrammar:
         if self._ids is not None:
             src = self._ids.words.to_own(src)
         trie = self.grammar.trie
-        node = match_kernel(trie, read_only(src), self.span_limit if self.span_limit > 0 else len(src))
+        node = match_trie_kernel(trie, read_only(src), self.span_limit if self.span_limit > 0 else len(src))
         node.sort()
-        return self._table(rows_kernel(trie.first_rule, node))
+        return self._table(trie_rules_kernel(trie.first_rule, node))
 
     def some_words(self, symbols: Symbols, *, target: bool, most: int) -> set[bytes]:
         """A sample of words of one side of the rules, from at most ``most`` evenly spaced positions."""

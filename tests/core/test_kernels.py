@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 
 from hiero.core.arrays import read_only
-from hiero.core.symbol_kernels import find_all_kernel
+from hiero.core.symbol_kernels import UNKNOWN, find_all_kernel, unknown_ids_kernel
 from hiero.core.symbols import pack, word_table
 from hiero.decoder.cube_kernels import sort_pairs_kernel
 from hiero.decoder.hypergraph import Pairs
@@ -24,6 +24,7 @@ from hiero.features.template_kernels import content_room_kernel, room_kernel
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
+from tests.naive import grammar as naive_grammar
 from tests.naive import reorder as naive_reorder
 from tests.naive import tables as naive
 from tests.worlds.rules import rule, table
@@ -53,6 +54,18 @@ def test_words_are_found(known: list[bytes], asked: list[bytes]) -> None:
     ids = np.empty(len(asked), np.int32)
     find_all_kernel(word_table(known), *pack(asked), ids)
     assert ids.tolist() == naive.places(known, asked)
+
+
+@given(st.lists(st.lists(st.integers(-2, 3))), st.permutations(range(6)), st.integers(0, 6), st.data())
+def test_unknown_ids_are_found(
+    rows: list[list[int]], ids: list[int], num_unknown: int, data: st.DataObject
+) -> None:
+    shared = np.array([UNKNOWN if number < num_unknown else number for number in ids], np.int32)
+    first = np.cumsum([0, *map(len, rows)])
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1))) if rows else []
+    symbol = np.array([symbol for row in rows for symbol in row], np.int32)
+    found = unknown_ids_kernel(first, symbol, np.array(chosen, np.int64), shared)
+    assert found.tolist() == naive_grammar.unknown([rows[r] for r in chosen], shared.tolist(), UNKNOWN)
 
 
 @given(entries, st.data())

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.symbol_kernels import UNKNOWN, gap
+from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
-from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables, source_words
-from hiero.grammar.assemble_kernels import IdMaps, unknown_ids_kernel
+from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, merge_tables
+from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.cdec import parse_cdec
-from hiero.grammar.rules import Grammar, RuleTable, take_rules
+from hiero.grammar.rules import Grammar, RuleTable, source_words, take_rules
 from tests.naive import grammar as naive
 from tests.worlds.grammars import LABELS, rule_lines, rules_of, small_rules
 
@@ -111,13 +111,3 @@ def test_rules_are_taken_in_any_order(rule_texts, data):
         taken = RuleTable(take_rules(table.rules, np.array(order, np.int64)), table.columns)
         listed = rules_of(table, symbols)
         assert rules_of(taken, symbols) == [listed[r] for r in order]
-
-
-@given(st.lists(st.lists(st.integers(-2, 3))), st.permutations(range(6)), st.integers(0, 6), st.data())
-def test_unknown_ids_are_found(rows, ids, num_unknown, data):
-    shared = np.array([UNKNOWN if number < num_unknown else number for number in ids], np.int32)
-    first = np.cumsum([0, *map(len, rows)])
-    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1))) if rows else []
-    symbol = np.array([symbol for row in rows for symbol in row], np.int32)
-    found = unknown_ids_kernel(first, symbol, np.array(chosen, np.int64), shared)
-    assert found.tolist() == naive.unknown([rows[r] for r in chosen], shared.tolist(), UNKNOWN)
