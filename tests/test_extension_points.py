@@ -194,7 +194,7 @@ def add_count(plan: Plan) -> None:
 def test_a_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd) -> None:
     """It is planned, run, chosen by --only and skipped, like those of the package."""
     monkeypatch.setattr(
-        "hiero.pipeline.run.STAGES", {"count": StageKind(f"{__name__}:add_count", ("data",), "")}
+        "hiero.pipeline.plan.STAGES", {"count": StageKind(f"{__name__}:add_count", ("data",), "")}
     )
     (tmp_path / "dev").write_text("a\nb\n")
     config, out = tmp_path / "c.yaml", tmp_path / "out"

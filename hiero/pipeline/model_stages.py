@@ -1,4 +1,4 @@
-"""The stages from text to models: prepare, align, estimate, index, learn orientations and bins, draw curves.
+"""The stages from text to models: prepare, align, estimate, index, learn orientations and bins.
 
 Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
 paths of their outputs, for the functions that follow.
@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
-from hiero.bins.curves import curves_of, table, write_pictures
-from hiero.bins.file import read_bins
 from hiero.bitext.config import NO_LIMIT, PrepConfig
 from hiero.bitext.prepare import prepare
 from hiero.config.config import Config
@@ -25,10 +21,8 @@ from hiero.config.model import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered_keys, part
-from hiero.core.symbols import Symbols
 from hiero.core.text import write_output
 from hiero.extraction.index import make_index
-from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
 from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
@@ -40,12 +34,13 @@ from hiero.reordering.feature import check_kinds
 from hiero.reordering.learn import train_model
 from hiero.reordering.model import Classifier, open_model
 
-BINS, CURVES = "features.bins", "curves"
+BINS = "features.bins"
 
 # ---- from raw text to words
 
 
 def add_prep(plan: Plan) -> None:
+    """Add the stages that prepare the texts."""
     section = plan.config.prep
     if section is None:
         return
@@ -91,6 +86,7 @@ def _prepare(
 
 
 def add_align(plan: Plan) -> None:
+    """Add the stage that aligns words, unless an alignment is given."""
     config = plan.config.align
     given = plan.config.data[TRAIN].alignment if TRAIN in plan.config.data else None
     if given is not None:
@@ -130,6 +126,7 @@ NO_SETTINGS = ("path", "name", "estimate", "vocabulary", "memory")
 
 
 def add_lm(plan: Plan) -> None:
+    """Add the stages that estimate language models."""
     sections = []
     for number, section in enumerate(plan.config.lm, 1):
         place = f"lm: entry {number}"
@@ -181,6 +178,7 @@ def _estimate(text: str, output: Path, config: EstimateConfig, task: Task) -> Fi
 
 
 def add_index(plan: Plan) -> None:
+    """Add the stage that indexes the training data."""
     if not _indexes_train(plan.config):
         return
     train, output = plan.train("the index"), plan.out / "train.index"
@@ -210,6 +208,7 @@ TABLE, RECORD = "reordering.eval.txt", "reordering.eval.json"
 
 
 def add_reorder(plan: Plan) -> None:
+    """Add the stages that learn an orientation model and evaluate it."""
     section = plan.config.reorder
     if section is None:
         return
@@ -299,6 +298,7 @@ def _evaluate(model: Path, held_out: Path, table: Path, record: Path, task: Task
 
 
 def add_bins(plan: Plan) -> None:
+    """Add the stage that learns bins of the dense features of a model."""
     config = plan.config
     if config.bins is None:
         return
@@ -308,7 +308,7 @@ def add_bins(plan: Plan) -> None:
 
 
 def add_bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> None:
-    """Add the stage that learns bins from the grammars made before it."""
+    """Add a stage that learns bins of the dense features of a model from the grammars made before it."""
     on = binning.settings.on
     inputs = model_inputs(dataclasses.replace(binning.config, lm=[], weights=None))
     inputs[f"data: {on}: source"] = Path(binning.files.source)
@@ -323,26 +323,3 @@ def add_bins_stage(plan: Plan, binning: Binning, name: str, output: Path) -> Non
         return {one.feature: len(one) for one in bins}
 
     plan.add(name=name, work=work, inputs=inputs, outputs=(output,), settings=settings)
-
-
-def add_curves(plan: Plan) -> None:
-    """Add pictures of the weights that this run learns for bins."""
-    config = plan.config
-    if config.tune is None or config.weights is None or config.features.bins is None:
-        return
-    folder = plan.out / CURVES
-    inputs = {"features: bins": Path(config.features.bins), "weights": Path(config.weights.path)}
-    work = partial(_draw, config.features.bins, config.weights.path, folder)
-    plan.add(name="curves", work=work, inputs=inputs, outputs=(folder,))
-
-
-def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
-    curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
-    made = folder.with_name(folder.name + ".part")
-    # Replaced as a whole: no pictures of removed features may stay.
-    shutil.rmtree(made, ignore_errors=True)
-    write_pictures(curves, made)
-    write_output(made / "table.txt", "\n".join(table(curve) for curve in curves))
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(made, folder)
-    return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}

@@ -144,7 +144,18 @@ STAGES = {
     "grid": StageKind(f"{_TUNE}:add_grid", ("grid",), "tune with several settings and choose the best"),
     "bins": StageKind(f"{_MODELS}:add_bins", ("bins",), "learn bins of dense features"),
     "tune": StageKind(f"{_TUNE}:add_tune", ("tune",), "learn weights"),
-    "curves": StageKind(f"{_MODELS}:add_curves", ("tune",), "draw the weights of bins"),
+    "curves": StageKind(f"{_TUNE}:add_curves", ("tune",), "draw the weights of bins"),
     "decode": StageKind(f"{_TRANSLATE}:add_decode", ("data",), "translate"),
     "eval": StageKind(f"{_TRANSLATE}:add_eval", ("data", "eval"), "evaluate"),
 }
+
+
+def make_plan(config: Config, out: Path, where: str) -> Plan:
+    """The plan of a configuration: all its stages, in the order of running."""
+    made = Plan(config, out, where)
+    for kind in STAGES.values():
+        if kind.is_asked_for(made.config):
+            kind.function()(made)
+    if not made.stages:
+        raise ConfigError(f"{where}: nothing to do: needs data, and sections such as align, lm or grammar")
+    return made

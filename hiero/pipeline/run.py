@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hiero
-from hiero.config.config import Config, config_of, read_settings, resolved, write_settings
+from hiero.config.config import config_of, read_settings, resolved, write_settings
 from hiero.config.model import OpenedFiles, model_config
-from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
+from hiero.core.errors import FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress, progress_lines
 from hiero.core.usage import Usage
 from hiero.jobs.run_directory import (
@@ -36,23 +36,12 @@ from hiero.jobs.run_directory import (
     locked_run_directory,
     version_series,
 )
-from hiero.pipeline.plan import STAGES, Plan, Stage, Task
+from hiero.pipeline.plan import Plan, Stage, Task, make_plan
 
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
 # Endings of files that killed work may leave beside its output.
 LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
-
-
-def plan(config: Config, out: Path, where: str) -> Plan:
-    """All stages of a configuration, in the order of running."""
-    made = Plan(config, out, where)
-    for kind in STAGES.values():
-        if kind.is_asked_for(made.config):
-            kind.function()(made)
-    if not made.stages:
-        raise ConfigError(f"{where}: nothing to do: needs data, and sections such as align, lm or grammar")
-    return made
 
 
 class Display(Protocol):
@@ -93,7 +82,7 @@ class Run:
         content = read_settings(path)
         self.config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
         # Absolute, so that paths in files do not depend on the working directory.
-        self.plan: Plan = plan(self.config, Path(os.path.abspath(directory)), str(path))
+        self.plan: Plan = make_plan(self.config, Path(os.path.abspath(directory)), str(path))
         self.only = self._chosen(only)
         check_directory(directory, NAME)
         self.manifest = Manifest(directory)

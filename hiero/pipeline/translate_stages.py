@@ -29,6 +29,7 @@ OURS = "hiero"  # name of the run in tables of scores
 
 
 def add_extract(plan: Plan) -> None:
+    """Add the stages that extract the grammars to translate with, whole or for each sentence."""
     check_entries(plan.config, plan.where)
     grammar: list[GrammarSection] = []
     for number, section in enumerate(plan.config.grammar, 1):
@@ -108,6 +109,7 @@ def _extract(
 
 
 def add_decode(plan: Plan) -> None:
+    """Add the stages that translate the sets of the configuration."""
     sets = dict(plan.test_sets())
     if not sets:
         return
@@ -146,6 +148,7 @@ def _decode(source: Path, output: Path, model: Config, task: Task) -> Figures:
 
 
 def add_eval(plan: Plan) -> None:
+    """Add the stages that evaluate the translations."""
     config = plan.config.eval
     for system, sets in config.against.items():
         for name in sets:

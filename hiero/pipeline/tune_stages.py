@@ -1,4 +1,4 @@
-"""The tuning stage of ``hiero run``, between the stages that make a model and those that translate.
+"""The tuning stage of ``hiero run``, and the one that draws the weights of bins.
 
 Or the stages of a grid search: tune with each combination of settings, choose on the held-out set.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from hiero.bins.config import FeatureConfig
+from hiero.bins.curves import curves_of, table, write_pictures
+from hiero.bins.file import read_bins
 from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
 from hiero.core.errors import ConfigError
+from hiero.core.symbols import Symbols
 from hiero.core.text import aligned, write_output
+from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.run_directory import CONFIG, LOCK
 from hiero.jobs.tune import ANSWER, STATE, Tuning
@@ -36,11 +41,12 @@ from hiero.learning.config import TuneConfig
 from hiero.pipeline.model_stages import BINS, add_bins_stage
 from hiero.pipeline.plan import Figures, Plan, Task
 
-FOLDER = "tune"
+FOLDER, CURVES = "tune", "curves"
 FIGURES = ("choose_bleu", "choose_brevity", "report_bleu", "report_brevity", "features")
 
 
 def add_tune(plan: Plan) -> None:
+    """Add the stage that tunes with the settings of the configuration."""
     config = plan.config
     if config.tune is None or any(stage.name == "grid" for stage in plan.stages):
         return
@@ -126,6 +132,7 @@ def trials(section: GridSection) -> list[Trial]:
 
 
 def add_grid(plan: Plan) -> None:
+    """Add the stages that tune with several settings, and the one that chooses the best."""
     config = plan.config
     if config.grid is None:
         return
@@ -221,7 +228,7 @@ def _choose(
     figures = [json.loads(paths[1].read_bytes()) for paths in outputs]
     bleu = [one["choose_bleu"] for one in figures]
     best = bleu.index(max(bleu))  # the first of equal ones
-    lines = table(found, figures, best)
+    lines = grid_table(found, figures, best)
     for line in lines:
         task.progress.say(line)
     copies = [(outputs[best][0], out / ANSWER)]
@@ -234,7 +241,7 @@ def _choose(
     return {"chosen": found[best].label, **figures[best]}
 
 
-def table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: int) -> list[str]:
+def grid_table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: int) -> list[str]:
     """A line for each combination; the chosen one has a star."""
     keys = list(found[0].values)
     rows = [[*keys, "weights", "epoch", "odd lines (choose)", "even lines (report)", ""]]
@@ -243,3 +250,26 @@ def table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: in
         values = [_short(trial.values[key]) for key in keys]
         rows.append([*values, f"{one['features']:,}", str(one["epoch"]), *bleu, "*" if k == best else ""])
     return aligned(rows)
+
+
+def add_curves(plan: Plan) -> None:
+    """Add pictures of the weights that this run learns for bins."""
+    config = plan.config
+    if config.tune is None or config.weights is None or config.features.bins is None:
+        return
+    folder = plan.out / CURVES
+    inputs = {"features: bins": Path(config.features.bins), "weights": Path(config.weights.path)}
+    work = partial(_draw, config.features.bins, config.weights.path, folder)
+    plan.add(name="curves", work=work, inputs=inputs, outputs=(folder,))
+
+
+def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
+    curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
+    made = folder.with_name(folder.name + ".part")
+    # Replaced as a whole: no pictures of removed features may stay.
+    shutil.rmtree(made, ignore_errors=True)
+    write_pictures(curves, made)
+    write_output(made / "table.txt", "\n".join(table(curve) for curve in curves))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(made, folder)
+    return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hiero.config.sections import GridSection
-from hiero.pipeline.tune_stages import label_of, table, trials
+from hiero.pipeline.tune_stages import grid_table, label_of, trials
 from tests.worlds.experiments import Experiment
 
 Capture = pytest.CaptureFixture[str]
@@ -44,7 +44,7 @@ def test_all_combinations_are_tried_and_the_best_is_taken(experiment: Experiment
     assert made["weights.gz"] == made[f"grid/{LABELS[best]}.gz"]
     assert made["features.bins"] == made[f"grid/{LABELS[best].split(',')[0]}.bins"]
     lines = made["grid.txt"].decode().splitlines()
-    assert lines == table(trials(GridSection(bits=[1, 2], beta=[0.1, 10])), figures, best)
+    assert lines == grid_table(trials(GridSection(bits=[1, 2], beta=[0.1, 10])), figures, best)
     assert [line.endswith("*") for line in lines[1:]] == [k == best for k in range(4)]
     assert {"curves/EgivenFCoherent.svg", "curves/CountEF.svg", "curves/table.txt"} <= set(made)
     assert b"features.bins" in made["model.yaml"]
@@ -92,7 +92,7 @@ def test_labels_and_tables() -> None:
     assert [trial.label for trial in found] == ["gamma=2,l2=0.001", "gamma=2,l2=1e-06"]
     assert label_of({}) == ""
     halves = {"choose_bleu": 1.0, "choose_brevity": 1.0, "report_bleu": 2.0, "report_brevity": 0.5}
-    lines = table(found, [{"features": 1234, "epoch": 3} | halves] * 2, 0)
+    lines = grid_table(found, [{"features": 1234, "epoch": 3} | halves] * 2, 0)
     assert lines[0].split() == [
         "gamma",
         "l2",
