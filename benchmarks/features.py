@@ -21,7 +21,7 @@ from hiero.core.symbols import Symbols
 from hiero.features.feature_set import TEMPLATES, feature_set
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
-from hiero.features.score import Replay, RuleScorer, intern_rows, template_keys
+from hiero.features.score import Replay, RuleScorer, template_keys, template_rows
 from hiero.features.weights import Weights, read_weights, write_weights
 from hiero.grammar.rules import Rules, RuleTable
 
@@ -69,7 +69,7 @@ def trained(symbols: Symbols, rng: np.random.Generator) -> Weights:
     """Weights for the features of the rules of a training set."""
     index = FeatureIndex()
     training = random_rules(rng, TRAINING)
-    intern_rows(training.rules, read_only(np.arange(TRAINING)), sum(TEMPLATES[t] for t in CHOSEN), index)
+    template_rows(training.rules, read_only(np.arange(TRAINING)), sum(TEMPLATES[t] for t in CHOSEN), index)
     keys = index.all_keys()
     picked = [keys[i] for i in rng.permutation(len(keys))[:WEIGHTS]]
     weights = Weights(symbols)
@@ -119,7 +119,7 @@ def main() -> None:
     row("features of 300 rules by name", best(lambda: Replay(sparse, rules, lm_word).rules(range(300)), 5))
     row(
         "rows of 9,000 rules numbered, all new",
-        best(lambda: intern_rows(rules.rules, chosen, features.templates, FeatureIndex()), 5),
+        best(lambda: template_rows(rules.rules, chosen, features.templates, FeatureIndex()), 5),
         num_features,
         "feature",
     )

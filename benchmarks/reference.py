@@ -141,7 +141,7 @@ def write_random_weights(bench: Bench, name: str) -> Path:
     from hiero.core.symbols import Symbols
     from hiero.features.feature_set import feature_set
     from hiero.features.index import FeatureIndex
-    from hiero.features.score import intern_rows
+    from hiero.features.score import template_rows
     from hiero.features.weights import Weights, read_weights, write_weights
     from hiero.grammar.sources import read_grammar
 
@@ -149,7 +149,7 @@ def write_random_weights(bench: Bench, name: str) -> Path:
     chosen = feature_set(TEMPLATES.split(","), symbols).templates
     for path in sorted((bench.reference / name / "g").iterdir()):
         table = read_grammar(path, symbols)
-        intern_rows(table.rules, read_only(np.arange(table.num_rules)), chosen, index)
+        template_rows(table.rules, read_only(np.arange(table.num_rules)), chosen, index)
     rng = np.random.default_rng(1)
     keys = index.all_keys()
     picked = rng.permutation(len(keys))[:NUM_WEIGHTS]

@@ -10,9 +10,10 @@ import numpy as np
 from hiero.core.arrays import Ids, Ints, offsets_of
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest_record import EdgeFeatures
-from hiero.features.index import EdgeBatch, FeatureIndex, FeatureRows, merge_feature_rows, pick_feature_rows
+from hiero.features.index import EdgeBatch, FeatureIndex
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
+from hiero.features.rows import FeatureRows, merge_feature_rows, pick_feature_rows
 from hiero.features.score import Replay, edge_rows
 
 if TYPE_CHECKING:

@@ -29,15 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from hiero.core.arrays import (
-    Floats,
     Ids,
-    Ints,
     grown,
-    joined_offsets,
-    offsets_by_row,
     read_only,
-    row_of_entry,
-    take_rows,
 )
 from hiero.core.hash_kernels import table_size
 from hiero.features.index_kernels import (
@@ -48,6 +42,7 @@ from hiero.features.index_kernels import (
     intern_keys_kernel,
     rebuild_slots_kernel,
 )
+from hiero.features.rows import FeatureRows
 from hiero.features.template_kernels import (
     DELETION,
     INSERTION,
@@ -199,48 +194,6 @@ class FeatureIndex:
             rebuild_slots_kernel(key, pool, int(size[0]), slot)
         self._table = FeatureTable(slot, key, pool, size)
         return self._table
-
-
-# ---- rows
-
-
-class FeatureRows(NamedTuple):
-    """The features of N things, row by row.
-
-    first  int64 [N + 1]  row i is first[i]:first[i + 1]
-    id     int32          in Symbols.names, or of a FeatureIndex where that is said
-    value  float64
-    """
-
-    first: Ints
-    id: Ids
-    value: Floats
-
-
-def pick_feature_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
-    first, place = take_rows(rows.first, chosen.astype(np.int64))
-    return FeatureRows(first, rows.id[place], rows.value[place])
-
-
-def concat_feature_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
-    """Append the rows of ``below`` to those of ``above``."""
-    first, ids = joined_offsets([above.first, below.first]), np.concatenate([above.id, below.id])
-    return FeatureRows(first, ids, np.concatenate([above.value, below.value]))
-
-
-def merge_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
-    """Merge the parts row by row; ids ascend in a row, values of equal ids add up, zeros are dropped."""
-    row = np.concatenate([row_of_entry(part.first) for part in parts])
-    ids = np.concatenate([part.id for part in parts])
-    value = np.concatenate([part.value for part in parts])
-    order = np.lexsort((ids, row))  # stable, so that sums are reproducible
-    row, ids, value = row[order], ids[order], value[order]
-    if len(row):
-        starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(ids) != 0)])
-        value = np.add.reduceat(value, starts)
-        row, ids = row[starts][value != 0], ids[starts][value != 0]
-        value = value[value != 0]
-    return FeatureRows(offsets_by_row(row, len(parts[0].first) - 1), ids, value)
 
 
 # ---- features in Python

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Hashing, look-up and interning of feature keys."""
+"""Hashing, look-up and interning of feature keys, and of whole rules for features in Python."""
 
 from __future__ import annotations
 
@@ -142,3 +142,121 @@ def rebuild_slots_kernel(key, pool, num_features, out_slot):
     for f in range(num_features):
         code = key_code(key[f, 0], key[f, 1], key[f, 2], pool)
         out_slot[probe_new(out_slot, code)] = slot_entry(code, f)
+
+
+@kernel
+def key_scores_kernel(first, key, pool, table, weight, out_score):
+    """Add up the weights of the features of each rule.
+
+    first, key, pool          from keys_kernel
+    table      FeatureTable   the features that have a weight; all others have weight 0
+    weight     float64 [F]
+    out_score  float64 [N]    added to
+
+    O(keys).  Twin: tests/naive/features.py::template_score.
+    """
+    for i in range(first.shape[0] - 1):
+        score = 0.0
+        for k in range(first[i], first[i + 1]):
+            kind, a, b = key[k, 0], key[k, 1], key[k, 2]
+            f = find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool)
+            if f >= 0:
+                score += weight[f]
+        out_score[i] += score
+
+
+@kernel
+def intern_rows_kernel(first, key, pool, table, out_seen, out_first, out_id, out_value):
+    """Number the features of each rule, new ones in the order of first appearance.
+
+    first, key, pool          from keys_kernel: N rules, K keys
+    table      FeatureTable   written; must have room for K features and all of ``pool``
+    out_seen   int64 [.]      scratch, one per possible feature: all -1 before and after
+    out_first  int64 [N + 1]  written
+    out_id     int32 [K]      written: row i is out_first[i]:out_first[i + 1], each feature once
+    out_value  float64 [K]    written: how often it fires
+
+    O(K).  Twin: tests/naive/features.py::rows.
+    """
+    n = 0
+    out_first[0] = 0
+    for i in range(first.shape[0] - 1):
+        start = n
+        for k in range(first[i], first[i + 1]):
+            f = intern_feature(table, key[k, 0], key[k, 1], key[k, 2], pool)
+            if out_seen[f] < 0:
+                out_seen[f] = n
+                out_id[n] = f
+                out_value[n] = 0.0
+                n += 1
+            out_value[out_seen[f]] += 1.0
+        for j in range(start, n):
+            out_seen[out_id[j]] = -1
+        out_first[i + 1] = n
+
+
+@kernel
+def _content_length(rules, r):
+    num_src = rules.first_src[r + 1] - rules.first_src[r]
+    num_tgt = rules.first_tgt[r + 1] - rules.first_tgt[r]
+    num_links = rules.first_link[r + 1] - rules.first_link[r]
+    num_sparse = rules.first_sparse[r + 1] - rules.first_sparse[r]
+    return 5 + num_src + num_tgt + 2 * num_links + 2 * num_sparse + 2 * rules.dense.shape[1]
+
+
+@kernel
+def intern_rules_room_kernel(rules, chosen, out_room):
+    """Add up in int64 ``out_room`` [1] the integers that ``intern_rules_kernel`` needs for the chosen rules.
+
+    O(N).  Twin: tests/naive/features.py::content_room.
+    """
+    for i in range(chosen.shape[0]):
+        out_room[0] += _content_length(rules, chosen[i])
+
+
+@kernel
+def intern_rules_kernel(rules, chosen, columns, dense, sparse, table, out_pool, out_id):
+    """Number the chosen rules by their whole content, new ones in the order of first appearance.
+
+    rules     Rules
+    chosen    int64 [N]
+    columns   int32 [D]      names of the dense columns
+    dense     int32 [R, D]   the bits of rules.dense
+    sparse    int32          the bits of rules.sparse_value
+    table     FeatureTable   written; must have room for N sequences
+    out_pool  int32          scratch, length from intern_rules_room_kernel
+    out_id    int32 [N]      written
+
+    Equal rules get one number. Each list is preceded by its length, so different rules have different
+    sequences.
+    Twin: tests/naive/features.py::contents.
+    """
+    n = 0
+    for i in range(chosen.shape[0]):
+        r = chosen[i]
+        start = n
+        out_pool[n] = rules.lhs[r]
+        out_pool[n + 1] = rules.first_src[r + 1] - rules.first_src[r]
+        out_pool[n + 2] = rules.first_tgt[r + 1] - rules.first_tgt[r]
+        out_pool[n + 3] = rules.first_link[r + 1] - rules.first_link[r]
+        out_pool[n + 4] = columns.shape[0]
+        n += 5
+        for j in range(rules.first_src[r], rules.first_src[r + 1]):
+            out_pool[n] = rules.src[j]
+            n += 1
+        for j in range(rules.first_tgt[r], rules.first_tgt[r + 1]):
+            out_pool[n] = rules.tgt[j]
+            n += 1
+        for j in range(rules.first_link[r], rules.first_link[r + 1]):
+            out_pool[n] = rules.link[j, 0]
+            out_pool[n + 1] = rules.link[j, 1]
+            n += 2
+        for d in range(columns.shape[0]):
+            out_pool[n] = columns[d]
+            out_pool[n + 1] = dense[r, d]
+            n += 2
+        for j in range(rules.first_sparse[r], rules.first_sparse[r + 1]):
+            out_pool[n] = rules.sparse_name[j]
+            out_pool[n + 1] = sparse[j]
+            n += 2
+        out_id[i] = intern_feature(table, RULE_ID, start, n - start, out_pool)

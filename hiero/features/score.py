@@ -18,16 +18,15 @@ from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, read_only, row_
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
-from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, FeatureRows, merge_feature_rows
-from hiero.features.index_kernels import NAME
+from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex
+from hiero.features.index_kernels import intern_rows_kernel, key_scores_kernel
 from hiero.features.names import Names
+from hiero.features.rows import FeatureRows, feature_row_scores, merge_feature_rows, number_feature_rows
 from hiero.features.shared_names import SharedNames
 from hiero.features.shared_names_kernels import shared_scores_kernel
 from hiero.features.template_kernels import (
     count_oovs_kernel,
     count_words_kernel,
-    intern_rows_kernel,
-    key_scores_kernel,
     keys_kernel,
     linear_scores_kernel,
     room_kernel,
@@ -55,8 +54,8 @@ def template_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
     return read_only(first), read_only(key), read_only(pool)
 
 
-def intern_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
-    """The template features of the chosen rules, numbered by ``index`` in the order of first occurrence."""
+def template_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
+    """The rows of features that templates fire on the chosen rules, numbered by ``index`` as they occur."""
     keys = template_keys(rules, chosen, templates)
     num_keys, num_symbols = int(keys[0][-1]), len(keys[2])
     first = np.empty(len(chosen) + 1, np.int64)
@@ -123,7 +122,7 @@ class RuleScorer:
         if self.features.templates:
             self._add_template_scores(rules, chosen, out)
         if user is not None:
-            out += row_scores(user, weight)
+            out += feature_row_scores(user, weight)
         return out
 
     def _add_template_scores(self, rules: Rules, chosen: Ints, out: Floats) -> None:
@@ -147,9 +146,9 @@ class RuleScorer:
         named = [self._columns(table, rules), self._sparse(rules), self._basic(rules, everything, lm_word)]
         if self.features.rule_features:
             named.append(self._cache.rows(table, read_only(chosen)))
-        parts = [number_names(part, index, self.symbols.names) for part in named]
+        parts = [number_feature_rows(part, index, self.symbols.names) for part in named]
         if self.features.templates:
-            parts.append(intern_rows(rules, everything, self.features.templates, index))
+            parts.append(template_rows(rules, everything, self.features.templates, index))
         return merge_feature_rows(parts)
 
     @staticmethod
@@ -182,25 +181,6 @@ class RuleScorer:
         return FeatureRows(offsets_by_row(row, len(everything)), ids, every[row, column])
 
 
-def number_names(rows: FeatureRows, index: FeatureIndex, names: Vocabulary) -> FeatureRows:
-    """Convert rows from ids in ``names`` to those of an index; new ones are numbered in the order of names.
-
-    Not in the order of ids, which depends on threads.
-    """
-    distinct, place = np.unique(rows.id, return_inverse=True)
-    order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
-    ids = np.empty(len(distinct), np.int32)
-    ids[order] = index.intern_all([(NAME, int(distinct[i]), 0) for i in order])
-    return FeatureRows(rows.first, ids[place], rows.value)
-
-
-def row_scores(rows: FeatureRows, weight: Floats) -> Floats:
-    """The dot product of each row with a vector of weights."""
-    terms = rows.value * weight[rows.id]
-    scores = np.bincount(row_of_entry(rows.first), weights=terms, minlength=len(rows.first) - 1)
-    return scores.astype(np.float64)  # bincount of no entries returns integers
-
-
 def edge_scores(
     batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], scorer: RuleScorer
 ) -> Floats:
@@ -208,15 +188,15 @@ def edge_scores(
     out = np.zeros(len(batch.rule))
     for feature in features:
         rows = feature.rows(batch, rules)  # before the weights, because it may intern new names
-        out += row_scores(rows, scorer.name_weights())
+        out += feature_row_scores(rows, scorer.name_weights())
     return out
 
 
 def edge_rows(
     batch: EdgeBatch, rules: Rules, features: Sequence[EdgeFeature], index: FeatureIndex, names: Vocabulary
 ) -> FeatureRows:
-    """The edge features of each rule application, numbered by ``index``."""
-    parts = [number_names(feature.rows(batch, rules), index, names) for feature in features]
+    """The edge features behind ``edge_scores``: a row per rule application, numbered by ``index``."""
+    parts = [number_feature_rows(feature.rows(batch, rules), index, names) for feature in features]
     none = FeatureRows(np.zeros(len(batch.rule) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
     return merge_feature_rows(parts or [none])
 

@@ -10,7 +10,7 @@ from hiero.core.arrays import Bytes, Flags, Ints, grown, read_only
 from hiero.core.symbols import Symbols, Vocabulary, pack
 from hiero.features.index import KINDS, KeyKind, KeyPart
 from hiero.features.names import CATEGORIES, END, RESERVED, START
-from hiero.features.shared_names_kernels import INDEXED, PLAIN, Spelling, mark_special_kernel
+from hiero.features.shared_names_kernels import INDEXED, PLAIN, Spelling, mark_shared_spellings_kernel
 from hiero.features.weights import LinearWeights
 
 
@@ -35,7 +35,7 @@ class _Entries:
         self.first, self.special = grown(self.first, end + 1), grown(self.special, end + 1)
         self.pool[used : used + len(pool)] = pool
         self.first[start : end + 1] = first + used
-        mark_special_kernel(self.pool, self.first, start, end, self.special)
+        mark_shared_spellings_kernel(self.pool, self.first, start, end, self.special)
         self.known = end
         return range(start, end)
 

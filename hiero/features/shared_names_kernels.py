@@ -50,8 +50,8 @@ class Spelling(NamedTuple):
 
 
 @kernel
-def mark_special_kernel(pool, first, start, end, out_special):
-    """Mark the entries start ... end - 1 that have a byte that names escape; bool ``out_special`` is written.
+def mark_shared_spellings_kernel(pool, first, start, end, out_special):
+    """Mark entries start ... end - 1 with a byte that makes names shared; bool ``out_special`` is written.
 
     O(bytes).  Twin: tests/naive/tables.py::special.
     """
@@ -85,8 +85,8 @@ def put_byte(byte, out, n):
 
 
 @kernel
-def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
-    """Append a word, a boundary, or a category, followed by its index if ``indexed``."""
+def spell_symbol(spelling, symbol, indexed, num_kinds, out, n):
+    """Append cdec's spelling of a word, a boundary, or a category, followed by its index if ``indexed``."""
     if symbol >= 0:
         return put_bytes(
             spelling.word_pool, spelling.word_first[symbol], spelling.word_first[symbol + 1], out, n
@@ -100,8 +100,8 @@ def put_symbol(spelling, symbol, indexed, num_kinds, out, n):
 
 
 @kernel
-def put_rule(spelling, sequence, start, length, num_kinds, out, n):
-    """Append the sides of a rule id as ``lhs:source:target``."""
+def spell_rule(spelling, sequence, start, length, num_kinds, out, n):
+    """Append cdec's spelling of a rule id, ``lhs:source:target``."""
     label = sequence[start]
     n = put_bytes(spelling.label_pool, spelling.label_first[label], spelling.label_first[label + 1], out, n)
     n = put_byte(COLON, out, n)
@@ -120,12 +120,12 @@ def put_rule(spelling, sequence, start, length, num_kinds, out, n):
         if symbol < 0 and not source:
             n = put_byte(DIGIT_0 + gap_index(symbol), out, n)
         else:
-            n = put_symbol(spelling, symbol, False, num_kinds, out, n)
+            n = spell_symbol(spelling, symbol, False, num_kinds, out, n)
     return n
 
 
 @kernel
-def spell(spelling, kind, a, b, pool, out):
+def spell_feature(spelling, kind, a, b, pool, out):
     """Write cdec's name of a rule id or a feature of symbols; returns its length, even if ``out`` is shorter.
 
     Twin: hiero.features.names.Names.cdec_name.
@@ -134,12 +134,12 @@ def spell(spelling, kind, a, b, pool, out):
     num_kinds = form.shape[0]
     n = put_bytes(spelling.mark_pool, spelling.mark_first[kind], spelling.mark_first[kind + 1], out, 0)
     if kind == RULE_ID:
-        return put_rule(spelling, pool, a, b, num_kinds, out, n)
-    n = put_symbol(spelling, a, form[kind, 0] == INDEXED, num_kinds, out, n)
+        return spell_rule(spelling, pool, a, b, num_kinds, out, n)
+    n = spell_symbol(spelling, a, form[kind, 0] == INDEXED, num_kinds, out, n)
     if form[kind, 1] == 0:
         return n
     n = put_byte(form[kind, 2], out, n)
-    return put_symbol(spelling, b, form[kind, 1] == INDEXED, num_kinds, out, n)
+    return spell_symbol(spelling, b, form[kind, 1] == INDEXED, num_kinds, out, n)
 
 
 @leaf
@@ -191,10 +191,10 @@ def shared_scores_kernel(first, key, pool, table, spelling, out_score):
                 continue
             if find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool) >= 0:
                 continue
-            length = spell(spelling, kind, a, b, pool, name)
+            length = spell_feature(spelling, kind, a, b, pool, name)
             if length > name.shape[0]:
                 name = np.empty(2 * length, np.uint8)
-                spell(spelling, kind, a, b, pool, name)
+                spell_feature(spelling, kind, a, b, pool, name)
             found = find_bytes(spelling.table, name, 0, length)
             if found >= 0:
                 out_score[i] += spelling.weight[found]

@@ -16,7 +16,8 @@ import numpy as np
 from hiero.core.arrays import Ids, offsets_of, read_only
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols
-from hiero.features.index import EdgeBatch, FeatureRows
+from hiero.features.index import EdgeBatch
+from hiero.features.rows import FeatureRows
 from hiero.features.template_kernels import span_sizes_kernel
 from hiero.grammar.rules import Rules
 

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
-"""Features of rules and of rule applications; keys and tables are described in ``index.py``.
+"""Features that templates read off rules, counts of words, and linear scores.
 
-Rules are numbered by their whole content, for features of a user's own.
+Keys of features and their tables are described in ``index.py``.
 """
 
 import numpy as np
@@ -13,9 +13,6 @@ from hiero.features.index_kernels import (
     RULE_ID,
     RULE_START,
     SEPARATOR,
-    find_feature,
-    intern_feature,
-    key_code,
 )
 
 # Kinds of features; index.py describes them in KINDS.
@@ -222,57 +219,6 @@ def keys_kernel(rules, chosen, templates, room, out_first, out_key, out_pool):
 
 
 @kernel
-def key_scores_kernel(first, key, pool, table, weight, out_score):
-    """Add up the weights of the features of each rule.
-
-    first, key, pool          from keys_kernel
-    table      FeatureTable   the features that have a weight; all others have weight 0
-    weight     float64 [F]
-    out_score  float64 [N]    added to
-
-    O(keys).  Twin: tests/naive/features.py::template_score.
-    """
-    for i in range(first.shape[0] - 1):
-        score = 0.0
-        for k in range(first[i], first[i + 1]):
-            kind, a, b = key[k, 0], key[k, 1], key[k, 2]
-            f = find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool)
-            if f >= 0:
-                score += weight[f]
-        out_score[i] += score
-
-
-@kernel
-def intern_rows_kernel(first, key, pool, table, out_seen, out_first, out_id, out_value):
-    """Number the features of each rule, new ones in the order of first appearance.
-
-    first, key, pool          from keys_kernel: N rules, K keys
-    table      FeatureTable   written; must have room for K features and all of ``pool``
-    out_seen   int64 [.]      scratch, one per possible feature: all -1 before and after
-    out_first  int64 [N + 1]  written
-    out_id     int32 [K]      written: row i is out_first[i]:out_first[i + 1], each feature once
-    out_value  float64 [K]    written: how often it fires
-
-    O(K).  Twin: tests/naive/features.py::rows.
-    """
-    n = 0
-    out_first[0] = 0
-    for i in range(first.shape[0] - 1):
-        start = n
-        for k in range(first[i], first[i + 1]):
-            f = intern_feature(table, key[k, 0], key[k, 1], key[k, 2], pool)
-            if out_seen[f] < 0:
-                out_seen[f] = n
-                out_id[n] = f
-                out_value[n] = 0.0
-                n += 1
-            out_value[out_seen[f]] += 1.0
-        for j in range(start, n):
-            out_seen[out_id[j]] = -1
-        out_first[i + 1] = n
-
-
-@kernel
 def linear_scores_kernel(
     rules, chosen, dense_weight, name_weight, basic_weight, lm_word, oov_weight, out_score
 ):
@@ -329,7 +275,12 @@ def count_words_kernel(rules, chosen, out_count):
 
 @kernel
 def count_oovs_kernel(rules, chosen, lm_word, out_count):
-    """Count target words of rules unknown to each model; int64 ``out_count`` [N, M] is written.
+    """Count OOVs for features of rules: target words that each model does not know.
+
+    rules      Rules
+    chosen     int64 [N]
+    lm_word    int32 [M, .]  as in ``linear_scores_kernel``
+    out_count  int64 [N, M]  written
 
     Twin: tests/naive/features.py::oovs.
     """
@@ -345,7 +296,7 @@ def count_oovs_kernel(rules, chosen, lm_word, out_count):
 
 @kernel
 def span_sizes_kernel(batch, rules, bucket, name, out_id):
-    """The bucket of the size of every rule's span and of the spans of its gaps, as names of features.
+    """The features of span sizes: the bucket of every rule's span and of those of its gaps, as names.
 
     batch   EdgeBatch
     rules   Rules
@@ -368,69 +319,3 @@ def span_sizes_kernel(batch, rules, bucket, name, out_id):
                 g = gap_index(symbol)
                 size = batch.split[p, 2 * g - 1] - batch.split[p, 2 * g - 2]
                 out_id[p, g] = name[gap_label(symbol), g, bucket[min(size, largest)]]
-
-
-@kernel
-def content_length(rules, r):
-    num_src = rules.first_src[r + 1] - rules.first_src[r]
-    num_tgt = rules.first_tgt[r + 1] - rules.first_tgt[r]
-    num_links = rules.first_link[r + 1] - rules.first_link[r]
-    num_sparse = rules.first_sparse[r + 1] - rules.first_sparse[r]
-    return 5 + num_src + num_tgt + 2 * num_links + 2 * num_sparse + 2 * rules.dense.shape[1]
-
-
-@kernel
-def content_room_kernel(rules, chosen, out_room):
-    """Add up in int64 ``out_room`` [1] the integers that ``content_kernel`` needs for the chosen rules.
-
-    O(N).  Twin: tests/naive/features.py::content_room.
-    """
-    for i in range(chosen.shape[0]):
-        out_room[0] += content_length(rules, chosen[i])
-
-
-@kernel
-def content_kernel(rules, chosen, columns, dense, sparse, table, out_pool, out_id):
-    """Number the chosen rules, equal rules alike, new ones in the order of first appearance.
-
-    rules     Rules
-    chosen    int64 [N]
-    columns   int32 [D]      names of the dense columns
-    dense     int32 [R, D]   the bits of rules.dense
-    sparse    int32          the bits of rules.sparse_value
-    table     FeatureTable   written; must have room for N sequences
-    out_pool  int32          scratch, length from content_room_kernel
-    out_id    int32 [N]      written
-
-    Each list is preceded by its length, so different rules have different sequences.
-    Twin: tests/naive/features.py::contents.
-    """
-    n = 0
-    for i in range(chosen.shape[0]):
-        r = chosen[i]
-        start = n
-        out_pool[n] = rules.lhs[r]
-        out_pool[n + 1] = rules.first_src[r + 1] - rules.first_src[r]
-        out_pool[n + 2] = rules.first_tgt[r + 1] - rules.first_tgt[r]
-        out_pool[n + 3] = rules.first_link[r + 1] - rules.first_link[r]
-        out_pool[n + 4] = columns.shape[0]
-        n += 5
-        for j in range(rules.first_src[r], rules.first_src[r + 1]):
-            out_pool[n] = rules.src[j]
-            n += 1
-        for j in range(rules.first_tgt[r], rules.first_tgt[r + 1]):
-            out_pool[n] = rules.tgt[j]
-            n += 1
-        for j in range(rules.first_link[r], rules.first_link[r + 1]):
-            out_pool[n] = rules.link[j, 0]
-            out_pool[n + 1] = rules.link[j, 1]
-            n += 2
-        for d in range(columns.shape[0]):
-            out_pool[n] = columns[d]
-            out_pool[n + 1] = dense[r, d]
-            n += 2
-        for j in range(rules.first_sparse[r], rules.first_sparse[r + 1]):
-            out_pool[n] = rules.sparse_name[j]
-            out_pool[n + 1] = sparse[j]
-            n += 2
-        out_id[i] = intern_feature(table, RULE_ID, start, n - start, out_pool)

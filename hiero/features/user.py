@@ -41,13 +41,10 @@ from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
 from hiero.features.index import (
     FeatureIndex,
-    FeatureRows,
     RuleFeature,
-    concat_feature_rows,
-    merge_feature_rows,
-    pick_feature_rows,
 )
-from hiero.features.template_kernels import content_kernel, content_room_kernel
+from hiero.features.index_kernels import intern_rules_kernel, intern_rules_room_kernel
+from hiero.features.rows import FeatureRows, concat_feature_rows, merge_feature_rows, pick_feature_rows
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 
 
@@ -304,9 +301,10 @@ class RuleCache:
         rules = Rules._make(read_only(array) for array in table.rules)
         columns = read_only(np.array(table.columns, np.int32))
         room = np.zeros(1, np.int64)
-        content_room_kernel(rules, chosen, room)
+        intern_rules_room_kernel(rules, chosen, room)
         contents = np.empty(len(chosen), np.int32)
         writable = self._index.reserve(len(chosen), int(room[0]))
         dense, sparse = rules.dense.view(np.int32), rules.sparse_value.view(np.int32)
-        content_kernel(rules, chosen, columns, dense, sparse, writable, np.empty(room[0], np.int32), contents)
+        pool = np.empty(room[0], np.int32)
+        intern_rules_kernel(rules, chosen, columns, dense, sparse, writable, pool, contents)
         return contents

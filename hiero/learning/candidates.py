@@ -11,7 +11,8 @@ from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only, row_of_ent
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
-from hiero.features.index import FeatureIndex, FeatureRows, Key, concat_feature_rows
+from hiero.features.index import FeatureIndex, Key
+from hiero.features.rows import FeatureRows, concat_feature_rows
 from hiero.learning.list_kernels import replay_kernel
 
 

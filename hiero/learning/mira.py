@@ -36,7 +36,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats, read_only
 from hiero.core.records import Checked, part, setting
-from hiero.features.index import FeatureRows
+from hiero.features.rows import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport

@@ -20,7 +20,7 @@ import numpy as np
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.records import Checked, part, setting
-from hiero.features.index import FeatureRows
+from hiero.features.rows import FeatureRows
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.metric import Gold, gold_metric

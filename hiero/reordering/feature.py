@@ -13,7 +13,8 @@ from hiero.core.errors import ConfigError, HieroError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, find_all, pack, table_entry
 from hiero.extraction.extractor import IndexSource
-from hiero.features.index import EdgeBatch, FeatureRows
+from hiero.features.index import EdgeBatch
+from hiero.features.rows import FeatureRows
 from hiero.grammar.rules import GrammarSource, Rules
 from hiero.grammar.sources import StaticGrammar
 from hiero.reordering.feature_kernels import (

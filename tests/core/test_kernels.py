@@ -18,9 +18,14 @@ from hiero.decoder.kbest_kernels import chain_kernel
 from hiero.extraction.suffix_kernels import sort_by_two_kernel
 from hiero.features.feature_set import TEMPLATES
 from hiero.features.index import FeatureIndex, pack_keys
-from hiero.features.index_kernels import RULE_ID, find_keys_kernel, intern_keys_kernel
-from hiero.features.shared_names_kernels import mark_special_kernel
-from hiero.features.template_kernels import content_room_kernel, room_kernel
+from hiero.features.index_kernels import (
+    RULE_ID,
+    find_keys_kernel,
+    intern_keys_kernel,
+    intern_rules_room_kernel,
+)
+from hiero.features.shared_names_kernels import mark_shared_spellings_kernel
+from hiero.features.template_kernels import room_kernel
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
@@ -76,7 +81,7 @@ def test_codes_and_marks_of_words(words: list[bytes], data: st.DataObject) -> No
     assert code.tolist() == [naive_reorder.fnv(word) for word in words]
     start = data.draw(st.integers(0, len(words)))
     special = np.zeros(len(words), np.bool_)
-    mark_special_kernel(pool, first, start, len(words), special)
+    mark_shared_spellings_kernel(pool, first, start, len(words), special)
     assert special.tolist() == [k >= start and naive.special(word) for k, word in enumerate(words)]
 
 
@@ -119,7 +124,7 @@ def test_suffixes_are_sorted_by_two_words(text: list[int]) -> None:
 def test_room_for_rules(rules: list[naive_features.Rule], templates: set[str]) -> None:
     arrays, chosen = table(rules).rules, read_only(np.arange(len(rules)))
     room = np.zeros(1, np.int64)
-    content_room_kernel(arrays, chosen, room)
+    intern_rules_room_kernel(arrays, chosen, room)
     assert room[0] == naive_features.content_room(rules)
     rooms = np.empty(3, np.int64)
     room_kernel(arrays, chosen, sum(TEMPLATES[template] for template in templates), rooms)

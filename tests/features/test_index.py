@@ -15,7 +15,7 @@ from hiero.features.feature_set import TEMPLATES
 from hiero.features.index import FeatureIndex, Key
 from hiero.features.index_kernels import NAME, RULE_ID
 from hiero.features.names import Names
-from hiero.features.score import intern_rows, template_keys
+from hiero.features.score import template_keys, template_rows
 from hiero.grammar.cdec import parse_cdec
 from tests.naive import features as naive
 from tests.worlds.rules import rule, table
@@ -48,7 +48,7 @@ def test_rows_number_features_by_first_occurrence(batches, templates):
     rows = []
     for rules in batches:
         chosen = read_only(np.arange(len(rules)))
-        found = intern_rows(table(rules).rules, chosen, bits(templates), index)
+        found = template_rows(table(rules).rules, chosen, bits(templates), index)
         ends = found.first.tolist()
         ids, values = found.id.tolist(), found.value.tolist()
         rows += [dict(zip(ids[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
@@ -86,7 +86,7 @@ def test_index_survives_growth():
 def fired(text: str, templates: set[str]) -> dict[str, float]:
     symbols = Symbols()
     index = FeatureIndex()
-    rows = intern_rows(parse_cdec([text], symbols).rules, read_only(np.arange(1)), bits(templates), index)
+    rows = template_rows(parse_cdec([text], symbols).rules, read_only(np.arange(1)), bits(templates), index)
     names = Names(symbols)
     return {
         names.name(index.key(f)): value

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.core.errors import ConfigError
-from hiero.features.index import FeatureRows
+from hiero.features.rows import FeatureRows
 from hiero.learning.candidates import NotFinite
 from hiero.learning.learner import UpdateReport
 from hiero.learning.list_kernels import scores_kernel

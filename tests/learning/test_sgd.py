@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
-from hiero.features.index import FeatureRows
+from hiero.features.rows import FeatureRows
 from hiero.learning.candidates import NotFinite
 from hiero.learning.metric import SentenceGold
 from hiero.learning.pairs import KINDS, AllPairs, Loss, Multipartite, SampledPairs
