@@ -30,7 +30,7 @@ from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon
-from hiero.extraction.match_kernels import collect_kernel, rehash_kernel
+from hiero.extraction.match_kernels import match_sentence_kernel
 from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
 from hiero.extraction.table_kernels import (
     MORE_MATCHES,
@@ -45,6 +45,7 @@ from hiero.extraction.table_kernels import (
     PatternScratch,
     SentenceScratch,
     Store,
+    rehash_patterns_kernel,
 )
 from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
@@ -106,7 +107,8 @@ class Workspace:
         while True:
             self.sentence_scratch.round[3] += 1
             known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
-            status = collect_kernel(*tables, self.limits, read_only(src), left_out, first_sentence, *known)
+            query = self.limits, read_only(src), left_out, first_sentence
+            status = match_sentence_kernel(*tables, *query, *known)
             if status == OK:
                 break
             self._grow(status)
@@ -136,7 +138,7 @@ class Workspace:
             names = (name for name in Patterns._fields if name not in ("slot", "used"))
             longer = {name: _longer(getattr(self.patterns, name)) for name in names}
             self.patterns = self.patterns._replace(slot=slot, **longer)
-            rehash_kernel(self.patterns)
+            rehash_patterns_kernel(self.patterns)
             self.sentence_scratch = self.sentence_scratch._replace(found=_longer(self.sentence_scratch.found))
 
 

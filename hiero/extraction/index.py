@@ -32,7 +32,7 @@ from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import word_table_arrays, word_table_files, word_table_from
 from hiero.extraction.config import FrequentSettings, RuleLimits
 from hiero.extraction.lexicon import Side, make_lexicon
-from hiero.extraction.lexicon_kernels import spans_kernel
+from hiero.extraction.phrase_kernels import link_spans_kernel
 from hiero.extraction.suffix_kernels import collocations_kernel, frequent_kernel, suffix_array_kernel
 from hiero.extraction.table_kernels import Collocations, IndexedLinks, IndexedText, LexicalLosses
 
@@ -278,7 +278,7 @@ def _spans(src: Side, tgt: Side, links: Sequence[Link]) -> Arrays:
     src_span = np.empty((len(links), len(src.text), 2), np.int16)
     tgt_span = np.full((len(links), len(tgt.text), 2), -1, np.int16)
     for k, (first, link) in enumerate(links):
-        spans_kernel(src.first, tgt.first, first, link, src_span[k], tgt_span[k])
+        link_spans_kernel(src.first, tgt.first, first, link, src_span[k], tgt_span[k])
     return {"src_span": read_only(src_span), "tgt_span": read_only(tgt_span)}
 
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Ids, Ints, offsets_by_row, read_only
 from hiero.extraction.lexicon_kernels import (
-    count_pairs_kernel,
-    grow_pairs_kernel,
-    losses_kernel,
-    recount_kernel,
+    count_lexicon_kernel,
+    grow_lexicon_kernel,
+    lexicon_losses_kernel,
+    recount_lexicon_kernel,
 )
 from hiero.extraction.table_kernels import IndexedLinks, IndexedText, LexicalLosses, PairCounts
 
@@ -43,7 +43,7 @@ def make_lexicon(
     """
     key, count = _count_pairs(src, tgt, alignments)
     loss = np.zeros((len(key), 2), np.float32)
-    losses_kernel(
+    lexicon_losses_kernel(
         key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
     )
     return LexicalLosses(read_only(key), read_only(loss))
@@ -59,14 +59,14 @@ def _count_pairs(
     for first_link, link in alignments:
         counted = 0
         while True:
-            counted = count_pairs_kernel(
+            counted = count_lexicon_kernel(
                 src.text, tgt.text, src.first, tgt.first, first_link, link, counted, key, count, used
             )
             if counted == len(src.first) - 1:
                 break
             old_key, old_count = key, count
             key, count = np.full(2 * len(key), -1, np.int64), np.zeros(2 * len(key), np.int64)
-            grow_pairs_kernel(old_key, old_count, key, count)
+            grow_lexicon_kernel(old_key, old_count, key, count)
     return key, count
 
 
@@ -106,7 +106,7 @@ class LeftOutLexicon:
             self._recount(sentence, 1)
 
     def _recount(self, sentence: int, step: int) -> None:
-        recount_kernel(
+        recount_lexicon_kernel(
             self.text, self.links, self.key, self.counts, np.int64(sentence), np.int64(step), self._loss
         )
 

@@ -41,8 +41,10 @@ def pair_room(first_src, first_tgt, first_link, s):
 
 
 @kernel
-def count_pairs_kernel(src, tgt, first_src, first_tgt, first_link, link, counted, pair_key, pair_count, used):
-    """Add the links of sentences to a hash table of pairs of words; returns the first sentence not counted.
+def count_lexicon_kernel(
+    src, tgt, first_src, first_tgt, first_link, link, counted, pair_key, pair_count, used
+):
+    """Count linked words of sentences for lexical tables; returns the first sentence not counted.
 
     src, first_src, tgt, first_tgt, first_link, link  as in Tables, of one alignment
     counted     sentences counted before
@@ -84,7 +86,7 @@ def note_losses(pair_key, slot, pair_count, src_total, tgt_total, out_loss):
 
 
 @kernel
-def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
+def lexicon_losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
     """Turn counts of pairs into -log10 p(source | target) and -log10 p(target | source).
 
     pair_key    int64 [H]
@@ -105,13 +107,13 @@ def losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
 
 
 @kernel
-def recount_kernel(text, links, pair_key, counts, s, step, loss):
+def recount_lexicon_kernel(text, links, pair_key, counts, s, step, loss):
     """Count the links of a sentence ``step`` times more, and update all probabilities.
 
     text, links  IndexedText, IndexedLinks
     pair_key     int64 [H]
     counts       PairCounts; written
-    loss         float32 [H, 2]  written as by ``losses_kernel``; UNSEEN where nothing is left
+    loss         float32 [H, 2]  written as by ``lexicon_losses_kernel``; UNSEEN where nothing is left
 
     O(pairs that have a word of the sentence).  Twin: tests/naive/extract.py::lexicon.
     """
@@ -147,8 +149,8 @@ def recount_kernel(text, links, pair_key, counts, s, step, loss):
 
 
 @kernel
-def grow_pairs_kernel(pair_key, pair_count, out_key, out_count):
-    """Copy all pairs to a larger hash table, whose keys are -1 and counts 0.
+def grow_lexicon_kernel(pair_key, pair_count, out_key, out_count):
+    """Copy counts of pairs to a larger hash table, whose keys are -1 and counts 0.
 
     O(H).  Twin: none; it changes no answer.
     """
@@ -157,30 +159,3 @@ def grow_pairs_kernel(pair_key, pair_count, out_key, out_count):
             place = -1 - find_pair(out_key, pair_key[k] >> 32, pair_key[k] & 0xFFFFFFFF)
             out_key[place] = pair_key[k]
             out_count[place] = pair_count[k]
-
-
-@kernel
-def spans_kernel(first_src, first_tgt, first_link, link, out_src_span, out_tgt_span):
-    """Write the span of the links of every word.
-
-    first_src ... link  as in Tables, of one alignment
-    out_src_span        int16 [N, 2]  written: first linked target word, the one after the last; -1 if none
-    out_tgt_span        int16 [M, 2]  likewise; -1 before
-
-    O(words + links).  Twin: tests/naive/extract.py::spans.
-    """
-    for s in range(first_src.shape[0] - 1):
-        begin = first_src[s]
-        for at in range(begin, first_src[s + 1]):
-            first, last = first_link[at], first_link[at + 1]
-            out_src_span[at, 0] = -1
-            out_src_span[at, 1] = -1
-            if first < last:
-                out_src_span[at, 0] = link[first]
-                out_src_span[at, 1] = link[last - 1] + 1
-            for k in range(first, last):
-                there = first_tgt[s] + link[k]
-                # Source words ascend: the first one seen is the first one.
-                if out_tgt_span[there, 0] < 0:
-                    out_tgt_span[there, 0] = at - begin
-                out_tgt_span[there, 1] = at - begin + 1

@@ -292,7 +292,7 @@ def find_first_sentence(text, listed, patterns, found, entry):
 
 
 @kernel
-def collect_kernel(
+def match_sentence_kernel(
     text,
     links,
     lexicon,
@@ -306,7 +306,7 @@ def collect_kernel(
     scratch,
     pattern_scratch,
 ):
-    """Find all patterns of a sentence that occur in the bitext, and their rules.
+    """Match the patterns of a sentence with the bitext, and make the rules of those that occur there.
 
     text, links, lexicon, listed  IndexedText, IndexedLinks, LexicalLosses, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
@@ -408,12 +408,3 @@ def collect_kernel(
                 scratch.state[tail, 1] = first
                 scratch.state[tail, 2] = place
                 tail += 1
-
-
-@kernel
-def rehash_kernel(patterns):
-    """Enter all patterns into the slots, which are empty. O(P).  Twin: none; it changes no answer."""
-    for entry in range(patterns.used[0]):
-        length = patterns.shape[entry, 0]
-        slot = find_pattern(patterns.slot, patterns.symbol, patterns.shape, patterns.symbol, entry, 0, length)
-        patterns.slot[-1 - slot] = entry

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from hiero.core.jit import leaf
+from hiero.core.jit import kernel, leaf
 from hiero.extraction.table_kernels import FOUND, GAP, SUFFIXES
 
 WINDOW = 16  # words compared together: at least the usual span
@@ -32,6 +32,33 @@ def is_near(src, low, word):
     for k in range(WINDOW):
         near |= src[np.uint64(low) + np.uint64(k)] == word
     return near
+
+
+@kernel
+def link_spans_kernel(first_src, first_tgt, first_link, link, out_src_span, out_tgt_span):
+    """Write the span of the links of every word, through which phrases are projected.
+
+    first_src ... link  as in Tables, of one alignment
+    out_src_span        int16 [N, 2]  written: first linked target word, the one after the last; -1 if none
+    out_tgt_span        int16 [M, 2]  likewise; -1 before
+
+    O(words + links).  Twin: tests/naive/extract.py::spans.
+    """
+    for s in range(first_src.shape[0] - 1):
+        begin = first_src[s]
+        for at in range(begin, first_src[s + 1]):
+            first, last = first_link[at], first_link[at + 1]
+            out_src_span[at, 0] = -1
+            out_src_span[at, 1] = -1
+            if first < last:
+                out_src_span[at, 0] = link[first]
+                out_src_span[at, 1] = link[last - 1] + 1
+            for k in range(first, last):
+                there = first_tgt[s] + link[k]
+                # Source words ascend: the first one seen is the first one.
+                if out_tgt_span[there, 0] < 0:
+                    out_tgt_span[there, 0] = at - begin
+                out_tgt_span[there, 1] = at - begin + 1
 
 
 @leaf

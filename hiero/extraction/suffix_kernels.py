@@ -13,8 +13,8 @@ SMALL = 12  # groups up to this size are sorted by insertion
 
 
 @kernel
-def sort_pairs(key, item, low, high, stack):
-    """Sort key[low:high] and item[low:high] by key; ``stack`` has room for 128 numbers."""
+def sort_suffixes(key, suffix, low, high, stack):
+    """Sort suffix[low:high], and key[low:high], by the keys; ``stack`` has room for 128 numbers."""
     top = 0
     while True:
         while high - low > SMALL:
@@ -27,13 +27,13 @@ def sort_pairs(key, item, low, high, stack):
                 here = key[at]
                 if here < pivot:
                     key[at], key[left] = key[left], here
-                    item[at], item[left] = item[left], item[at]
+                    suffix[at], suffix[left] = suffix[left], suffix[at]
                     left += 1
                     at += 1
                 elif here > pivot:
                     right -= 1
                     key[at], key[right] = key[right], here
-                    item[at], item[right] = item[right], item[at]
+                    suffix[at], suffix[right] = suffix[right], suffix[at]
                 else:
                     at += 1
             # The longer part goes on the stack, whose size then is at most logarithmic.
@@ -45,14 +45,14 @@ def sort_pairs(key, item, low, high, stack):
                 high = left
             top += 2
         for at in range(low + 1, high):
-            here, what = key[at], item[at]
+            here, what = key[at], suffix[at]
             place = at
             while place > low and key[place - 1] > here:
                 key[place] = key[place - 1]
-                item[place] = item[place - 1]
+                suffix[place] = suffix[place - 1]
                 place -= 1
             key[place] = here
-            item[place] = what
+            suffix[place] = what
         if top == 0:
             return
         top -= 2
@@ -139,7 +139,7 @@ def suffix_array_kernel(text, first, out_rank, out_suffix):
             unsorted = True
             for k in range(start, at):
                 key[k] = out_rank[out_suffix[k] + known]
-            sort_pairs(key, out_suffix, start, at, stack)
+            sort_suffixes(key, out_suffix, start, at, stack)
             group = last
             for k in range(last, start - 1, -1):
                 if k < last and key[k] != key[k + 1]:
@@ -203,7 +203,7 @@ def frequent_kernel(text, suffix, longest, least, out_pattern):
 
 @kernel
 def collocations_kernel(text, pattern, limits, out_first_pair, out_first_triple, out_match):
-    """List the matches of frequent sequences with gaps between them; returns their number.
+    """List collocations of a text, its frequent sequences with gaps between them; returns their number.
 
     text              int32 [N]
     pattern           int16 [N, L]    number of the frequent sequence of l + 1 words that begins here, or -1

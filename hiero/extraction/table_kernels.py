@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, GOLDEN, fnv_step, probe, probe_number
-from hiero.core.jit import leaf
+from hiero.core.jit import kernel, leaf
 
 GAP = -1
 SPAN, SYMBOLS, GAPS, SAMPLES = 0, 1, 2, 3  # places in ``limits``
@@ -239,6 +239,18 @@ def find_pattern(slot, symbol, shape, pattern, row, begin, end):
         code = fnv_step(code, np.int64(pattern[row, k]) & 0xFFFFFFFF)
     at = probe(slot, finish_hash(code), is_pattern, (symbol, shape), (pattern, row, begin, end))
     return np.int64(slot[at]) if slot[at] >= 0 else -1 - at
+
+
+@kernel
+def rehash_patterns_kernel(patterns):
+    """Enter all patterns into the slots of their table, which are empty.
+
+    O(P).  Twin: none; it changes no answer.
+    """
+    for entry in range(patterns.used[0]):
+        length = patterns.shape[entry, 0]
+        slot = find_pattern(patterns.slot, patterns.symbol, patterns.shape, patterns.symbol, entry, 0, length)
+        patterns.slot[-1 - slot] = entry
 
 
 @leaf
