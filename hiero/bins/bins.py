@@ -32,6 +32,8 @@ from hiero.core.arrays import (
 )
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbols import Symbols
+from hiero.features.index import FeatureIndex
+from hiero.features.index_kernels import NAME
 from hiero.features.user import Rule, RuleBatch
 from hiero.grammar.rules import GrammarSource, Rules, RuleTable
 
@@ -302,3 +304,12 @@ def check_weights(
         if not any(weights.get(indicator, 0.0) for indicator in one.names):
             expected = f"some of the bins in use, such as {one.names[-1]}"
             raise ConfigError(f"{path}: found a weight of {name}, expected {expected}")
+
+
+def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex) -> list[Ints]:
+    """The numbers of the indicator features of each feature's bins, added to ``index`` if missing."""
+    groups = []
+    for one in bins:
+        keys = [(NAME, symbols.names.intern(name.encode()), 0) for name in one.names]
+        groups.append(index.intern_all(keys).astype(np.int64))
+    return [group for group in groups if len(group)]

@@ -1,16 +1,16 @@
-"""Features of a decoded forest, recomputed from its rules."""
+"""Features of a decoded forest, recomputed from its rules; the values of some of them on every edge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiero.core.arrays import Ids, Ints, offsets_of
+from hiero.core.arrays import Floats32, Ids, Ints, offsets_of, row_of_entry
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest_record import EdgeFeatures
-from hiero.features.index import EdgeBatch, FeatureIndex
+from hiero.features.index import EdgeBatch, FeatureIndex, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
 from hiero.features.rows import FeatureRows, merge_feature_rows, pick_feature_rows
@@ -85,3 +85,29 @@ def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:
     span = forest.node_start[head], forest.node_end[head]
     src = symbols.words.intern_all(word.encode() for word in forest.source)
     return EdgeBatch(forest.edge_rule[edges], *span, np.ascontiguousarray(split.reshape(-1, 4)), src)
+
+
+def edge_values(forest: Forest, keys: Sequence[Key]) -> Floats32:
+    """Return the values of D features on every edge of a decoded forest, float32 [E, D].
+
+    The value of a derivation is the sum over its edges.
+    """
+    index = FeatureIndex()  # a temporary one, since other features are not needed
+    columns = index.intern_all(keys)
+    ruled = np.flatnonzero(forest.edge_rule >= 0)
+    used, row_of_rule = np.unique(forest.edge_rule[ruled], return_inverse=True)
+    rules = _columns(forest.features.rows(used.astype(np.int64), index), columns)
+    every = np.arange(forest.num_edges, dtype=np.int32)
+    values = _columns(forest.features.edge_rows(forest, every, index), columns)
+    values[ruled] += rules[row_of_rule]
+    return values
+
+
+def _columns(rows: FeatureRows, columns: Ids) -> Floats32:
+    """Return rows as a dense matrix of some features."""
+    table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
+    place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
+    place[columns] = np.arange(len(columns))
+    row, column = row_of_entry(rows.first), place[rows.id]
+    np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
+    return table

@@ -102,7 +102,7 @@ class AdaGradLearner(Checked):
         if self.terms:
             self.settle(weight)
             slope = terms_gradient(self.terms, weight, len(batch) / self.sentences)
-            ids, values = summed(np.concatenate([ids, slope[0]]), np.concatenate([values, slope[1]]))
+            ids, values = summed_gradient(np.concatenate([ids, slope[0]]), np.concatenate([values, slope[1]]))
         self.apply(ids, values, weight)
         return report
 
@@ -181,13 +181,13 @@ class AdaGradLearner(Checked):
             values.append(value)
         report.loss += float(total[0])
         report.errors += int(total[1])
-        found = summed(np.concatenate(ids), np.concatenate(values))
+        found = summed_gradient(np.concatenate(ids), np.concatenate(values))
         report.updates += len(found[0]) > 0
         return Gradient(*found, report)
 
 
-def summed(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
-    """Sum the values of equal features, in ascending order; sums that are 0 up to rounding are left out."""
+def summed_gradient(ids: Ids, values: Floats) -> tuple[Ids, Floats]:
+    """Sum gradients: the values of equal features, ascending, without sums that are 0 up to rounding."""
     distinct, place = np.unique(ids, return_inverse=True)
     total = np.asarray(np.bincount(place, values, len(distinct)), np.float64)
     size = np.bincount(place, np.abs(values), len(distinct))

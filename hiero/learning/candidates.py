@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, read_only, row_of_entry
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_kernels import EDGE
-from hiero.features.index import FeatureIndex, Key
-from hiero.features.rows import FeatureRows, concat_feature_rows
-from hiero.learning.list_kernels import replay_kernel
+from hiero.features.index import FeatureIndex
+from hiero.features.rows import concat_feature_rows
+from hiero.learning.list_kernels import replay_candidates_kernel
 
 
 class Candidates(NamedTuple):
@@ -61,7 +60,7 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     rows = concat_feature_rows(rows, rows_of_edges)
 
     ids, local = np.unique(rows.id, return_inverse=True)
-    first, features, value = replay_kernel(
+    first, features, value = replay_candidates_kernel(
         first_step, read_only(part), rows.first, local.astype(np.int32), rows.value, np.int64(len(ids))
     )
     return Candidates(
@@ -76,32 +75,6 @@ def _distinct(items: Ids) -> tuple[Ids, Ints]:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return distinct[order], rank[place]
-
-
-def edge_values(forest: Forest, keys: Sequence[Key]) -> Floats32:
-    """Return the values of D features on every edge of a decoded forest, float32 [E, D].
-
-    The value of a derivation is the sum over its edges.
-    """
-    index = FeatureIndex()  # a temporary one, since other features are not needed
-    columns = index.intern_all(keys)
-    ruled = np.flatnonzero(forest.edge_rule >= 0)
-    used, row_of_rule = _distinct(forest.edge_rule[ruled])
-    rules = _columns(forest.features.rows(used.astype(np.int64), index), columns)
-    every = np.arange(forest.num_edges, dtype=np.int32)
-    values = _columns(forest.features.edge_rows(forest, every, index), columns)
-    values[ruled] += rules[row_of_rule]
-    return values
-
-
-def _columns(rows: FeatureRows, columns: Ids) -> Floats32:
-    """Return rows as a dense matrix of some features."""
-    table = np.zeros((len(rows.first) - 1, len(columns)), np.float32)
-    place = np.full(1 + max(int(columns.max(initial=-1)), int(rows.id.max(initial=-1))), -1)
-    place[columns] = np.arange(len(columns))
-    row, column = row_of_entry(rows.first), place[rows.id]
-    np.add.at(table, (row[column >= 0], column[column >= 0]), rows.value[column >= 0])
-    return table
 
 
 class NotFinite(HieroError):

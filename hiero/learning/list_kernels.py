@@ -135,8 +135,8 @@ def append_kernel(store, slot, size, sentence, first, ids, values, bits, first_w
 
 
 @kernel
-def refill_slots_kernel(code, size, out_slot):
-    """Enter the first candidates, which are all different, into an empty table by their hashes.
+def refill_list_slots_kernel(code, size, out_slot):
+    """Enter the first candidates of the lists, which are all different, into an empty table by their hashes.
 
     code      uint64 [>= size]
     size      int
@@ -158,8 +158,8 @@ def row_score(first, ids, values, weight, c):
 
 
 @kernel
-def scores_kernel(rows, weight, out_score):
-    """The score of every row of features.
+def list_scores_kernel(rows, weight, out_score):
+    """The score of every candidate of the lists, or of any rows of features.
 
     rows       Lists or FeatureRows
     weight     float64 [F]  F larger than every id
@@ -219,8 +219,8 @@ def floor_bleu(stats):
 
 
 @kernel
-def replay_kernel(first_step, part_of_step, first, local, value, num_local):
-    """Add up rows of features for each of N derivations.
+def replay_candidates_kernel(first_step, part_of_step, first, local, value, num_local):
+    """Add up rows of features for each of N candidates, given as derivations.
 
     first_step    int64 [N + 1]   steps of each derivation
     part_of_step  int32 [S, P]    rows that each step contributes, -1 for none
@@ -274,3 +274,19 @@ def replay_kernel(first_step, part_of_step, first, local, value, num_local):
             met[f] = False
         out_first[d + 1] = n
     return out_first, out_id[:n].copy(), out_value[:n].copy()
+
+
+@kernel
+def dense_lists_kernel(lists, column, out_value):
+    """The values of some features of all candidates of the lists, as a matrix.
+
+    lists      Lists
+    column     int32 [F]         of each feature its column, or -1
+    out_value  float64 [N, D]    written; all zero before
+
+    O(features).  Twin: tests/naive/batch.py::dense.
+    """
+    for c in range(out_value.shape[0]):
+        for i in range(lists.first[c], lists.first[c + 1]):
+            if column[lists.id[i]] >= 0:
+                out_value[c, column[lists.id[i]]] = lists.value[i]

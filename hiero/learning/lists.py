@@ -23,8 +23,8 @@ from hiero.learning.list_kernels import (
     ListStore,
     append_kernel,
     best_kernel,
-    refill_slots_kernel,
-    scores_kernel,
+    list_scores_kernel,
+    refill_list_slots_kernel,
 )
 
 KIND = Kind(
@@ -140,7 +140,7 @@ class CandidateLists:
         )
         if 2 * size > len(self._slot):
             self._slot = np.full(table_size(2 * size), -1, np.int64)
-            refill_slots_kernel(self._store.code, np.int64(self._size), self._slot)
+            refill_list_slots_kernel(self._store.code, np.int64(self._size), self._slot)
 
     # ---- looking
 
@@ -172,7 +172,7 @@ class CandidateLists:
     def scores(self, weight: Floats) -> Floats:
         """The model score of every candidate."""
         score = np.empty(len(self))
-        scores_kernel(self.view(), self.checked(weight), score)
+        list_scores_kernel(self.view(), self.checked(weight), score)
         return score
 
     def best(self, weight: Floats) -> Ints:
@@ -216,7 +216,7 @@ class CandidateLists:
         lists._size = len(arrays["sentence"])
         lists._num_features = 1 + int(arrays["id"].max()) if len(arrays["id"]) else 0
         lists._slot = np.full(table_size(2 * lists._size), -1, np.int64)
-        refill_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
+        refill_list_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
         return lists
 
 

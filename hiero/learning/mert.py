@@ -32,11 +32,11 @@ from hiero.evaluation.bleu import MAX_ORDER, References
 from hiero.learning.candidates import check_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import LearnerContext
+from hiero.learning.list_kernels import dense_lists_kernel
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mert_kernels import (
     Lines,
     best_step_kernel,
-    dense_kernel,
     forest_lines_kernel,
     lines_as_derivations_kernel,
     list_envelopes_kernel,
@@ -85,7 +85,7 @@ class ListSurface:
         column = np.full(len(weight), -1, np.int32)
         column[features] = np.arange(len(features))
         value = np.zeros((len(lists), len(features)))
-        dense_kernel(self.view, read_only(column), value)
+        dense_lists_kernel(self.view, read_only(column), value)
         self.value = read_only(value)
 
     def envelopes(self, point: Floats, direction: Floats) -> Envelopes:

@@ -83,22 +83,6 @@ def insert_line(slope, intercept, start, label, size, b, a, name):
     return size
 
 
-@kernel
-def dense_kernel(lists, column, out_value):
-    """The values of some features as a matrix.
-
-    lists      Lists
-    column     int32 [F]         of each feature its column, or -1
-    out_value  float64 [N, D]    written; all zero before
-
-    O(features).  Twin: tests/naive/batch.py::dense.
-    """
-    for c in range(out_value.shape[0]):
-        for i in range(lists.first[c], lists.first[c + 1]):
-            if column[lists.id[i]] >= 0:
-                out_value[c, column[lists.id[i]]] = lists.value[i]
-
-
 @leaf
 def _line(value, row, fixed, point, direction):
     """Intercept and slope."""

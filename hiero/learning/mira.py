@@ -40,7 +40,7 @@ from hiero.features.rows import FeatureRows
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
-from hiero.learning.list_kernels import scores_kernel
+from hiero.learning.list_kernels import list_scores_kernel
 from hiero.learning.lists import CandidateLists
 from hiero.learning.metric import Gold, PreviousPass, gold_metric
 from hiero.learning.mira_kernels import MiraState, kbmira_epoch_kernel, mira_kernel
@@ -101,7 +101,7 @@ class MiraLearner(Checked):
         candidates = example.candidates
         rows = FeatureRows(candidates.first, candidates.id, candidates.value)
         score = np.empty(len(candidates.score))
-        scores_kernel(rows, weight, score)
+        list_scores_kernel(rows, weight, score)
         if not np.isfinite(score).all():
             raise not_finite(weight, candidates, example.number)
         gold = self.gold.scores(example)

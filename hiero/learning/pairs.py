@@ -175,6 +175,7 @@ class Loss(Checked):
 
 
 def make_loss(settings: TuneSettings) -> Loss:
+    """Return the loss of ranked pairs that the settings ask for."""
     return Loss(name=settings.loss, margin=settings.margin, by_gold=settings.by_gold)
 
 

@@ -37,7 +37,12 @@ from hiero.learning.learner import LearnerContext
 from hiero.learning.lists import CandidateLists
 from hiero.learning.newton import Curvature
 from hiero.learning.pairs import SampledPairs, make_pairing
-from hiero.learning.pro_kernels import curvature_kernel, curved_kernel, differences_kernel, logistic_kernel
+from hiero.learning.pro_kernels import (
+    curved_kernel,
+    logistic_kernel,
+    pro_curvature_kernel,
+    pro_differences_kernel,
+)
 from hiero.learning.regularize import Regulariser, Ridge
 
 SMALLEST_GAIN = 1e-10  # of a step of L-BFGS, relative to the value
@@ -98,7 +103,9 @@ class ProLearner(Checked):
         if not len(pair):
             return weight, {"pairs": 0.0, "predicted_bleu": lists.bleu(weight)}
         terms = [Ridge(self.l2), Ridge(self.pull, weight), *self.terms]
-        ranking = Ranking(differences(lists, pair), weight, [t for t in terms if not _is_zero(t)], self.l1)
+        ranking = Ranking(
+            pro_differences(lists, pair), weight, [t for t in terms if not _is_zero(t)], self.l1
+        )
         learnt, figures = ranking.minimum(self.iterations, self.buffers)
         if self.interpolation < 1:
             learnt = self.interpolation * learnt + (1 - self.interpolation) * weight
@@ -119,15 +126,15 @@ class ProLearner(Checked):
         return np.concatenate(found)
 
 
-def differences(lists: CandidateLists, pair: Ints) -> Differences:
-    """Return the feature differences of some pairs (better, worse)."""
+def pro_differences(lists: CandidateLists, pair: Ints) -> Differences:
+    """Return the feature differences of some pairs (better, worse), from which PRO learns."""
     view, pair = lists.view(), read_only(np.asarray(pair, np.int64))
     if len(pair) and not 0 <= pair.min() <= pair.max() < len(lists):
         raise IndexError(f"there are {len(lists)} candidates, not {pair.max()}")
     first = np.zeros(len(pair) + 1, np.int64)
-    differences_kernel(view, pair, first, np.empty(0, np.int32), np.empty(0))
+    pro_differences_kernel(view, pair, first, np.empty(0, np.int32), np.empty(0))
     ids, value = np.empty(first[-1], np.int32), np.empty(first[-1])
-    differences_kernel(view, pair, first, ids, value)
+    pro_differences_kernel(view, pair, first, ids, value)
     return Differences(read_only(first), read_only(ids), read_only(value))
 
 
@@ -180,7 +187,7 @@ class Ranking:
     def model(self, active: Floats) -> RankingModel:
         """Return the second derivatives of the same, for Newton's method."""
         pair, diagonal = np.empty(len(self.rows.first) - 1), np.empty(len(active))
-        curvature_kernel(*self.rows, read_only(active), pair, diagonal)
+        pro_curvature_kernel(*self.rows, read_only(active), pair, diagonal)
         self._weight[self.active] = active
         terms = Curvature.of_diagonal(np.zeros(len(active)))
         for term in self.terms:

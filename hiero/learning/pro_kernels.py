@@ -31,8 +31,8 @@ def _write_difference(first, ids, values, better, worse, at, out_id, out_value):
 
 
 @kernel
-def differences_kernel(lists, pair, out_first, out_id, out_value):
-    """The features of the better candidate of each pair less those of the worse one.
+def pro_differences_kernel(lists, pair, out_first, out_id, out_value):
+    """The features of the better candidate of each pair of PRO less those of the worse one.
 
     lists      Lists
     pair       int64 [P, 2]   candidates
@@ -89,8 +89,8 @@ def logistic_kernel(first, ids, values, weight, out_gradient):
 
 
 @kernel
-def curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
-    """The second derivative of the logistic loss of each pair by its margin: the matrix of second
+def pro_curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
+    """The second derivative of PRO's loss, the logistic one, of each pair by its margin: the matrix of second
     derivatives by the weights is differences' * diag(out_pair) * differences.
 
     first         int64 [P + 1]  as for ``logistic_kernel``
@@ -115,7 +115,7 @@ def curvature_kernel(first, ids, values, weight, out_pair, out_diagonal):
 
 @kernel
 def curved_kernel(first, ids, values, pair, vector, out):
-    """The matrix of ``curvature_kernel`` times a vector.
+    """The matrix of ``pro_curvature_kernel`` times a vector.
 
     pair    float64 [P]  its out_pair
     vector  float64 [A]

@@ -276,7 +276,9 @@ def gradient_kernel(rows, pair, margins, pair_weights, kind, weight, out_total):
 
 @kernel
 def shift_kernel(feature, value, factor, weight):
-    """Add ``factor`` times a sparse vector to the weights; returns whether all are finite.
+    """Take a step of a learner that ranks pairs: add ``factor`` times a sparse vector to the weights.
+
+    Returns whether all of them are finite.
 
     feature  int32 [M]     each once
     value    float64 [M]
@@ -328,7 +330,7 @@ def _drawn(stream, number):
 def drawn_pairs_kernel(
     gold, length, seed, epoch, sentence, draws, threshold, most_apart, soft, out_pair, out_difference
 ):
-    """Draw pairs as the sampler of Hopkins and May (2011) does; return the number accepted.
+    """Draw pairs to rank, as the sampler of Hopkins and May (2011) does; return the number accepted.
 
     gold            float64 [N]         score by the metric
     length          int64 [N]           in words

@@ -8,13 +8,12 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from hiero.bins.bins import FeatureBins
+from hiero.bins.bins import FeatureBins, bin_features
 from hiero.core.arrays import Flags, Floats, Ids, Ints
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
-from hiero.features.index_kernels import NAME
-from hiero.learning.config import LARGEST_BETA
+from hiero.learning.config import LARGEST_BETA, TuneSettings
 from hiero.learning.newton import Curvature
 
 Variant = Literal["paper", "released"]
@@ -209,10 +208,12 @@ def terms_gradient(terms: Sequence[Regulariser], weight: Floats, share: float) -
     return ids.astype(np.int32), share * gradient[ids]
 
 
-def bin_features(bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex) -> list[Ints]:
-    """The numbers of the indicator features of each feature's bins, added to ``index`` if missing."""
-    groups = []
-    for one in bins:
-        keys = [(NAME, symbols.names.intern(name.encode()), 0) for name in one.names]
-        groups.append(index.intern_all(keys).astype(np.int64))
-    return [group for group in groups if len(group)]
+def structured_terms(
+    config: TuneSettings, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
+) -> list[Regulariser]:
+    """The regularisers of neighbouring bins in the settings. Features of bins are added to ``index``."""
+    if config.neighbours == "none":
+        return []
+    gamma = config.gamma if config.neighbours == "monotone" else None
+    groups = bin_features(bins, symbols, index)
+    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=config.variant)]

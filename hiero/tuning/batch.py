@@ -19,14 +19,15 @@ from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.decoder.forest import Forest
+from hiero.decoder.forest_features import edge_values
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME
-from hiero.learning.candidates import Candidates, edge_values
+from hiero.learning.candidates import Candidates
 from hiero.learning.learner import Example, LearnerContext, UpdateReport, make_learner
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mert import ForestSurface
+from hiero.learning.regularize import structured_terms
 from hiero.tuning.held_out import read_vector
-from hiero.tuning.online import further_terms
 from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done, opened
 from hiero.tuning.vectors import read_vectors, write_vectors
 
@@ -136,7 +137,7 @@ class BatchCourse:
     def resume(self, done: int) -> None:
         self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
         # Features of bins come first, so that their numbers do not depend on where an earlier run was killed.
-        self.terms = further_terms(self.config, self.model.bins, self.symbols, self.index)
+        self.terms = structured_terms(self.config, self.model.bins, self.symbols, self.index)
         for epoch in range(done):
             self._add_lists(epoch)
 

@@ -27,7 +27,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hiero.bins.bins import FeatureBins
 from hiero.core.arrays import Floats, Ids, Ints, grown, read_only
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
@@ -35,10 +34,9 @@ from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.names import Names
 from hiero.learning.candidates import NotFinite
-from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, Learner, LearnerContext, StaleLearner, UpdateReport, make_learner
 from hiero.learning.metric import PreviousPass
-from hiero.learning.regularize import Neighbours, Regulariser, bin_features
+from hiero.learning.regularize import structured_terms
 from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done
 from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
 
@@ -155,17 +153,6 @@ def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> Ids:
     return ids
 
 
-def further_terms(
-    config: TuneSettings, bins: Sequence[FeatureBins], symbols: Symbols, index: FeatureIndex
-) -> list[Regulariser]:
-    """The structured terms of the settings. Features of bins are added to ``index``."""
-    if config.neighbours == "none":
-        return []
-    gamma = config.gamma if config.neighbours == "monotone" else None
-    groups = bin_features(bins, symbols, index)
-    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=config.variant)]
-
-
 # Prefixes of the arrays of a learner's state in files: those with one value per feature, and others.
 PER_FEATURE, OTHER = "feature.", "state."
 
@@ -189,7 +176,7 @@ class OnlineShard:
         model, vector = self.decoder.model, self.decoder.vector
         self.decoder.read_weights(task.start)
         state = read_vectors(task.state, model.symbols, vector.index) if task.state is not None else None
-        terms = further_terms(self.config, model.bins, vector.symbols, vector.index)
+        terms = structured_terms(self.config, model.bins, vector.symbols, vector.index)
         vector.grow()
         of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
         self.features_of_terms = np.concatenate(of_terms).astype(np.int32)

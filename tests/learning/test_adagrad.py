@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.core.errors import ConfigError
-from hiero.learning.adagrad import AdaGradLearner, summed
+from hiero.learning.adagrad import AdaGradLearner, summed_gradient
 from hiero.learning.candidates import NotFinite
 from hiero.learning.pairs import AllPairs, Loss, SampledPairs
 from tests.naive import learn as naive
@@ -123,7 +123,7 @@ def test_gradients_equal_finite_differences(
 
 def test_gradients_that_cancel_between_sentences_are_zero() -> None:
     """AdaGrad's first step is as long for 1e-17 as for 1."""
-    ids, values = summed(np.array([5, 1, 5, 1, 5], np.int32), np.array([0.1, 2.0, 0.2, 3.0, -0.3]))
+    ids, values = summed_gradient(np.array([5, 1, 5, 1, 5], np.int32), np.array([0.1, 2.0, 0.2, 3.0, -0.3]))
     assert (ids.tolist(), values.tolist()) == ([1], [5.0])
     assert ids.dtype == np.int32
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import hiero
 from hiero.core.arrays import read_only
+from hiero.decoder.forest_features import edge_values
 from hiero.decoder.model import Model
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME
-from hiero.learning.candidates import candidates, edge_values
-from hiero.learning.list_kernels import replay_kernel
+from hiero.learning.candidates import candidates
+from hiero.learning.list_kernels import replay_candidates_kernel
 from hiero.tuning.vectors import WeightVector
 from tests.conftest import MODEL
 from tests.naive import candidates as naive
@@ -44,7 +45,7 @@ def test_replayed_features_give_the_score(data: st.DataObject) -> None:
     value = np.array([row[f] for row in rows for f in sorted(row)], np.float64)
     first_step = np.cumsum([0, *map(len, steps)])
     part = np.array([parts for derivation in steps for parts in derivation], np.int32).reshape(-1, 2)
-    got_first, got_id, got_value = replay_kernel(
+    got_first, got_id, got_value = replay_candidates_kernel(
         first_step, read_only(part), first, features, value, np.int64(7)
     )
     found = [

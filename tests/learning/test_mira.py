@@ -13,7 +13,7 @@ from hiero.core.errors import ConfigError
 from hiero.features.rows import FeatureRows
 from hiero.learning.candidates import NotFinite
 from hiero.learning.learner import UpdateReport
-from hiero.learning.list_kernels import scores_kernel
+from hiero.learning.list_kernels import list_scores_kernel
 from hiero.learning.metric import PreviousPass, SentenceGold
 from hiero.learning.mira import ORACLES, PREDICTIONS, MiraLearner, choose
 from hiero.learning.mira_kernels import mira_kernel
@@ -44,7 +44,7 @@ def feature_rows(rows: list[naive.Sparse]) -> FeatureRows:
 @given(st.lists(ROWS, min_size=1, max_size=6), WEIGHTS)
 def test_scores_equal_their_twin(rows: list[naive.Sparse], weight: list[float]) -> None:
     found = np.empty(len(rows))
-    scores_kernel(feature_rows(rows), np.array(weight), found)
+    list_scores_kernel(feature_rows(rows), np.array(weight), found)
     assert found.tolist() == [naive.dot(dict(enumerate(weight)), row) for row in rows]
 
 

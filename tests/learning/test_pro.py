@@ -13,7 +13,7 @@ from hiero.learning.learner import LearnerContext, make_learner
 from hiero.learning.lists import CandidateLists
 from hiero.learning.newton import Curvature
 from hiero.learning.pairs import SampledPairs
-from hiero.learning.pro import Differences, ProLearner, Ranking, differences
+from hiero.learning.pro import Differences, ProLearner, Ranking, pro_differences
 from hiero.learning.regularize import Neighbours, Ridge
 from tests.naive import batch as naive
 from tests.worlds.batch import NUM_FEATURES, candidate_lists, lists_of, quarters
@@ -38,7 +38,7 @@ def paired(draw):
 @given(paired())
 def test_differences(world):
     lists, pairs, expected = world
-    rows = differences(lists, pairs)
+    rows = pro_differences(lists, pairs)
     found = [
         dict(zip(rows.id[a:b].tolist(), rows.value[a:b].tolist(), strict=True))
         for a, b in zip(rows.first[:-1], rows.first[1:], strict=True)
@@ -50,7 +50,7 @@ def test_differences(world):
 @given(paired(), weights)
 def test_loss_and_gradient(world, weight):
     lists, pairs, expected = world
-    ranking = Ranking(differences(lists, pairs), weight, [])
+    ranking = Ranking(pro_differences(lists, pairs), weight, [])
     value, gradient = ranking.value_and_gradient(weight[ranking.active])
     loss, slope, errors = naive.logistic_loss(expected, weight.tolist())
     assert value == pytest.approx(loss)
@@ -63,7 +63,7 @@ def test_loss_and_gradient(world, weight):
 @given(paired(), weights, weights)
 def test_gradient_equals_finite_differences(world, before, weight):
     lists, pairs, _ = world
-    ranking = Ranking(differences(lists, pairs), before, [Ridge(0.3), Ridge(0.7, before)])
+    ranking = Ranking(pro_differences(lists, pairs), before, [Ridge(0.3), Ridge(0.7, before)])
     at = weight[ranking.active]
     _, gradient = ranking.value_and_gradient(at)
     numeric = scipy.optimize.approx_fprime(at, lambda x: ranking.value_and_gradient(x)[0], 1e-6)
@@ -76,7 +76,7 @@ def test_second_derivatives(world, before, weight):
     lists, pairs, expected = world
     chain = np.array([4, 0, 2, 3])
     terms = [Ridge(0.3), Ridge(0.7, before), Neighbours(groups=[chain], strength=5.0)]
-    ranking = Ranking(differences(lists, pairs), before, terms)
+    ranking = Ranking(pro_differences(lists, pairs), before, terms)
     assert ranking.active[: len(chain)].tolist() == chain.tolist()
     matrix = np.array(naive.logistic_curvature(expected, weight.tolist())) + np.eye(NUM_FEATURES) * 2.0
     diagonal = np.diag(matrix).copy()
@@ -108,13 +108,13 @@ def test_large_margins_do_not_overflow():
     stats = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0]
     lists = candidate_lists([(0, [((0,), {0: 1.0}, stats), ((1,), {}, stats)])])
     for pair, weight, loss in (([0, 1], 1e4, 0.0), ([0, 1], -1e4, 1e4), ([1, 0], 1e4, 1e4)):
-        ranking = Ranking(differences(lists, np.array([pair])), np.array([weight]), [])
+        ranking = Ranking(pro_differences(lists, np.array([pair])), np.array([weight]), [])
         value, gradient = ranking.value_and_gradient(np.array([weight]))
         assert value == loss
         assert abs(gradient[0]) == (1.0 if loss else 0.0)
         assert ranking.model(np.array([weight])).diagonal.tolist() == [0.0]
     with pytest.raises(IndexError, match="there are 2 candidates, not 2"):
-        differences(lists, np.array([[0, 2]]))
+        pro_differences(lists, np.array([[0, 2]]))
 
 
 @settings(max_examples=30)
@@ -122,7 +122,7 @@ def test_large_margins_do_not_overflow():
 def test_minimum_equals_that_of_another_method(world, before, pull):
     lists, pairs, expected = world
     assume(len(pairs))
-    ranking = Ranking(differences(lists, pairs), before, [Ridge(0.1), Ridge(pull, before)])
+    ranking = Ranking(pro_differences(lists, pairs), before, [Ridge(0.1), Ridge(pull, before)])
     learnt, happened = ranking.minimum(200, 10)
 
     def objective(w):
@@ -140,7 +140,7 @@ def test_minimum_equals_that_of_another_method(world, before, pull):
 def test_minimum_with_neighbours_equals_that_of_another_method(world, before, beta, gamma):
     lists, pairs, _ = world
     term = Neighbours(groups=[np.array([1, 0, 3, 2])], strength=beta, gamma=gamma)
-    ranking = Ranking(differences(lists, pairs), before, [Ridge(0.1), term])
+    ranking = Ranking(pro_differences(lists, pairs), before, [Ridge(0.1), term])
     learnt, happened = ranking.minimum(200, 10)
     assert happened["converged"]
     at = learnt[ranking.active]
@@ -230,7 +230,7 @@ def test_monotone_minima_hardly_depend_on_the_start():
 def test_l1_meets_the_conditions_of_its_minimum(world, before, l1):
     lists, pairs, _ = world
     assume(len(pairs))
-    ranking = Ranking(differences(lists, pairs), before, [Ridge(0.05)], l1)
+    ranking = Ranking(pro_differences(lists, pairs), before, [Ridge(0.05)], l1)
     learnt, _ = ranking.minimum(1000, 10)
     at = learnt[ranking.active]
     _, gradient = ranking.value_and_gradient(at)
