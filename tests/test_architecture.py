@@ -162,7 +162,7 @@ def test_nothing_imports_upwards() -> None:
 
 def test_the_rule_itself() -> None:
     assert may_import(("decoder", "model"), ("lm", "model"))
-    assert may_import(("decoder", "cube_kernels"), ("decoder", "agenda_kernels"))
+    assert may_import(("decoder", "cube_kernels"), ("decoder", "search_table_kernels"))
     assert may_import(("__init__",), ("config", "load"))
     assert not may_import(("lm", "model"), ("grammar", "rules"))
     assert not may_import(("grammar", "rules"), ("decoder", "model"))

@@ -30,3 +30,13 @@ def longer_rows(array, size):
 def grown(array, size):
     """The array, or if it has fewer than ``size`` entries a copy of at least twice the length."""
     return array if size <= array.shape[0] else longer(array, max(2 * array.shape[0], size))
+
+
+@kernel
+def with_free_row(array, used):
+    """The array itself, or a copy with twice the rows if the first ``used`` fill it."""
+    if used < array.shape[0]:
+        return array
+    larger = np.empty((2 * used, array.shape[1]), array.dtype)
+    larger[:used] = array
+    return larger

@@ -13,16 +13,6 @@ import numpy as np
 
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index
-from hiero.decoder.agenda_kernels import (
-    heap_pop,
-    heap_push,
-    new_agenda,
-    new_edges,
-    new_nodes,
-    room_for_edges,
-    room_for_nodes,
-    room_on_agenda,
-)
 from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
     add_tail,
@@ -32,6 +22,16 @@ from hiero.decoder.lm_state_kernels import (
     copy_row,
     hash_row,
     same_rows,
+)
+from hiero.decoder.search_table_kernels import (
+    heap_pop,
+    heap_push,
+    larger_agenda,
+    larger_search_edges,
+    larger_search_nodes,
+    new_agenda,
+    new_search_edges,
+    new_search_nodes,
 )
 
 # Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
@@ -289,8 +289,8 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     stride = rules.prefix.left_key.shape[2]
     num_cells = parse.cell.shape[0]
     best_first = sort_pairs_kernel(pairs, parse.rules[:, 1].copy())
-    nodes = new_nodes(np.int64(1024), num_models, stride)
-    edges = new_edges(np.int64(1024), num_models)
+    nodes = new_search_nodes(np.int64(1024), num_models, stride)
+    edges = new_search_edges(np.int64(1024), num_models)
     agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
     cell_first = np.zeros(num_cells + 1, np.int64)
     num_nodes = np.int64(0)
@@ -306,10 +306,10 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
             most_pops = most_scored
         else:
             return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
-        nodes = room_for_nodes(nodes, num_nodes + most_pops + 2)
-        edges = room_for_edges(edges, num_edges + most_pops)
+        nodes = larger_search_nodes(nodes, num_nodes + most_pops + 2)
+        edges = larger_search_edges(edges, num_edges + most_pops)
         num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
-        agenda = room_on_agenda(agenda, num_bundles + 3 * most_scored, most_scored, most_pops)
+        agenda = larger_agenda(agenda, num_bundles + 3 * most_scored, most_scored, most_pops)
         first = num_nodes
         num_nodes, num_edges, num_scored = _search_cell(
             c,
@@ -335,8 +335,8 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     if goal >= 0:
         first = cell_first[goal]
         last = cell_first[goal + 1]
-        nodes = room_for_nodes(nodes, num_nodes + 1)
-        edges = room_for_edges(edges, num_edges + last - first)
+        nodes = larger_search_nodes(nodes, num_nodes + 1)
+        edges = larger_search_edges(edges, num_edges + last - first)
         num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
         num_nodes += 1
     return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges)

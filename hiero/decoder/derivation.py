@@ -12,7 +12,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.symbol_kernels import gap_index, gap_label, is_gap
-from hiero.decoder.forest_kernels import (
+from hiero.decoder.derivation_kernels import (
     DEPTH,
     EDGE,
     END,
@@ -20,7 +20,7 @@ from hiero.decoder.forest_kernels import (
     STEP_COLUMNS,
     TGT_END,
     TGT_START,
-    align_kernel,
+    align_derivation_kernel,
 )
 from hiero.decoder.hypergraph import Derivations
 from hiero.grammar.cdec import spell_cdec_word
@@ -39,7 +39,7 @@ class Span(NamedTuple):
     tgt_end: int
 
 
-def escape_brackets(word: str) -> str:
+def _escape_brackets(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
@@ -65,7 +65,7 @@ class Tree:
                 pieces.append(f" ({item.label}")
                 todo.append(")")
                 for child in reversed(item.children):
-                    todo.append(child if isinstance(child, Tree) else " " + escape_brackets(child))
+                    todo.append(child if isinstance(child, Tree) else " " + _escape_brackets(child))
             else:
                 pieces.append(item)
         return "".join(pieces).lstrip()
@@ -132,7 +132,7 @@ class Derivation:
 
     @property
     def steps(self) -> Ids:
-        """One row an edge; columns as in ``forest_kernels.expand_kernel``."""
+        """One row an edge; columns as in ``derivation_kernels.expand_derivations_kernel``."""
         _, _, first, step = self._batch.expanded
         return step[first[self._index] : first[self._index + 1]]
 
@@ -190,7 +190,7 @@ class Derivation:
     def alignment(self) -> list[tuple[int, int]]:
         """Source word and target word of each link in the rules, sorted."""
         forest = self.forest
-        pairs = align_kernel(
+        pairs = align_derivation_kernel(
             forest.graph, forest.edge_rule, forest.rules, forest.node_start, forest.node_end, self.steps
         )
         return sorted({(src, tgt) for src, tgt in pairs.tolist()})

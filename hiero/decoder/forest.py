@@ -20,26 +20,27 @@ from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_by_row, read_
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.derivation import Derivation, DerivationBatch
-from hiero.decoder.forest_features import ForestFeatures
-from hiero.decoder.forest_files import read_forest, to_json, write_forest
-from hiero.decoder.forest_kernels import (
+from hiero.decoder.derivation_kernels import (
     EDGE,
     END,
     NODE,
     best_derivation_kernel,
+    expand_derivations_kernel,
+    sample_derivations_kernel,
+)
+from hiero.decoder.forest_features import EdgeFeatures, ForestFeatures
+from hiero.decoder.forest_files import StoredForest, read_forest, stored_forest, to_json, write_forest
+from hiero.decoder.forest_kernels import (
     best_outside_kernel,
     count_kernel,
     edge_marginals_kernel,
-    expand_kernel,
     inside_kernel,
     outside_kernel,
     prune_kernel,
-    sample_kernel,
     viterbi_kernel,
 )
-from hiero.decoder.forest_record import EdgeFeatures, StoredForest, stored_forest
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
-from hiero.decoder.kbest_kernels import Search, kbest, new_search
+from hiero.decoder.kbest_kernels import KBestSearch, kbest, new_kbest_search
 from hiero.grammar.rules import Rules, take_rules
 
 # Derivations that are expanded together, on first access to one of them.
@@ -121,7 +122,7 @@ class Forest:
         self._best: tuple[Floats, Ids] | None = None
         self._inside: Floats | None = None
         self._outside: Floats | None = None
-        self._search: dict[bool, Search] = {}
+        self._search: dict[bool, KBestSearch] = {}
 
     # ---- size
 
@@ -174,7 +175,7 @@ class Forest:
         if k < 0:
             raise ValueError(f"k is {k}, must not be negative")
         best, best_edge = self.best()
-        search = self._search.pop(unique, None) or new_search(self.num_nodes)
+        search = self._search.pop(unique, None) or new_kbest_search(self.num_nodes)
         search, found = kbest(
             self.graph, self.edge_score, self.edge_rule, self.rules, best, best_edge, search, k, unique
         )
@@ -182,8 +183,8 @@ class Forest:
         return search.found, found
 
     def expand(self, table: Derivations, roots: Ids) -> tuple[Ints, Ids, Ints, Ids]:
-        """The words and steps of derivations, concatenated; see ``expand_kernel``."""
-        found: tuple[Ints, Ids, Ints, Ids] = expand_kernel(
+        """The words and steps of derivations, concatenated; see ``expand_derivations_kernel``."""
+        found: tuple[Ints, Ids, Ints, Ids] = expand_derivations_kernel(
             self.graph, self.edge_rule, self.rules, table, roots
         )
         return found
@@ -204,7 +205,7 @@ class Forest:
             raise HieroError("the forest has no derivation")
         state = np.full(1, seed % 2**64, np.uint64)
         forest = self.graph, self.edge_score, self.edge_rule, self.rules
-        return self._derivations(*sample_kernel(*forest, self.inside(), count, state))
+        return self._derivations(*sample_derivations_kernel(*forest, self.inside(), count, state))
 
     def _derivations(self, table: Derivations, roots: Ids) -> list[Derivation]:
         scores = table.score[roots].tolist()

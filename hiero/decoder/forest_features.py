@@ -1,15 +1,15 @@
-"""Features of a decoded forest, recomputed from its rules; the values of some of them on every edge."""
+"""Features of a decoded forest: those of its edges, recomputed from its rules, and the values of some."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiero.core.arrays import Floats32, Ids, Ints, offsets_of, row_of_entry
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of, row_of_entry
 from hiero.core.symbols import Symbols
-from hiero.decoder.forest_record import EdgeFeatures
 from hiero.features.index import EdgeBatch, FeatureIndex, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
@@ -19,6 +19,48 @@ from hiero.features.score import Replay, edge_rows
 if TYPE_CHECKING:
     from hiero.decoder.derivation import Derivation
     from hiero.decoder.forest import Forest
+
+
+@dataclass(frozen=True)
+class EdgeFeatures:
+    """Feature values of edges: those of edge e are at first[e] ... first[e + 1] - 1.
+
+    names    strings, to which ``feature`` refers
+    first    int64 [E + 1]
+    feature  int32
+    value    float64
+    """
+
+    names: tuple[str, ...]
+    first: Ints
+    feature: Ids
+    value: Floats
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, float]]) -> EdgeFeatures:
+        """From a mapping for each edge."""
+        rows, ids = list(rows), dict[str, int]()
+        feature = np.array([ids.setdefault(name, len(ids)) for row in rows for name in row], np.int32)
+        value = np.array([value for row in rows for value in row.values()], np.float64)
+        return cls(tuple(ids), offsets_of(map(len, rows)), feature, value)
+
+    def row(self, edge: int) -> dict[str, float]:
+        """The features of one edge."""
+        part = slice(self.first[edge], self.first[edge + 1])
+        names = [self.names[i] for i in self.feature[part].tolist()]
+        return dict(zip(names, self.value[part].tolist(), strict=True))
+
+    def total(self, edges: Ids) -> dict[str, float]:
+        """The summed features of some edges."""
+        total: dict[str, float] = {}
+        for edge in edges.tolist():
+            for name, value in self.row(edge).items():
+                total[name] = total.get(name, 0.0) + value
+        return total
+
+    def of(self, edges: Ids) -> EdgeFeatures:
+        """The features of some edges, which are renumbered from 0."""
+        return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())
 
 
 class ForestFeatures(Replay):

@@ -40,26 +40,77 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import offsets_by_row
+from hiero.core.arrays import Floats, Floats32, Ids, offsets_by_row
 from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_bytes, open_output, read_chunks
-from hiero.decoder.forest_record import EdgeFeatures, StoredForest, check
-from hiero.decoder.hypergraph import Hypergraph, heads
-from hiero.grammar.rules import featureless_rules, rule_lists, rules_from_lists
+from hiero.decoder.forest_features import EdgeFeatures
+from hiero.decoder.hypergraph import Hypergraph, heads, validate
+from hiero.grammar.rules import Rules, featureless_rules, rule_lists, rules_from_lists
+
+if TYPE_CHECKING:
+    from hiero.decoder.forest import Forest
 
 FORMAT = "hiero forest 1"
 # The message of msgspec for a value of the wrong type.
 WRONG_KIND = re.compile(r"Expected (?P<expected>.*), got (?P<found>.*) - at (?P<place>.*)")
 HINT = "was it written by `hiero decode --forest`?"
+
+
+@dataclass(frozen=True)
+class StoredForest:
+    """The content of a forest file; arrays as in ``Forest``, words and labels numbered within it."""
+
+    graph: Hypergraph
+    edge_score: Floats
+    edge_rule: Ids
+    edge_lm: Floats32
+    node_label: Ids
+    node_start: Ids
+    node_end: Ids
+    rules: Rules
+    words: Sequence[str]
+    labels: Sequence[str]
+    source: Sequence[str]
+    lm_names: Sequence[str]
+    edge_features: EdgeFeatures | None
+
+
+def stored_forest(forest: Forest) -> StoredForest:
+    """A forest as its file has it: with the rules in use, words and labels numbered by first use."""
+    words: dict[int, int] = {}
+    labels: dict[int, int] = {}
+
+    def label(old: int) -> int:
+        return labels.setdefault(old, len(labels))
+
+    def symbol(old: int) -> int:
+        if is_gap(old):
+            return int(gap(label(gap_label(old)), gap_index(old)))
+        return words.setdefault(old, len(words))
+
+    used, place = np.unique(forest.edge_rule, return_inverse=True)
+    num_bare = int(np.count_nonzero(used < 0))
+    lhs = [label(old) for old in forest.rules.lhs[used[num_bare:]].tolist()]
+    lists = [rule_lists(forest.rules, rule) for rule in used[num_bare:].tolist()]
+    src = [[symbol(old) for old in side] for side, _, _ in lists]
+    tgt = [[symbol(old) for old in side] for _, side, _ in lists]
+    rules = rules_from_lists(lhs, src, tgt, [links for _, _, links in lists])
+    node_label = np.array([label(old) for old in forest.node_label.tolist()], np.int32)
+    edges = forest.edge_score, (place.reshape(-1) - num_bare).astype(np.int32), forest.edge_lm
+    nodes = node_label, forest.node_start, forest.node_end
+    texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
+    sentence = forest.source, forest.lm_names
+    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, forest.edge_features)
 
 
 class _Rule(msgspec.Struct):
@@ -151,7 +202,7 @@ def _json_edges(forest: StoredForest) -> Iterable[_Edge]:
         )
 
 
-def read_json(path: str | Path) -> StoredForest:
+def _read_json(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
     text = b"".join(chunk.data for chunk in read_chunks(path, what="a forest"))
     try:
@@ -244,9 +295,9 @@ def write_forest(forest: StoredForest, path: str | Path) -> None:
 
 def read_forest(path: str | Path) -> StoredForest:
     """Read a file of either format and check that it is a forest."""
-    forest = read_json(path) if _form(path) == "json" else read_npz(path)
+    forest = _read_json(path) if _form(path) == "json" else _read_npz(path)
     try:
-        check(forest)
+        _check(forest)
     except ValueError as error:
         raise FormatError(path, 0, found=str(error), expected="a forest", hint=HINT) from None
     return forest
@@ -278,7 +329,7 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def read_npz(path: str | Path) -> StoredForest:
+def _read_npz(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
     try:
         with open_bytes(path, "a forest") as stream, np.load(stream, allow_pickle=False) as file:
@@ -304,3 +355,82 @@ def _texts(arrays: dict[str, npt.NDArray[Any]], name: str) -> list[str]:
         raise ValueError(f"{name} as {pool.dtype} with {first.dtype} offsets instead of uint8 with int64")
     text, offsets = pool.tobytes(), first.tolist()
     return [text[start:end].decode() for start, end in itertools.pairwise(offsets)]
+
+
+# ---- checks
+
+
+def _check(forest: StoredForest) -> None:
+    """Raise ValueError unless all parts are consistent; kernels read them unchecked."""
+    validate(forest.graph)
+    num_nodes, num_edges = len(forest.graph.first_edge) - 1, len(forest.graph.tail)
+    _check_shapes(forest, num_nodes, num_edges)
+    if not (forest.edge_score < np.inf).all():
+        raise ValueError("a score that is not a number or infinite")
+    if num_nodes and not ((forest.node_start >= 0) & (forest.node_end >= forest.node_start)).all():
+        raise ValueError("a node that ends before it starts")
+    _check_ids("label", forest.node_label, len(forest.labels))
+    _check_ids("label", forest.rules.lhs, len(forest.labels))
+    _check_ids("rule", forest.edge_rule, len(forest.rules.lhs), lowest=-1)
+    arity = [_check_rule(forest, rule) for rule in range(len(forest.rules.lhs))]
+    arity.append(1)  # of rule -1
+    tails = (forest.graph.tail >= 0).sum(axis=1)
+    wrong = np.flatnonzero(np.array(arity)[forest.edge_rule] != tails)
+    if len(wrong):
+        edge = int(wrong[0])
+        head, rule = heads(forest.graph)[edge], forest.edge_rule[edge]
+        raise ValueError(f"edge {edge} of node {head} with {tails[edge]} tails for {arity[rule]} gaps")
+
+
+def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
+    expected: list[tuple[str, npt.NDArray[Any], str, tuple[int, ...]]] = [
+        ("edge_score", forest.edge_score, "float64", (num_edges,)),
+        ("edge_rule", forest.edge_rule, "int32", (num_edges,)),
+        ("edge_lm", forest.edge_lm, "float32", (num_edges, len(forest.lm_names))),
+        ("node_label", forest.node_label, "int32", (num_nodes,)),
+        ("node_start", forest.node_start, "int32", (num_nodes,)),
+        ("node_end", forest.node_end, "int32", (num_nodes,)),
+    ]
+    rules, num_rules = forest.rules, len(forest.rules.lhs)
+    parts: list[tuple[str, npt.NDArray[Any], int, npt.NDArray[Any], str, tuple[int, ...]]] = [
+        ("rule_src", rules.first_src, num_rules, rules.src, "int32", ()),
+        ("rule_tgt", rules.first_tgt, num_rules, rules.tgt, "int32", ()),
+        ("rule_link", rules.first_link, num_rules, rules.link, "int16", (2,)),
+    ]
+    if forest.edge_features:
+        features = forest.edge_features
+        parts.append(("edge_feature", features.first, num_edges, features.feature, "int32", ()))
+        expected.append(("edge_value", features.value, "float64", features.feature.shape))
+        _check_ids("feature", features.feature, len(features.names))
+    for name, first, count, values, dtype, width in parts:
+        expected.append((name, values, dtype, (len(values), *width)))
+        expected.append((f"offsets of {name}", first, "int64", (count + 1,)))
+    for name, array, dtype, shape in expected:
+        if array.dtype != dtype or array.shape != shape:
+            raise ValueError(f"{name} as {array.dtype} {array.shape} instead of {dtype} {shape}")
+    for name, first, _, values, _, _ in parts:
+        if first[0] != 0 or first[-1] != len(values) or (np.diff(first) < 0).any():
+            raise ValueError(f"offsets of {name} that do not ascend from 0 to {len(values)}")
+
+
+def _check_ids(what: str, ids: Ids, count: int, lowest: int = 0) -> None:
+    wrong = (ids < lowest) | (ids >= count)
+    if wrong.any():
+        raise ValueError(f"{what} {ids[wrong][0]} of {count}")
+
+
+def _check_rule(forest: StoredForest, rule: int) -> int:
+    """The number of gaps of a rule; ValueError unless both sides have the same."""
+    src, tgt, links = rule_lists(forest.rules, rule)
+    for symbol in src + tgt:
+        if is_gap(symbol):
+            _check_ids("label", np.array([gap_label(symbol)], np.int32), len(forest.labels))
+        else:
+            _check_ids("word", np.array([symbol], np.int32), len(forest.words))
+    gaps = [gap_index(symbol) for symbol in src if is_gap(symbol)]
+    if gaps != [1, 2][: len(gaps)] or sorted(gap_index(symbol) for symbol in tgt if is_gap(symbol)) != gaps:
+        raise ValueError(f"rule {rule} with gaps other than 1, or 1 and 2 in this order, once on each side")
+    for i, j in links:
+        if not (0 <= i < len(src) and 0 <= j < len(tgt)):
+            raise ValueError(f"rule {rule} with a link {i}-{j} outside its sides")
+    return len(gaps)

@@ -216,7 +216,7 @@ class KBestNodes(NamedTuple):
     frame: np.ndarray
 
 
-class Search(NamedTuple):
+class KBestSearch(NamedTuple):
     """A k-best search with all its state, so that it can be resumed; vectors grow on demand.
 
     found  Derivations      the first ``fill[0]`` entries
@@ -235,9 +235,9 @@ class Search(NamedTuple):
     fill: np.ndarray
 
 
-def new_search(num_nodes: int, capacity: int = 256) -> Search:
-    """An empty search with room for ``capacity`` (a power of two) derivations and as many candidates."""
-    return Search(
+def new_kbest_search(num_nodes: int, capacity: int = 256) -> KBestSearch:
+    """An empty k-best search for up to ``capacity`` (a power of two) derivations and as many candidates."""
+    return KBestSearch(
         Derivations(
             np.empty(capacity, np.int32),
             np.empty(capacity, np.int32),
@@ -273,8 +273,8 @@ def new_search(num_nodes: int, capacity: int = 256) -> Search:
     )
 
 
-def with_room(search: Search, derivations: int, candidates: int) -> Search:
-    """The same search with room for the given totals."""
+def larger_kbest_search(search: KBestSearch, derivations: int, candidates: int) -> KBestSearch:
+    """The same k-best search with room for the given totals."""
 
     found, order, heap, nodes, slot, fill = search
     size = len(heap.edge)
@@ -289,13 +289,13 @@ def with_room(search: Search, derivations: int, candidates: int) -> Search:
         found = Derivations(*(grown(array, size) for array in found))
         order = Order(*(grown(array, size) for array in order))
         old, slot = slot, np.full(2 * size, -1, np.int32)
-        move_slots_kernel(found.node, order.hash, old, slot)
-    return Search(found, order, heap, nodes, slot, fill)
+        move_kbest_slots_kernel(found.node, order.hash, old, slot)
+    return KBestSearch(found, order, heap, nodes, slot, fill)
 
 
 @kernel
-def move_slots_kernel(node, code, old_slot, out_slot):
-    """Copy a hash table of derivations to a larger one.
+def move_kbest_slots_kernel(node, code, old_slot, out_slot):
+    """Copy the hash table of derivations of a k-best search to a larger one.
 
     node      int32 [D]
     code      uint64 [D]
@@ -514,7 +514,7 @@ def kbest_kernel(graph, edge_score, edge_rule, rules, best, best_edge, search, k
     edge_rule   int32 [E]     -1: the target side is that of the first tail
     rules       Rules
     best        float64 [V]   from ``viterbi_kernel``, with best_edge int32 [V]
-    search      Search        written
+    search      KBestSearch        written
     k           int           at least 1; the graph has a node
     unique      bool          the same in all calls for one search
 
@@ -556,7 +556,7 @@ def kbest(graph, edge_score, edge_rule, rules, best, best_edge, search, k, uniqu
         )
         if not derivations:
             return search, chain_kernel(search.order.next, np.int64(search.nodes.first[-1]), k)
-        search = with_room(search, derivations, candidates)
+        search = larger_kbest_search(search, derivations, candidates)
 
 
 @kernel

@@ -54,14 +54,14 @@ from hiero.grammar.rules import (
 from hiero.lm.model import LanguageModels
 
 
-def own_rules(
+def model_rules(
     symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, goal: int, category: int
 ) -> RuleTable:
-    """Make pass-through rules and, if ``search.glue``, two glue rules, which are the last.
+    """Make the rules that a model adds to its grammars: pass-through rules, and two for glue, the last.
 
     Pass-through rules translate words by themselves, or unknown words according to ``search.oov``. A word is
-    unknown if it is in no source side of the given tables. Glue rules are goal -> category, and
-    goal -> goal category with the feature ``Glue``.
+    unknown if it is in no source side of the given tables. Glue rules, if
+    ``search.glue`` is set, are goal -> category, and goal -> goal category with the feature ``Glue``.
     """
     words = np.array(sorted(set(src.tolist())), np.int32)
     dropped = words[:0]
@@ -92,7 +92,7 @@ def own_rules(
 
 @functools.lru_cache(maxsize=256)
 def _layout(goal: int, category: int, glue: bool, num_words: int, num_dropped: int) -> Rules:
-    """The rules of ``own_rules`` without their symbols."""
+    """The rules of ``model_rules`` without their symbols."""
     num_passed, num_glue = num_words + num_dropped, 2 if glue else 0
     src_size, tgt_size = [1] * num_passed, [1] * num_words + [0] * num_dropped
     dense = np.zeros((num_passed + num_glue, (num_passed > 0) + glue), np.float32)
@@ -320,7 +320,7 @@ class Model:
 
     def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
-        own = own_rules(self.symbols, src, tables, self.search, self._goal, self._category)
+        own = model_rules(self.symbols, src, tables, self.search, self._goal, self._category)
         num_glue = 2 if self.search.glue else 0
         grammar = build_grammar([*tables, own], num_glue, ranks)
         return grammar, grammar.num_rules - num_glue

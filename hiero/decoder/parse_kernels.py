@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.array_kernels import with_free_row
 from hiero.core.jit import kernel
 from hiero.core.symbol_kernels import gap, gap_label
 from hiero.grammar.trie_kernels import find_child
@@ -36,16 +37,6 @@ LHS, LEFT, RIGHT, RULE, COUNT = 0, 1, 2, 3, 4  # columns of a glue rule
 
 
 @kernel
-def room(array, used):
-    """The array itself, or a copy with twice the rows if the first ``used`` fill it."""
-    if used < array.shape[0]:
-        return array
-    larger = np.empty((2 * used, array.shape[1]), array.dtype)
-    larger[:used] = array
-    return larger
-
-
-@kernel
 def _chain_bundle(found, at, chain, label, first, size, tail_1, tail_2):
     """Write row ``at`` of ``found`` and link it after the last bundle of its category."""
     found[at, FIRST] = first
@@ -66,7 +57,7 @@ def _scan_word(trie, word, item, num_items, first, last):
     for old in range(first, last):
         child = find_child(trie, np.int64(item[old, NODE]), word)
         if child >= 0:
-            item = room(item, num_items)
+            item = with_free_row(item, num_items)
             item[num_items, NODE] = child
             item[num_items, TAIL_1] = item[old, TAIL_1]
             item[num_items, TAIL_2] = item[old, TAIL_2]
@@ -85,7 +76,7 @@ def _scan_gap(trie, cell_at, item, num_items, first, last):
                 break  # gaps come first
             cell = cell_at[gap_label(symbol)]
             if cell >= 0:
-                item = room(item, num_items)
+                item = with_free_row(item, num_items)
                 item[num_items, NODE] = child
                 if item[old, TAIL_1] < 0:
                     item[num_items, TAIL_1] = cell
@@ -172,7 +163,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                     first_rule = rule
                     while rule < last_rule and lhs[rule] == label:
                         rule += 1
-                    found = room(found, num_found)
+                    found = with_free_row(found, num_found)
                     _chain_bundle(
                         found,
                         num_found,
@@ -190,7 +181,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         left = np.int64(cell_from_0[middle, glue[g, LEFT]])
                         right = np.int64(cell_at[middle, end - middle, glue[g, RIGHT]])
                         if left >= 0 and right >= 0:
-                            found = room(found, num_found)
+                            found = with_free_row(found, num_found)
                             _chain_bundle(
                                 found,
                                 num_found,
@@ -208,7 +199,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                 label = np.int64(label_order[r])
                 if chain[label, 0] < 0:
                     continue
-                cell = room(cell, num_cells)
+                cell = with_free_row(cell, num_cells)
                 cell[num_cells, 0] = label
                 cell[num_cells, 1] = start
                 cell[num_cells, 2] = end
@@ -218,8 +209,8 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                     cell_at[start, span, label] = num_cells
                 at = chain[label, 0]
                 while at >= 0:
-                    rules = room(rules, num_bundles)
-                    tails = room(tails, num_bundles)
+                    rules = with_free_row(rules, num_bundles)
+                    tails = with_free_row(tails, num_bundles)
                     rules[num_bundles, 0] = found[at, FIRST]
                     rules[num_bundles, 1] = found[at, SIZE]
                     tails[num_bundles, 0] = found[at, 2]
@@ -231,7 +222,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                 if start == 0:
                     for g in range(glue.shape[0]):
                         if glue[g, LEFT] < 0 and glue[g, RIGHT] == label and rank[glue[g, LHS]] > r:
-                            found = room(found, num_found)
+                            found = with_free_row(found, num_found)
                             _chain_bundle(
                                 found,
                                 num_found,
@@ -253,7 +244,7 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                         while rule < last_rule and lhs[rule] == parent:
                             rule += 1
                         if rank[parent] > r:  # else there would be a cycle
-                            found = room(found, num_found)
+                            found = with_free_row(found, num_found)
                             _chain_bundle(
                                 found,
                                 num_found,
@@ -266,13 +257,13 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
                             )
                             num_found += 1
                     # Items that begin with a gap over the whole span.
-                    item = room(item, num_items)
+                    item = with_free_row(item, num_items)
                     item[num_items, NODE] = node
                     item[num_items, TAIL_1] = num_cells
                     item[num_items, TAIL_2] = -1
                     num_items += 1
                 num_cells += 1
-                first_bundle = room(first_bundle, num_cells)
+                first_bundle = with_free_row(first_bundle, num_cells)
                 first_bundle[num_cells, 0] = num_bundles
             if not beyond:
                 span_items[start, span, 0] = begin

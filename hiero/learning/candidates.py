@@ -8,8 +8,8 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
+from hiero.decoder.derivation_kernels import EDGE
 from hiero.decoder.forest import Forest
-from hiero.decoder.forest_kernels import EDGE
 from hiero.features.index import FeatureIndex
 from hiero.features.rows import concat_feature_rows
 from hiero.learning.list_kernels import replay_candidates_kernel

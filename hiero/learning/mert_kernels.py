@@ -17,7 +17,7 @@ import numpy as np
 from hiero.core.array_kernels import grown
 from hiero.core.arrays import Floats, Ints
 from hiero.core.jit import kernel, leaf
-from hiero.decoder.forest_kernels import empty_derivations, write_sizes
+from hiero.decoder.derivation_kernels import new_derivations, write_sizes
 from hiero.learning.list_kernels import floor_bleu
 
 MARGIN = 0.1  # how far beyond the outermost change a step goes, absolutely and relatively
@@ -391,7 +391,7 @@ def lines_as_derivations_kernel(edge_rule, rules, lines, roots):
                 place[lines.left[line]] = 0
             if lines.right[line] >= 0:
                 place[lines.right[line]] = 0
-    table = empty_derivations(used)
+    table = new_derivations(used)
     d = np.int64(0)
     for v in range(lines.first.shape[0] - 1):
         for line in range(lines.first[v], lines.first[v + 1]):

@@ -92,3 +92,11 @@ def test_ids_of_a_table_are_shared_on_demand(entries: list[bytes], start: int, d
     assert len(vocabulary) == known + len(fresh)
     places = ids.to_own(np.arange(len(vocabulary), dtype=np.int32)).tolist()
     assert places == [entries.index(one) if one in entries else -1 for one in vocabulary.entries()]
+
+
+def test_rows_are_kept_or_doubled() -> None:
+    array = np.arange(6).reshape(3, 2)
+    assert array_kernels.with_free_row(array, 2) is array
+    larger = array_kernels.with_free_row(array, 3)
+    assert larger.shape == (6, 2)
+    assert larger[:3].tolist() == array.tolist()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hiero.core.errors import HieroError
 from hiero.decoder.derivation import Tree
 from hiero.decoder.forest import Forest, TextMap
+from hiero.decoder.forest_features import EdgeFeatures
 from hiero.decoder.forest_kernels import log_add
-from hiero.decoder.forest_record import EdgeFeatures
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from tests.naive import forest as naive
 from tests.worlds.strategies import World, count_quickly, enumerated, worlds

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from hiero.core.errors import FormatError, UsageError
 from hiero.decoder.forest import Forest, TextMap
-from hiero.decoder.forest_record import EdgeFeatures
+from hiero.decoder.forest_features import EdgeFeatures
 from tests.decoder.test_forest import empty, goal
 from tests.worlds.strategies import worlds
 

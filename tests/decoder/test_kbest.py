@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.decoder.kbest_kernels import new_search, same_words, with_room
+from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search, same_words
 from tests.naive import forest as naive
 from tests.worlds.strategies import World, enumerated, worlds
 
@@ -112,12 +112,12 @@ def test_many_derivations_grow_the_search():
 
 
 def test_growing_keeps_everything():
-    search = new_search(3, 4)
+    search = new_kbest_search(3, 4)
     search.found.edge[:] = [5, 6, 7, 8]
     search.found.node[:] = 1
     search.order.hash[:] = np.array([1, 2, 3, 4], np.uint64)
     search.slot[:3] = [0, 1, 2]
-    larger = with_room(search, 9, 5)
+    larger = larger_kbest_search(search, 9, 5)
     assert len(larger.found.edge) == 16
     assert len(larger.heap.edge) == 8
     assert larger.found.edge[:4].tolist() == [5, 6, 7, 8]

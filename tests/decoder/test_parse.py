@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hiero.core.arrays import read_only
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
-from hiero.decoder.parse_kernels import Parse, parse_kernel, room
+from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.grammar.assemble import build_grammar
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.rules import Grammar
@@ -175,14 +175,6 @@ def test_tables_grow() -> None:
     assert {cell: sorted(bundles) for cell, bundles in found.items()} == {
         cell: sorted(bundles) for cell, bundles in expected.items()
     }
-
-
-def test_arrays_are_kept_or_doubled() -> None:
-    array = np.arange(6).reshape(3, 2)
-    assert room(array, 2) is array
-    larger = room(array, 3)
-    assert larger.shape == (6, 2)
-    assert larger[:3].tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("words", [["a"], ["a", "b", "c", "d", "e"]])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.decoder.agenda_kernels import heap_pop, heap_push
+from hiero.decoder.search_table_kernels import heap_pop, heap_push
 
 # None: pop the best; else push an entry with this priority. Few priorities, so that many are equal.
 steps = st.lists(st.none() | st.integers(-2, 2).map(float), max_size=40)

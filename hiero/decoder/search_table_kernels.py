@@ -72,7 +72,8 @@ class Agenda(NamedTuple):
 
 
 @kernel
-def new_nodes(size, num_models, stride):
+def new_search_nodes(size, num_models, stride):
+    """Tables of a search for ``size`` nodes."""
     return ArenaNodes(
         new_states(size, num_models, stride),
         np.empty(size, np.int32),
@@ -83,8 +84,8 @@ def new_nodes(size, num_models, stride):
 
 
 @kernel
-def room_for_nodes(nodes, size):
-    """The same nodes with room for ``size``; the same tables if they have it already."""
+def larger_search_nodes(nodes, size):
+    """The nodes of a search, in larger tables if these have no room for ``size``."""
     if size <= nodes.cell.shape[0]:
         return nodes
     size *= 2
@@ -98,7 +99,8 @@ def room_for_nodes(nodes, size):
 
 
 @kernel
-def new_edges(size, num_models):
+def new_search_edges(size, num_models):
+    """Tables of a search for ``size`` edges."""
     return Edges(
         np.empty(size, np.int32),
         np.empty((size, 2), np.int32),
@@ -109,8 +111,8 @@ def new_edges(size, num_models):
 
 
 @kernel
-def room_for_edges(edges, size):
-    """As ``room_for_nodes``."""
+def larger_search_edges(edges, size):
+    """The edges of a search, in larger tables if these have no room for ``size``."""
     if size <= edges.head.shape[0]:
         return edges
     size *= 2
@@ -142,8 +144,8 @@ def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
 
 
 @kernel
-def room_on_agenda(agenda, num_candidates, num_scored, num_pops):
-    """An agenda with room for a cell; its contents may be lost."""
+def larger_agenda(agenda, num_candidates, num_scored, num_pops):
+    """The agenda, or an empty larger one if it has no room for a cell."""
     fits = num_candidates <= agenda.entry.shape[0] and num_scored <= agenda.local.shape[0]
     if fits and 2 * num_pops <= agenda.slot.shape[0]:
         return agenda
