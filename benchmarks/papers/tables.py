@@ -32,7 +32,7 @@ from hiero.core.errors import ConfigError, HieroError
 from hiero.core.text import open_output
 from hiero.evaluation.bleu import corpus_bleu
 from hiero.evaluation.significance import Comparison, randomization_test
-from hiero.tuning.held_out import score
+from hiero.tuning.held_out import held_out_score
 
 LEVEL = 0.05
 
@@ -158,7 +158,7 @@ def points(sums: Statistics) -> Any:
 
 
 def bleu_of(rows: Statistics) -> float:
-    return score(rows.sum(axis=0)).bleu
+    return held_out_score(rows.sum(axis=0)).bleu
 
 
 def statistics_of(

@@ -37,8 +37,8 @@ from hiero.features.template_kernels import (
     WORD_PAIR,
 )
 from hiero.features.weights import Weights, read_weights
-from hiero.tuning.held_out import score
-from hiero.tuning.loop import choose, read_log
+from hiero.tuning.held_out import choose_epoch, held_out_score
+from hiero.tuning.report import read_log
 from hiero.tuning.shard import SetFiles, TuningSet
 
 SAME = 0.005  # points of BLEU: larger differences mean that the model has changed
@@ -74,7 +74,7 @@ class Run:
     @property
     def epoch(self) -> int:
         """The chosen epoch, from 1."""
-        return choose(self.log)
+        return choose_epoch(self.log)
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class HeldOut:
             words = self.symbols.words.intern_all(word.encode() for word in line.split())
             rows.append(self.texts.references.statistics(number, [words])[0])
         found = np.array(rows, np.float64).reshape(-1, 10)
-        bleu = score(found.sum(axis=0)).bleu
+        bleu = held_out_score(found.sum(axis=0)).bleu
         if "report_bleu" in run.chosen and abs(bleu - run.chosen["report_bleu"]) > SAME:
             expected = f"expected {run.chosen['report_bleu']:.2f}, as in its log"
             hint = "is it the same grammar and language model?"

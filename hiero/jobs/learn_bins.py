@@ -16,7 +16,7 @@ from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.extraction.index import BitextIndex, open_index
-from hiero.tuning.shard import SetFiles, read_segments
+from hiero.tuning.shard import SetFiles, read_tuning_segments
 
 
 class Binning:
@@ -61,7 +61,7 @@ class Binning:
         """Learn the bins and write them to a file; ``index`` opens a bitext index."""
         symbols = Symbols()
         sources = open_model_sources(self.config, symbols, index=index)
-        segments = read_segments(self.files)
+        segments = read_tuning_segments(self.files)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")
         bins = learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)

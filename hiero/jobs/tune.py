@@ -57,8 +57,10 @@ from hiero.learning.config import STARTS, TuneConfig
 from hiero.learning.learner import LearnerContext, make_learner
 from hiero.tuning.batch import BatchCourse
 from hiero.tuning.executors import check_executor, open_executor
-from hiero.tuning.loop import Course, Loop, choose, read_log
+from hiero.tuning.held_out import choose_epoch
+from hiero.tuning.loop import Course, Loop
 from hiero.tuning.online import OnlineCourse
+from hiero.tuning.report import read_log
 from hiero.tuning.shard import TEMPORARY, RunFiles, Session, SetFiles
 
 STATE = "tune.json"
@@ -341,7 +343,7 @@ class Tuning:
                 loop = Loop(session, course, files, self.held_out, executors, workers, progress)
                 self._report(loop, open_index if opened is None else opened.index)
                 log = loop.run()
-        epoch = choose(log)
+        epoch = choose_epoch(log)
         write_output(directory / ANSWER, files.weights(epoch - 1).read_bytes(), packed=True)
         return Tuned(directory / ANSWER, epoch, log)
 

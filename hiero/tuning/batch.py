@@ -27,14 +27,13 @@ from hiero.learning.learner import Example, LearnerContext, UpdateReport, make_l
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mert import ForestSurface
 from hiero.learning.regularize import structured_terms
-from hiero.tuning.held_out import read_vector
-from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done, opened
-from hiero.tuning.vectors import read_vectors, write_vectors
+from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_task_done, opened
+from hiero.tuning.vectors import read_vector, read_vectors, write_vectors
 
 
-def list_shard(task: ShardTask) -> str:
-    """Decode a shard, unless that was done; return the path of the output."""
-    if is_done(task.out):
+def run_batch_shard(task: ShardTask) -> str:
+    """Decode a shard for batch tuning, unless that was done; return the path of the output."""
+    if is_task_done(task.out):
         return task.out
     started, output = time.perf_counter(), TaskOutput(task.out)
     decoder = ShardDecoder(task.session, task.threads, task.language_models)
@@ -43,7 +42,7 @@ def list_shard(task: ShardTask) -> str:
     for done, number in enumerate(task.numbers, 1):
         examples += decoder.examples([number])
         output.write_progress(done)
-    write_examples(f"{output.temporary}.npz", decoder.model.symbols, decoder.vector.index, examples)
+    write_batch_examples(f"{output.temporary}.npz", decoder.model.symbols, decoder.vector.index, examples)
     report = UpdateReport(sentences=len(examples))
     for example in examples:
         report.model = report.model + example.statistics[0]
@@ -69,8 +68,10 @@ class _Flat:
         return np.fromiter(values, np.int64)
 
 
-def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: Sequence[Example]) -> None:
-    """Write the candidates of some sentences, for any process to read."""
+def write_batch_examples(
+    path: str, symbols: Symbols, index: FeatureIndex, examples: Sequence[Example]
+) -> None:
+    """Write the k-best lists of some sentences for batch tuning, for any process to read."""
     flat = _Flat(examples)
     write_vectors(
         path,
@@ -91,8 +92,8 @@ def write_examples(path: str, symbols: Symbols, index: FeatureIndex, examples: S
     )
 
 
-def read_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
-    """Read the candidates of each sentence from a file, with features numbered by ``index``."""
+def read_batch_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
+    """Read the k-best lists of batch tuning from a file, with features numbered by ``index``."""
     to, content = read_vectors(path, symbols, index)
     first, first_word = offsets_of(content["num_features"]), offsets_of(content["num_words"])
     row = row_of_entry(first)
@@ -127,7 +128,7 @@ class BatchCourse:
     """Iterations of a batch algorithm, which are its epochs. Shard files keep the lists, for ``--resume``."""
 
     verb, keeps_shards = "decode", True
-    work = staticmethod(list_shard)
+    work = staticmethod(run_batch_shard)
 
     def __init__(self, session: Session, files: RunFiles, workers: int, progress: Progress) -> None:
         self.session, self.config, self.files = session, session.config, files
@@ -148,7 +149,7 @@ class BatchCourse:
         """Add the lists of an iteration; return the number of new candidates."""
         found = 0
         for path in sorted(self.files.epoch(epoch).glob("shard.*.npz")):
-            found += sum(map(self.lists.add, read_examples(str(path), self.symbols, self.index)))
+            found += sum(map(self.lists.add, read_batch_examples(str(path), self.symbols, self.index)))
         return found
 
     def _reload_lists(self, first: int, end: int) -> None:

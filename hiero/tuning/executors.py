@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import hiero
 from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.progress import Progress, SilentProgress
-from hiero.tuning.shard import is_done, stop
+from hiero.tuning.shard import is_task_done, stop
 
 Task = TypeVar("Task")
 
@@ -164,7 +164,7 @@ def _attempt(
 def _wait_for_output(out: Any, show_progress: Callable[[], None]) -> None:
     """Wait until the output of a task is visible on this machine."""
     until = time.monotonic() + SLOW_FILES
-    while isinstance(out, str) and not is_done(out):
+    while isinstance(out, str) and not is_task_done(out):
         if time.monotonic() > until:
             hint = "do all workers share a file system?"
             raise HieroError(f"{out}.npz: found no such file, expected the output of a worker ({hint})")
@@ -205,7 +205,7 @@ def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Exe
 
 def _check_cluster(client: Any, address: str, progress: Progress) -> None:
     """Check that all machines run the same versions: else results differ, or tasks cannot be unpickled."""
-    _check_versions(f"the scheduler {address}", lambda: client.run_on_scheduler(program))
+    _check_versions(f"the scheduler {address}", lambda: client.run_on_scheduler(executor_versions))
     if not client.nthreads():
         progress.say(f"the Dask cluster at {address} has no workers yet; waiting for the first")
         client.wait_for_workers(1)
@@ -214,7 +214,7 @@ def _check_cluster(client: Any, address: str, progress: Progress) -> None:
 
 
 def _of_worker(client: Any, worker: str) -> dict[str, str]:
-    found: dict[str, str] = client.run(program, workers=[worker])[worker]
+    found: dict[str, str] = client.run(executor_versions, workers=[worker])[worker]
     return found
 
 
@@ -223,14 +223,14 @@ def _check_versions(machine: str, fetch: Callable[[], dict[str, str]]) -> None:
         theirs = fetch()
     except ImportError as error:
         raise HieroError(f"executor: {machine}: hiero is not installed ({error})") from None
-    for name, version in program().items():
+    for name, version in executor_versions().items():
         if theirs.get(name) != version:
             expected = f"expected {version}, as on this machine"
             raise HieroError(f"executor: {machine}: found {name} {theirs.get(name)}, {expected}")
 
 
-def program() -> dict[str, str]:
-    """Versions of the packages that can change a result."""
+def executor_versions() -> dict[str, str]:
+    """Versions of the packages that can change a result, to be the same on all machines of an executor."""
     return {"hiero": hiero.__version__} | {name: metadata.version(name) for name in ("numpy", "numba")}
 
 

@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hiero.core.arrays import Floats, Ints
-from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
 from hiero.evaluation.bleu import corpus_bleu
@@ -25,13 +24,13 @@ from hiero.tuning.shard import (
     SetFiles,
     Stopped,
     TaskOutput,
-    is_done,
+    is_task_done,
     opened,
-    opened_set,
+    opened_tuning_set,
     shards,
     stop,
 )
-from hiero.tuning.vectors import WeightVector, read_vectors
+from hiero.tuning.vectors import read_vector
 
 PART = 250  # sentences of a task, at most: enough to make the time to read weights negligible
 
@@ -43,19 +42,11 @@ class Score(NamedTuple):
     brevity: float
 
 
-def score(statistics: Floats | Ints) -> Score:
+def held_out_score(statistics: Floats | Ints) -> Score:
+    """The score of BLEU statistics, summed over sentences."""
     total = np.asarray(statistics, np.float64)
     brevity = float(total[0] / total[1]) if total[1] else 0.0
     return Score(100 * float(corpus_bleu(total)[0]), brevity)
-
-
-def read_vector(path: str, symbols: Symbols) -> WeightVector:
-    """Read weights from a file, for decoding."""
-    vector = WeightVector(symbols)
-    ids, values = read_vectors(path, symbols, vector.index)
-    vector.grow()
-    vector.value[ids] = values["weight"]
-    return vector
 
 
 @dataclass(frozen=True)
@@ -85,12 +76,12 @@ def _decoder_with(task: PartTask) -> Model:
         return _decoder[key]
 
 
-def translate_part(task: PartTask) -> str:
-    """Translate a part of a set, unless that was done; return the path of the BLEU statistics."""
-    if is_done(task.out):
+def translate_held_out(task: PartTask) -> str:
+    """Translate a part of a held-out set, unless that was done; return the path of the BLEU statistics."""
+    if is_task_done(task.out):
         return task.out
     output, decoder = TaskOutput(task.out), _decoder_with(task)
-    texts = opened_set(task.session, task.files)
+    texts = opened_tuning_set(task.session, task.files)
     started, rows = time.thread_time(), []
     for number in task.numbers:
         if stop.is_set():
@@ -131,4 +122,14 @@ def statistics_in(tasks: Sequence[PartTask]) -> Ints:
 
 def halves(rows: Ints) -> tuple[Score, Score]:
     """The scores of odd and of even lines, counted from 1."""
-    return score(rows[0::2].sum(axis=0)), score(rows[1::2].sum(axis=0))
+    return held_out_score(rows[0::2].sum(axis=0)), held_out_score(rows[1::2].sum(axis=0))
+
+
+def choose_epoch(log: Sequence[dict[str, Any]]) -> int:
+    """The epoch, from 1, with the best BLEU on odd held-out lines, or the last without a held-out set.
+
+    Of equal ones, the first.
+    """
+    if not log or "choose_bleu" not in log[0]:
+        return len(log)
+    return 1 + int(np.argmax([record["choose_bleu"] for record in log]))

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -30,67 +30,30 @@ import numpy as np
 from hiero.core.arrays import Floats
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
-from hiero.core.text import write_output
-from hiero.decoder.model import Model
-from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
-from hiero.features.weights import Weights, read_weights, write_weights
+from hiero.features.weights import write_weights
 from hiero.tuning.executors import run_all
-from hiero.tuning.held_out import PartTask, halves, part_tasks, score, statistics_in, translate_part
+from hiero.tuning.held_out import (
+    PartTask,
+    halves,
+    held_out_score,
+    part_tasks,
+    statistics_in,
+    translate_held_out,
+)
 from hiero.tuning.jackknife import Specs, fold_of, jackknifed
-from hiero.tuning.report import Health, Table
-from hiero.tuning.shard import RunFiles, Session, SetFiles, ShardTask, opened, opened_set, shards, shuffled
-from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
-
-# As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
-# features are log-probabilities; here some are negated, and a word is -1/ln 10, so that signs differ.
-UNIFORM = {
-    "EgivenFCoherent": -0.2,
-    "SampleCountF": -0.2,
-    "CountEF": 0.2,
-    "MaxLexFgivenE": -0.2,
-    "MaxLexEgivenF": -0.2,
-    "IsSingletonF": -0.2,
-    "IsSingletonFE": -0.2,
-    "WordPenalty": -1.0,
-    "PassThrough": -0.2,
-    "Glue": -0.2,
-}
-LANGUAGE_MODEL = 0.5
-
-
-def write_start(path: str, start: str, model: Model) -> None:
-    """Write the initial weights: ``zero``, ``uniform``, or those of a file."""
-    if start == "zero":
-        weights = Weights(Symbols())
-    elif start == "uniform":
-        # Without features that are replaced by bins, or by transformed values.
-        replaced = {one.feature for one in model.bins if one.replaces}
-        dense = {name: weight for name, weight in UNIFORM.items() if name not in replaced}
-        weights = Weights(Symbols(), dense | dict.fromkeys(model.language_models.names, LANGUAGE_MODEL))
-    else:
-        weights = read_weights(start, Symbols())
-    value, index = weights.vector(), weights.index
-    if weights.has_shared_names:
-        value, index = _spelled(weights)
-    chosen = np.flatnonzero(value)
-    write_vectors(path, weights.symbols, index, chosen, weight=value[chosen])
-
-
-def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
-    """Weights under names that may match several features, each assigned to the feature of that name."""
-    index = FeatureIndex()
-    keys, values = [], []
-    for name, value in weights.items():
-        key = weights.names.parse(name.removeprefix("%~"))
-        if key is not None:
-            keys.append(key)
-            values.append(value)
-    ids = index.intern_all(keys)
-    vector = np.zeros(len(index))
-    vector[ids] = values
-    return vector, index
-
+from hiero.tuning.report import Health, Table, append_log, read_log
+from hiero.tuning.shard import (
+    RunFiles,
+    Session,
+    SetFiles,
+    ShardTask,
+    opened,
+    opened_tuning_set,
+    shards,
+    shuffled,
+)
+from hiero.tuning.vectors import WeightVector, read_vectors, write_start
 
 PLAN, ORDER = 1, 2  # parts of seeds: for shuffling over shards, and within a shard
 
@@ -141,7 +104,7 @@ class Loop:
         self.model, self.set = opened(session)
         self.held_out = held_out
         if held_out is not None:
-            opened_set(session, held_out)  # reports its errors before anything is learnt
+            opened_tuning_set(session, held_out)  # reports its errors before anything is learnt
         self.numbers = self._chosen_sentences()
         self.health = Health(self.config)
         self.table = Table(self.config, held_out=held_out is not None)
@@ -259,13 +222,13 @@ class Loop:
     def _score(self, epoch: int) -> dict[str, Any]:
         if self.held_out is None:
             return {}
-        size = len(opened_set(self.session, self.held_out))
+        size = len(opened_tuning_set(self.session, self.held_out))
         answer, out = self.files.answer(epoch), str(self.files.epoch(epoch) / "held")
         tasks = part_tasks(self.session, self.held_out, size, answer, out, self.workers)
-        self._run(translate_part, tasks, "held-out set")
+        self._run(translate_held_out, tasks, "held-out set")
         rows = statistics_in(tasks)
         odd, even = halves(rows)
-        both = score(rows.sum(axis=0))
+        both = held_out_score(rows.sum(axis=0))
         return {
             "choose_bleu": odd.bleu,
             "choose_brevity": odd.brevity,
@@ -332,38 +295,10 @@ def _summed(paths: Sequence[str]) -> dict[str, Any]:
         record["fired"] = sorted({name for names in fired for name in names or ()})
     record["model_statistics"] = total["model"].tolist()
     for name in ("model", "oracle", "prediction"):
-        found = score(total.pop(name))
+        found = held_out_score(total.pop(name))
         if found.bleu:
             record |= {f"{name}_bleu": found.bleu, f"{name}_brevity": found.brevity}
     return {name: value.item() for name, value in total.items()} | record
 
 
 # ---- the log
-
-
-def read_log(run_dir: str | Path) -> list[dict[str, Any]]:
-    """Read the records of the epochs that are done, without an incomplete last line."""
-    return list(_log_lines(Path(run_dir) / "log.jsonl"))
-
-
-def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            yield json.loads(line)
-
-
-def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
-    """Append a line; the file is replaced as a whole, so that no line is ever incomplete."""
-    path = Path(run_dir) / "log.jsonl"
-    before = path.read_bytes() if path.exists() else b""
-    write_output(path, before + json.dumps(record).encode() + b"\n")
-
-
-def choose(log: Sequence[dict[str, Any]]) -> int:
-    """The epoch, from 1, with the best BLEU on odd held-out lines, or the last without a held-out set.
-
-    Of equal ones, the first.
-    """
-    if not log or "choose_bleu" not in log[0]:
-        return len(log)
-    return 1 + int(np.argmax([record["choose_bleu"] for record in log]))

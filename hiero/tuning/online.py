@@ -9,11 +9,6 @@ depends on their timing: this is the only mode of tuning that is not reproducibl
 
 Each thread numbers features by itself, so that none is numbered while another thread decodes; gradients are
 mapped to the numbers of the shard.
-
-Mixing of the shards' weights: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012). The
-weights are the rows of a matrix of which only running sums over each column are kept, so that memory does not
-grow with the number of shards. Shards are added in a fixed order, so that the result does not depend on the
-order in which they finish.
 """
 
 from __future__ import annotations
@@ -27,9 +22,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Ids, Ints, grown, read_only
+from hiero.core.arrays import Floats, Ids, read_only
 from hiero.core.parallel import in_order
-from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.names import Names
@@ -37,8 +31,8 @@ from hiero.learning.candidates import NotFinite
 from hiero.learning.learner import Example, Learner, LearnerContext, StaleLearner, UpdateReport, make_learner
 from hiero.learning.metric import PreviousPass
 from hiero.learning.regularize import structured_terms
-from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_done
-from hiero.tuning.vectors import WeightVector, read_vectors, write_vectors
+from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_task_done
+from hiero.tuning.vectors import WeightVector, mix_weights, read_vectors, sum_weights, write_vectors
 
 
 class Average:
@@ -157,9 +151,9 @@ def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> Ids:
 PER_FEATURE, OTHER = "feature.", "state."
 
 
-def run_shard(task: ShardTask) -> str:
-    """Learn from a shard, unless that was done; return the path of the output."""
-    if not is_done(task.out):
+def run_online_shard(task: ShardTask) -> str:
+    """Learn from a shard online, unless that was done; return the path of the output."""
+    if not is_task_done(task.out):
         OnlineShard(task).run()
     return task.out
 
@@ -283,91 +277,11 @@ def _put(state: dict[str, Any], name: str, value: Any) -> None:
         state[last] = value
 
 
-class ColumnSums:
-    """Sums over the columns of a matrix that is added row by row; features missing in a row are 0."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.share = 0.0  # sum of the shares of the rows
-        self.weighted, self.plain, self.size, self.square, self.largest, self.number = np.zeros((6, 0))
-
-    def add(self, feature: Ints, weight: Floats, share: float = 1.0) -> None:
-        """Add a row: distinct features and their weights. ``share`` is the weight of the row in the mean."""
-        self._grow(int(feature.max(initial=-1)) + 1)
-        self.rows += 1
-        self.share += share
-        self.weighted[feature] += share * weight
-        self.plain[feature] += weight
-        self.size[feature] += np.abs(weight)
-        self.square[feature] += weight * weight
-        self.largest[feature] = np.maximum(self.largest[feature], np.abs(weight))
-        self.number[feature] += weight != 0
-
-    def _grow(self, size: int) -> None:
-        for name in ("weighted", "plain", "size", "square", "largest", "number"):
-            setattr(self, name, grown(getattr(self, name), size))
-
-    def mean(self) -> Floats:
-        return self.weighted / self.share if self.share else self.weighted
-
-    def norm(self, name: str) -> Floats:
-        if name == "mean":
-            return np.abs(self.mean())
-        norms = {"l2": np.sqrt(self.square), "l1": self.size, "linf": self.largest, "l0": self.number}
-        return norms[name]
-
-
-def select_features(norm: Floats, count: int) -> Ints:
-    """The ``count`` features with the largest norms (0: all), in the order of their numbers.
-
-    Features of norm 0 are left out; of equal norms, the first feature is selected.
-    """
-    present = np.flatnonzero(norm > 0)
-    if count and count < len(present):
-        order = np.argsort(-norm[present], kind="stable")[:count]
-        present = np.sort(present[order])
-    return present
-
-
-def mix(
-    paths: Sequence[str],
-    shares: Sequence[float],
-    out: str,
-    *,
-    select: int = 0,
-    norm: str = "l2",
-    values_of: str = "weight",
-) -> tuple[int, int]:
-    """Write the mean of the weights in some files, for the selected features.
-
-    Return the number of features with a weight in any of the files, and the number selected.
-    """
-    symbols, index, columns = Symbols(), FeatureIndex(), ColumnSums()
-    for path, share in zip(paths, shares, strict=True):
-        ids, values = read_vectors(path, symbols, index)
-        columns.add(ids.astype(np.int64), values[values_of], share)
-    chosen = select_features(columns.norm(norm), select)
-    write_vectors(out, symbols, index, chosen, weight=columns.mean()[chosen])
-    return int(np.count_nonzero(columns.number)), len(chosen)
-
-
-def weighted_sum(paths: Sequence[str], factors: Sequence[float], out: str) -> int:
-    """Write the sum of the weights in some files, each times a factor; return the number of features."""
-    symbols, index, total = Symbols(), FeatureIndex(), np.zeros(0)
-    for path, factor in zip(paths, factors, strict=True):
-        ids, values = read_vectors(path, symbols, index)
-        total = np.concatenate([total, np.zeros(len(index) - len(total))])
-        total[ids] += factor * values["weight"]
-    chosen = np.flatnonzero(total)
-    write_vectors(out, symbols, index, chosen, weight=total[chosen])
-    return len(chosen)
-
-
 class OnlineCourse:
     """Epochs of an online algorithm: each shard learns by itself, then their weights are mixed."""
 
     verb, keeps_shards = "learn", False
-    work = staticmethod(run_shard)
+    work = staticmethod(run_online_shard)
 
     def __init__(self, session: Session, files: RunFiles) -> None:
         self.config, self.files = session.config, files
@@ -394,9 +308,11 @@ class OnlineCourse:
         shares = [float(len(task.numbers)) if config.by_sentences else 1.0 for task in tasks]
         outs = [f"{task.out}.npz" for task in tasks]
         kept_as = "average" if config.average == "sentences" else "weight"
-        seen, kept = mix(outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as)
+        seen, kept = mix_weights(
+            outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as
+        )
         if self.averages:
             paths = [mixed] if epoch == 0 else [self.files.answer(epoch - 1), mixed]
             factors = [1.0] if epoch == 0 else [epoch / (epoch + 1), 1 / (epoch + 1)]
-            kept = weighted_sum(paths, factors, answer)
+            kept = sum_weights(paths, factors, answer)
         return {"features_seen": seen, "features": kept}

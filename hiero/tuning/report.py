@@ -1,15 +1,18 @@
-"""Table of the epochs of a run, and warnings when training degenerates: the symptom, and settings to try."""
+"""Log and table of a run's epochs, and warnings when training degenerates: symptom, and settings to try."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hiero.core.arrays import Floats
 from hiero.core.errors import HieroError
+from hiero.core.text import write_output
 from hiero.learning.config import TuneSettings
 from hiero.tuning.shard import MAX_NAMED, TuningSet
 
@@ -223,3 +226,21 @@ class Table:
 
     def row(self, record: Record) -> dict[str, str]:
         return {name: show(record).rjust(width) for name, width, show in self._columns}
+
+
+def read_log(run_dir: str | Path) -> list[dict[str, Any]]:
+    """Read the log of a run: the records of the epochs that are done, without an incomplete last line."""
+    return list(_log_lines(Path(run_dir) / "log.jsonl"))
+
+
+def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            yield json.loads(line)
+
+
+def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
+    """Append a record to the log of a run; the file is replaced as a whole, so no line is ever incomplete."""
+    path = Path(run_dir) / "log.jsonl"
+    before = path.read_bytes() if path.exists() else b""
+    write_output(path, before + json.dumps(record).encode() + b"\n")

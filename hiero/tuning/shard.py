@@ -60,8 +60,8 @@ class SetFiles:
     base: str = ""
 
 
-def read_segments(files: SetFiles) -> list[Segment]:
-    """Read the sentences of a set; paths of their grammars are joined with ``files.base``."""
+def read_tuning_segments(files: SetFiles) -> list[Segment]:
+    """Read the sentences of a tuning set; paths of their grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
         segment = parse_segment(decode_line(line, number)[0], files.source, number).with_base(files.base)
@@ -77,7 +77,7 @@ class TuningSet:
 
     def __init__(self, files: SetFiles, symbols: Symbols) -> None:
         self.files = files
-        self.segments = read_segments(files)
+        self.segments = read_tuning_segments(files)
         sides = [_words(path, symbols) for path in files.references]
         for path, side in zip(files.references, sides, strict=True):
             if len(side) != len(self.segments):
@@ -196,8 +196,8 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
         return _opened[session.key]
 
 
-def opened_set(session: Session, files: SetFiles) -> TuningSet:
-    """Return another set of sentences for the model of a session, read once per process."""
+def opened_tuning_set(session: Session, files: SetFiles) -> TuningSet:
+    """Return another set of sentences for the model of a session, beside those of its shards, read once."""
     model, _ = opened(session)
     with _opening:
         if files not in _opened_sets:
@@ -205,7 +205,8 @@ def opened_set(session: Session, files: SetFiles) -> TuningSet:
         return _opened_sets[files]
 
 
-def is_done(out: str) -> bool:
+def is_task_done(out: str) -> bool:
+    """Whether a task, of a shard or of a held-out set, has written its output."""
     return os.path.exists(f"{out}.json") and os.path.exists(f"{out}.npz")
 
 

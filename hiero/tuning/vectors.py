@@ -4,13 +4,18 @@ Ids of words and labels differ between processes, so a file contains vocabularie
 are numbered. It is an uncompressed .npz, written completely and renamed; equal content gives equal bytes.
 
 The weights of a learner are a vector that grows with the features and is shared with the decoder.
+
+Mixing of the shards' weights: the mean, and the ℓ1/ℓ2 selection of Simianer, Riezler and Dyer (2012). The
+weights are the rows of a matrix of which only running sums over each column are kept, so that memory does not
+grow with the number of shards. Shards are added in a fixed order, so that the result does not depend on the
+order in which they finish.
 """
 
 from __future__ import annotations
 
 import itertools
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,9 +28,10 @@ from hiero.core.errors import FormatError, os_message
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
 from hiero.core.text import open_output
+from hiero.decoder.model import Model
 from hiero.features.index import KINDS, FeatureIndex
 from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
-from hiero.features.weights import Weights
+from hiero.features.weights import Weights, read_weights
 
 RESERVED = 3  # a gap index that no gap has, of codes without a label
 NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
@@ -256,3 +262,147 @@ class WeightVector:
         weights = Weights(self.symbols, index=self.index)
         weights.assign(self.value[: len(self.index)])
         return weights
+
+
+def read_vector(path: str, symbols: Symbols) -> WeightVector:
+    """Read a vector of weights from a file, for decoding."""
+    vector = WeightVector(symbols)
+    ids, values = read_vectors(path, symbols, vector.index)
+    vector.grow()
+    vector.value[ids] = values["weight"]
+    return vector
+
+
+# ---- initial weights
+
+# As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
+# features are log-probabilities; here some are negated, and a word is -1/ln 10, so that signs differ.
+UNIFORM = {
+    "EgivenFCoherent": -0.2,
+    "SampleCountF": -0.2,
+    "CountEF": 0.2,
+    "MaxLexFgivenE": -0.2,
+    "MaxLexEgivenF": -0.2,
+    "IsSingletonF": -0.2,
+    "IsSingletonFE": -0.2,
+    "WordPenalty": -1.0,
+    "PassThrough": -0.2,
+    "Glue": -0.2,
+}
+LANGUAGE_MODEL = 0.5
+
+
+def write_start(path: str, start: str, model: Model) -> None:
+    """Write the vector of initial weights: ``zero``, ``uniform``, or those of a file."""
+    if start == "zero":
+        weights = Weights(Symbols())
+    elif start == "uniform":
+        # Without features that are replaced by bins, or by transformed values.
+        replaced = {one.feature for one in model.bins if one.replaces}
+        dense = {name: weight for name, weight in UNIFORM.items() if name not in replaced}
+        weights = Weights(Symbols(), dense | dict.fromkeys(model.language_models.names, LANGUAGE_MODEL))
+    else:
+        weights = read_weights(start, Symbols())
+    value, index = weights.vector(), weights.index
+    if weights.has_shared_names:
+        value, index = _spelled(weights)
+    chosen = np.flatnonzero(value)
+    write_vectors(path, weights.symbols, index, chosen, weight=value[chosen])
+
+
+def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
+    """Weights under names that may match several features, each assigned to the feature of that name."""
+    index = FeatureIndex()
+    keys, values = [], []
+    for name, value in weights.items():
+        key = weights.names.parse(name.removeprefix("%~"))
+        if key is not None:
+            keys.append(key)
+            values.append(value)
+    ids = index.intern_all(keys)
+    vector = np.zeros(len(index))
+    vector[ids] = values
+    return vector, index
+
+
+# ---- mixing
+
+
+class ColumnSums:
+    """Sums over the columns of a matrix that is added row by row; features missing in a row are 0."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.share = 0.0  # sum of the shares of the rows
+        self.weighted, self.plain, self.size, self.square, self.largest, self.number = np.zeros((6, 0))
+
+    def add(self, feature: Ints, weight: Floats, share: float = 1.0) -> None:
+        """Add a row: distinct features and their weights. ``share`` is the weight of the row in the mean."""
+        self._grow(int(feature.max(initial=-1)) + 1)
+        self.rows += 1
+        self.share += share
+        self.weighted[feature] += share * weight
+        self.plain[feature] += weight
+        self.size[feature] += np.abs(weight)
+        self.square[feature] += weight * weight
+        self.largest[feature] = np.maximum(self.largest[feature], np.abs(weight))
+        self.number[feature] += weight != 0
+
+    def _grow(self, size: int) -> None:
+        for name in ("weighted", "plain", "size", "square", "largest", "number"):
+            setattr(self, name, grown(getattr(self, name), size))
+
+    def mean(self) -> Floats:
+        return self.weighted / self.share if self.share else self.weighted
+
+    def norm(self, name: str) -> Floats:
+        if name == "mean":
+            return np.abs(self.mean())
+        norms = {"l2": np.sqrt(self.square), "l1": self.size, "linf": self.largest, "l0": self.number}
+        return norms[name]
+
+
+def select_features(norm: Floats, count: int) -> Ints:
+    """The ``count`` features of mixed vectors with the largest norms (0: all), in the order of their numbers.
+
+    Features of norm 0 are left out; of equal norms, the first feature is selected.
+    """
+    present = np.flatnonzero(norm > 0)
+    if count and count < len(present):
+        order = np.argsort(-norm[present], kind="stable")[:count]
+        present = np.sort(present[order])
+    return present
+
+
+def mix_weights(
+    paths: Sequence[str],
+    shares: Sequence[float],
+    out: str,
+    *,
+    select: int = 0,
+    norm: str = "l2",
+    values_of: str = "weight",
+) -> tuple[int, int]:
+    """Write the mean of the weights in some files, for the selected features.
+
+    Return the number of features with a weight in any of the files, and the number selected.
+    """
+    symbols, index, columns = Symbols(), FeatureIndex(), ColumnSums()
+    for path, share in zip(paths, shares, strict=True):
+        ids, values = read_vectors(path, symbols, index)
+        columns.add(ids.astype(np.int64), values[values_of], share)
+    chosen = select_features(columns.norm(norm), select)
+    write_vectors(out, symbols, index, chosen, weight=columns.mean()[chosen])
+    return int(np.count_nonzero(columns.number)), len(chosen)
+
+
+def sum_weights(paths: Sequence[str], factors: Sequence[float], out: str) -> int:
+    """Write the sum of the weights in some files, each times a factor; return the number of features."""
+    symbols, index, total = Symbols(), FeatureIndex(), np.zeros(0)
+    for path, factor in zip(paths, factors, strict=True):
+        ids, values = read_vectors(path, symbols, index)
+        total = np.concatenate([total, np.zeros(len(index) - len(total))])
+        total[ids] += factor * values["weight"]
+    chosen = np.flatnonzero(total)
+    write_vectors(out, symbols, index, chosen, weight=total[chosen])
+    return len(chosen)

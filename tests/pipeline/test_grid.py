@@ -67,7 +67,7 @@ def test_killed_grids_are_resumed(
     assert experiment.run("-q") == 0
     whole = experiment.artefacts()
     experiment.out = experiment.folder / "killed"
-    from hiero.tuning.loop import append_log
+    from hiero.tuning.report import append_log
 
     left = 3  # one of the first combination's two epochs, and one of the second's
 

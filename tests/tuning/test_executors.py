@@ -23,7 +23,7 @@ from hiero.core.errors import HieroError
 from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
 from hiero.tuning.executors import open_executor, run_all
-from hiero.tuning.loop import read_log
+from hiero.tuning.report import read_log
 from hiero.tuning.shard import stop
 from tests.worlds.tune import Tuning
 

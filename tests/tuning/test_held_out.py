@@ -12,9 +12,9 @@ import pytest
 from hiero.config.config import config_of, read_settings
 from hiero.config.model import make_model
 from hiero.learning.config import TuneConfig
-from hiero.tuning.held_out import PART, PartTask, halves, part_tasks, statistics_in, translate_part
-from hiero.tuning.loop import write_start
-from hiero.tuning.shard import Session, SetFiles, Stopped, opened, opened_set, stop
+from hiero.tuning.held_out import PART, PartTask, halves, part_tasks, statistics_in, translate_held_out
+from hiero.tuning.shard import Session, SetFiles, Stopped, opened, opened_tuning_set, stop
+from hiero.tuning.vectors import write_start
 from tests.worlds.tune import Tuning
 
 
@@ -42,21 +42,21 @@ def parts_of(task: PartTask, workers: int, out: str) -> list[PartTask]:
 
 
 def test_parts_cover_the_set(task: PartTask, tmp_path: Path) -> None:
-    texts, model = opened_set(task.session, task.files), opened(task.session)[0]
+    texts, model = opened_tuning_set(task.session, task.files), opened(task.session)[0]
     expected = [
         texts.references.statistics(number, [model.symbols.words.intern_all(text.upper().encode().split())])
         for number, text in enumerate(" ".join(segment.words) for segment in texts.segments)
     ]
     whole = statistics_in([PartTask(task.session, task.files, task.numbers, task.weights, task.out)][:0])
     assert whole.shape == (0, 10)
-    translate_part(task)
+    translate_held_out(task)
     whole = statistics_in([task])
     assert whole.tolist() == np.concatenate(expected).tolist()  # these weights translate everything rightly
     for workers in (1, 2, 4, 9):
         tasks = parts_of(task, workers, str(tmp_path / f"held{workers}"))
         assert len(tasks) == min(workers, 6)
         for part in reversed(tasks):
-            assert translate_part(part) == part.out
+            assert translate_held_out(part) == part.out
         assert statistics_in(tasks).tolist() == whole.tolist()
     assert halves(whole)[0].bleu == pytest.approx(100)
     assert not list(tmp_path.glob("tmp.*"))
@@ -64,25 +64,25 @@ def test_parts_cover_the_set(task: PartTask, tmp_path: Path) -> None:
 
 def test_complete_parts_are_not_repeated(task: PartTask, tmp_path: Path) -> None:
     first, second = parts_of(task, 2, task.out)
-    translate_part(first)
+    translate_held_out(first)
     before = os.stat(f"{first.out}.npz").st_mtime_ns
     os.remove(task.weights)
-    translate_part(first)
+    translate_held_out(first)
     assert os.stat(f"{first.out}.npz").st_mtime_ns == before
     with pytest.raises(OSError):
-        translate_part(second)
+        translate_held_out(second)
     # Gone on with by other workers, parts are others, under other names.
     assert not {part.out for part in parts_of(task, 3, task.out)} & {first.out, second.out}
 
 
 def test_other_weights_in_a_file_of_the_same_name(task: PartTask, tmp_path: Path) -> None:
-    translate_part(task)
+    translate_held_out(task)
     model = opened(task.session)[0]
     wrong = tmp_path / "wrong"
     wrong.write_text("Right -1\nWrong 1\n")
     write_start(task.weights, str(wrong), model)
     again = PartTask(task.session, task.files, task.numbers, task.weights, str(tmp_path / "again"))
-    translate_part(again)
+    translate_held_out(again)
     assert statistics_in([task])[:, 2].sum() == statistics_in([task])[:, 0].sum()  # every word is right
     assert statistics_in([again])[:, 2].sum() == 0
 
@@ -91,7 +91,7 @@ def test_interrupted(task: PartTask) -> None:
     stop.set()
     try:
         with pytest.raises(Stopped):
-            translate_part(task)
+            translate_held_out(task)
     finally:
         stop.clear()
 

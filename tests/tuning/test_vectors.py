@@ -1,4 +1,4 @@
-"""Feature vectors in files, for processes with other numbers of words and features."""
+"""Feature vectors in files, for processes with other numbers of words and features; their means and sums."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hiero
 from hiero.core.errors import FormatError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.names import Names
+from hiero.features.weights import Weights
 from hiero.learning.candidates import candidates
-from hiero.tuning.vectors import read_vectors, write_vectors
+from hiero.tuning.vectors import mix_weights, read_vectors, select_features, sum_weights, write_vectors
 from tests.conftest import MODEL
+from tests.naive import tuning as naive
 
 FEATURES = ["rule_id", "source_bigram", "target_bigram", "shape", "lexical", "insertion_pair", "span_size"]
 
@@ -67,3 +71,78 @@ def test_broken_files(known: tuple[Symbols, FeatureIndex], tmp_path: Path, conte
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"a.npz: found a broken file, expected numbers of features"):
         read_vectors(path, Symbols(), FeatureIndex())
+
+
+# ---- mixing
+
+NAMES = st.sampled_from(
+    ["LanguageModel", "Glue", "RBS:a_b", "R:X:a:b", "R:X:NX_a:N1_b", "Shape_S01_T10", "LT:a:c"]
+)
+ROW = st.dictionaries(NAMES, st.sampled_from([-2.0, -1.0, 0.5, 0.75, 1.0, 3.0]), max_size=6)
+
+
+def written(path: Path, row: dict[str, float]) -> str:
+    weights = Weights(Symbols(), row)
+    vector = weights.vector()
+    chosen = np.flatnonzero(vector)[::-1].copy()
+    write_vectors(path, weights.symbols, weights.index, chosen, weight=vector[chosen])
+    return str(path)
+
+
+def content(path: Path | str) -> dict[str, float]:
+    symbols, index = Symbols(), FeatureIndex()
+    ids, values = read_vectors(path, symbols, index)
+    names = Names(symbols)
+    return {names.name(index.key(f)): w for f, w in zip(ids.tolist(), values["weight"].tolist(), strict=True)}
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(ROW, min_size=1, max_size=5),
+    st.integers(0, 5),
+    st.sampled_from(["l2", "l1", "linf", "l0", "mean"]),
+)
+def test_selection_equals_that_of_the_whole_matrix(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]], count: int, norm: str
+) -> None:
+    place = tmp_path_factory.mktemp("mix")
+    paths = [written(place / f"{i}.npz", row) for i, row in enumerate(rows)]
+    shares = [float(1 + i % 3) for i in range(len(rows))]
+    # Of columns with equal norms either may be kept, so compare the norms themselves.
+    seen, kept = mix_weights(paths, [1.0] * len(rows), str(place / "out.npz"), select=count, norm=norm)
+    found = content(place / "out.npz")
+    expected = naive.selected(rows, count, norm)
+    assert seen == len({name for row in rows for name in row})
+    assert kept == len(found) == len(expected)
+    columns = {name: [{name: row.get(name, 0.0)} for row in rows] for name in {*found, *expected}}
+    size = {name: norm_of(column, norm) for name, column in columns.items()}
+    assert sorted(size[n] for n in found) == pytest.approx(sorted(size[n] for n in expected))
+    mean = naive.mean(rows, [1.0] * len(rows))
+    assert found == pytest.approx({name: mean[name] for name in found})
+    mix_weights(paths, shares, str(place / "out.npz"))
+    mean = naive.mean(rows, shares)
+    assert content(place / "out.npz") == pytest.approx(mean)
+
+
+def norm_of(column: list[dict[str, float]], norm: str) -> float:
+    values = np.array([value for row in column for value in row.values()])
+    if norm == "mean":
+        return float(abs(values.mean()))
+    order = {"l2": 2, "l1": 1, "linf": np.inf, "l0": 0}[norm]
+    return float(np.linalg.norm(values, order))
+
+
+def test_of_equal_columns_the_first_are_kept() -> None:
+    norm = np.array([1.0, 0.0, 2.0, 1.0, 1.0])
+    assert select_features(norm, 2).tolist() == [0, 2]
+    assert select_features(norm, 3).tolist() == [0, 2, 3]
+    assert select_features(norm, 0).tolist() == [0, 2, 3, 4]
+
+
+def test_sums(tmp_path: Path) -> None:
+    paths = [
+        written(tmp_path / "a.npz", {"Glue": 1.0, "A": 2.0}),
+        written(tmp_path / "b.npz", {"A": -4.0, "B": 1.0}),
+    ]
+    assert sum_weights(paths, [1.0, 0.5], str(tmp_path / "c.npz")) == 2
+    assert content(tmp_path / "c.npz") == {"Glue": 1.0, "B": 0.5}
