@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -235,6 +236,19 @@ class Forest:
         if self._features is not None:
             return self._features.of_edges(self, edges)
         return self.edge_features and self.edge_features.of(edges)
+
+    def with_weights(self, weights: Mapping[str, float]) -> Forest:
+        """The same derivations with the scores that other weights give them.
+
+        Features without a weight count as 0. The search that made the forest used its own weights, and may
+        have left out derivations that are better with these.
+        """
+        forest = copy.copy(self)
+        if forest.edge_features is None:
+            raise HieroError("this forest was made without features")
+        scores = forest.edge_features.scores(weights)
+        forest.edge_score = read_only(np.where(self.edge_score > -np.inf, scores, -np.inf))
+        return forest
 
     # ---- sums over all derivations; a score is the natural logarithm of a weight
 

@@ -58,6 +58,13 @@ class EdgeFeatures:
                 total[name] = total.get(name, 0.0) + value
         return total
 
+    def scores(self, weights: Mapping[str, float]) -> Floats:
+        """The score of every edge with these weights, float64 [E]; other features have weight 0."""
+        weight = np.array([weights.get(name, 0.0) for name in self.names], np.float64)
+        edge = row_of_entry(self.first)
+        found = np.bincount(edge, weight[self.feature] * self.value, len(self.first) - 1)
+        return np.asarray(found, np.float64)
+
     def of(self, edges: Ids) -> EdgeFeatures:
         """The features of some edges, which are renumbered from 0."""
         return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())

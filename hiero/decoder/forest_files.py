@@ -22,7 +22,8 @@ nodes     ``span``: the first source word and the one after the last.
 edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` stands for an edge that passes
           its only tail on unchanged. The score of a derivation is the sum of those of its edges; ``null`` is
           minus infinity, an edge that no derivation may use. ``lm`` is what each language model adds (log10);
-          ``features``, if present, all feature values of the edge. Numbers have nine significant digits.
+          ``features``, if present, all feature values of the edge, those of language models included.
+          Numbers have nine significant digits.
 
 An ``.npz`` file has the same as exact arrays: first_edge, tail, edge_score, edge_rule (-1 for ``null``),
 edge_lm, node_label, node_start, node_end as in ``hiero.decoder.forest.Forest``; rule_lhs, rule_first_src,
@@ -86,7 +87,7 @@ class StoredForest:
 
 
 def stored_forest(forest: Forest) -> StoredForest:
-    """A forest as its file has it: with the rules in use, words and labels numbered by first use."""
+    """A forest as its file has it: features of all edges, rules in use, words numbered by first use."""
     words: dict[int, int] = {}
     labels: dict[int, int] = {}
 
@@ -110,7 +111,8 @@ def stored_forest(forest: Forest) -> StoredForest:
     nodes = node_label, forest.node_start, forest.node_end
     texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
     sentence = forest.source, forest.lm_names
-    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, forest.edge_features)
+    features = forest.features_of_edges(np.arange(forest.num_edges, dtype=np.int32))
+    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, features)
 
 
 class _Rule(msgspec.Struct):

@@ -223,6 +223,8 @@ def test_features():
     forest = goal()
     with pytest.raises(HieroError, match="without features"):
         _ = forest.viterbi().features
+    with pytest.raises(HieroError, match="without features"):
+        forest.with_weights({})
     calls = []
 
     class Features:

@@ -411,6 +411,36 @@ def test_forests_and_derivations_are_pickled() -> None:
         _ = other.features
 
 
+@pytest.mark.parametrize("suffix", [".json.gz", ".npz"])
+def test_saved_forests_have_features(tmp_path: Path, suffix: str) -> None:
+    model = full_model()
+    forest = model.parse("er hat das haus gesehen")
+    forest.save(tmp_path / f"forest{suffix}")
+    other = hiero.Forest.load(tmp_path / f"forest{suffix}")
+    found, originals = other.kbest(20, unique=False), forest.kbest(20, unique=False)
+    assert len(found) == len(originals) > 5
+    for one, original in zip(found, originals, strict=True):
+        assert one.features == pytest.approx(original.features)
+        assert sum(map(len, (one.features, original.features))) > 0
+
+
+def test_forests_are_rescored() -> None:
+    model = full_model()
+    forest = model.parse("er hat das haus gesehen")
+    weights = {**model.weights, "LM": -0.25, "p": 3.0, "SpanSize_X_2": 0.0}
+    for one in (forest, pickle.loads(pickle.dumps(forest))):
+        other = one.with_weights(weights)
+        expected = sorted(
+            sum(weights.get(name, 0.0) * value for name, value in d.features.items())
+            for d in forest.kbest(1000, unique=False)
+        )
+        scores = [d.score for d in other.kbest(1000, unique=False)]
+        assert sorted(scores) == pytest.approx(expected)
+        assert scores != [d.score for d in one.kbest(1000, unique=False)]
+        same = one.with_weights(model.weights)
+        np.testing.assert_allclose(same.edge_score, forest.edge_score, atol=1e-6)
+
+
 def test_an_empty_derivation_is_pickled() -> None:
     for sentence in ("", "das x"):
         best = full_model(pass_through="none").translate(sentence)
