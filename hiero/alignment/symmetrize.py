@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
-    """The alignment of a bitext by one of METHODS, or of one direction (``forward``, ``reverse``)."""
+    """Symmetrise the links of both directions by one of METHODS, or take one (``forward``, ``reverse``)."""
     src_first, tgt_first = bitext.src.first, bitext.tgt.first
     if method == "reverse":
         return _reverse(src_first, links.rev)

@@ -271,7 +271,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 
 def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
-    """Read one line, without its end."""
+    """Split a line of text, plain or in ``<seg>``, into words and attributes; it has no line end."""
     if not line.lstrip(" \t").startswith(("<seg ", "<seg>", "<seg\t")):
         return Segment(split_words(line))
     found = _SEGMENT.fullmatch(line)

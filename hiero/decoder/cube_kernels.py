@@ -45,7 +45,7 @@ INHERITED = 0.5
 
 @kernel
 def sort_pairs_kernel(pairs, num_rules):
-    """The same pairs, those of every bundle by estimate, then by number; bundles may share a run of pairs.
+    """Order pairs for cube pruning: in every bundle, or run that bundles share, by estimate, then number.
 
     pairs      Pairs
     num_rules  int64 [B]  number of pairs of each bundle

@@ -561,7 +561,7 @@ def kbest(graph, edge_score, edge_rule, rules, best, best_edge, search, k, uniqu
 
 @kernel
 def chain_kernel(next_of, first, k):
-    """The first k entries, at most, of a linked list that ends at -1.
+    """The first k derivations, at most, of the linked list of a node, which ends at -1.
 
     next_of  int32 [D]  the entry after each, or -1
     first    int        entry or -1

@@ -127,7 +127,7 @@ def larger_search_edges(edges, size):
 
 @kernel
 def new_agenda(num_candidates, num_scored, num_pops, num_models, stride):
-    """An empty agenda with room for the given numbers of candidates, scored candidates, and pops."""
+    """The empty agenda table of a search, with room for numbers of candidates, scored ones, and pops."""
     num_slots = 1024
     while num_slots < 2 * num_pops:
         num_slots *= 2

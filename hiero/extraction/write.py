@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
 
 
 def spellings(table: WordTable) -> tuple[Pieces, int]:
-    """The written form of word w as piece w (there is no word 0), and the number of words escaped."""
+    """Words as a written grammar has them: word w is piece w (there is no word 0); and the number escaped."""
     lead = table.pool[np.minimum(table.first[:-1], max(len(table.pool) - 1, 0))]
     odd = np.flatnonzero((lead == OPEN_BRACKET) | (lead == BAR)).tolist()
     pool, first = table.pool, table.first

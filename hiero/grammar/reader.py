@@ -47,7 +47,7 @@ def read_text_grammar(
 
 
 def recognise(line: bytes) -> str:
-    """Recognise the format of a file by its first rule."""
+    """Recognise the format of a rule table that is read by its first rule."""
     return next((name for name in FORMATS if reader_of(name).recognises(line)), next(iter(FORMATS)))
 
 

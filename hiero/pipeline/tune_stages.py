@@ -242,7 +242,7 @@ def _choose(
 
 
 def grid_table(found: Sequence[Trial], figures: Sequence[Mapping[str, Any]], best: int) -> list[str]:
-    """A line for each combination; the chosen one has a star."""
+    """The report of the stage ``grid``: a line for each combination; the chosen one has a star."""
     keys = list(found[0].values)
     rows = [[*keys, "weights", "epoch", "odd lines (choose)", "even lines (report)", ""]]
     for k, (trial, one) in enumerate(zip(found, figures, strict=True)):

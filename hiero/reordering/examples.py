@@ -449,7 +449,7 @@ def _codes(words: WordTable) -> Hashes:
 
 
 def frequent_words(text: Text) -> list[str]:
-    """The most frequent words of a text that consist of letters, unlike punctuation."""
+    """The most frequent words of one side of examples that consist of letters, unlike punctuation."""
     count = np.bincount(text.word, minlength=text.num_words)
     found: list[str] = []
     for word in np.argsort(-count, kind="stable").tolist():

@@ -114,7 +114,7 @@ MANY_FREQUENT = 20
 
 
 def check_kinds(models: Sequence[tuple[str | Path, bool]]) -> None:
-    """Refuse two models of a kind, whose features have equal names; models are (path, is_classifier)."""
+    """Refuse two orientation models whose features have equal names; models are (path, is_classifier)."""
     for kind, is_classifier in (("classifiers", True), ("lexicalised models", False)):
         alike = [str(path) for path, this in models if this == is_classifier]
         if len(alike) > 1:

@@ -174,7 +174,7 @@ def learn_primal(
 
 
 def cooling(rate: float, decay: float, num_examples: int) -> float:
-    """The decrease of the rate: as in Bottou (2010), but at least to a half in the first pass.
+    """How fast the rate of an orientation learner falls: as in Bottou (2010), or to a half in the first pass.
 
     With a weak prior Bottou's schedule would keep it high for hundreds of passes.
     """

@@ -118,7 +118,9 @@ def log_probs_kernel(first, feature, weight, begin, end, out):
 
 @kernel
 def sgd_kernel(first, feature, label, order, rate, cooling, decay, memory, weight):
-    """One pass of stochastic gradient descent on P / N (eq. 8): a step costs O(features of the example).
+    """One pass of stochastic gradient descent for an orientation classifier, on P / N (eq. 8).
+
+    A step costs O(features of the example).
 
     first, feature, label  of Rows
     order                  int32 [A]      examples, one step each

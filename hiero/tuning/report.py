@@ -240,7 +240,7 @@ def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:
-    """Append a record to the log of a run; the file is replaced as a whole, so no line is ever incomplete."""
+    """Append an epoch to the log that is reported; the file is replaced as a whole, no line is incomplete."""
     path = Path(run_dir) / "log.jsonl"
     before = path.read_bytes() if path.exists() else b""
     write_output(path, before + json.dumps(record).encode() + b"\n")
