@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.text import open_bytes
+from hiero.core.text import Claim, open_bytes
 
 META = "meta.json"
 SMALL_BYTES = 1 << 16  # reading a small file is cheaper than mapping it, and an empty array cannot be mapped
@@ -39,7 +37,7 @@ class Kind:
         """
         with self.create(path) as (part, head):
             for name in self.arrays:
-                _save(part / f"{name}.npy", arrays[name])
+                save_array(part / f"{name}.npy", arrays[name])
             head.update(meta)
 
     @contextlib.contextmanager
@@ -49,23 +47,11 @@ class Kind:
         The content of the mapping yielded goes into ``meta.json``.
         """
         self.check_place(path)
-        part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
         meta: dict[str, Any] = {}
-        try:
-            for leftover in (part, old):
-                shutil.rmtree(leftover, ignore_errors=True)
-            part.mkdir(parents=True)
+        with create_directory(path) as part:
             yield part, meta
             head = {"format": self.name, "version": self.version}
             (part / META).write_text(json.dumps(head | meta, indent=1) + "\n", encoding="utf-8")
-            if path.exists():
-                os.rename(path, old)
-            os.rename(part, path)
-            shutil.rmtree(old, ignore_errors=True)
-        except OSError as error:
-            raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
     def check_place(self, path: Path) -> None:
         """Refuse a path where something else exists; callers check this before long work as well."""
@@ -117,6 +103,25 @@ class Kind:
         return read_only(array)
 
 
+@contextlib.contextmanager
+def create_directory(path: Path) -> Iterator[Path]:
+    """Yield the new directory ``PATH.part``, which replaces that of the path when the block ends without an
+    exception."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with Claim(path) as claim:
+            claim.clear()
+            claim.part.mkdir()
+            claim.is_new = False
+            try:
+                yield claim.part
+                claim.replace_directory()
+            finally:
+                claim.clear()
+    except OSError as error:
+        raise HieroError(f"{path}: cannot be written: {os_message(error)}") from None
+
+
 class _PlainStream:
     """Hides that a stream is a file: numpy writes to files by C functions that do not report what failed."""
 
@@ -124,8 +129,9 @@ class _PlainStream:
         self.write = stream.write
 
 
-def _save(path: Path, array: npt.NDArray[Any]) -> None:
-    with open(path, "wb") as stream:
+def save_array(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an array in a directory that is being created."""
+    with open(path, "xb") as stream:
         np.save(_PlainStream(stream), array)
 
 
@@ -139,7 +145,7 @@ class GrowingArray:
     def __init__(self, path: Path, scalar: type[np.generic]) -> None:
         self.length = 0
         self._scalar = np.dtype(scalar)
-        self._stream = open(path, "wb")  # noqa: SIM115
+        self._stream = open(path, "xb")  # noqa: SIM115
         self._stream.write(self._header())
 
     def _header(self) -> bytes:

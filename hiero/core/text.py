@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import gzip
 import os
 import re
+import shutil
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from hiero.core.errors import FormatError, os_message, show
+from hiero.core.errors import FormatError, HieroError, os_message, show
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
@@ -185,45 +188,211 @@ def read_utf8_chunks(
         yield without_mark(chunk)
 
 
+# ---- output that is complete or absent
+
+
+MARK = b"hiero: unfinished output\n"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+LOCK_ATTEMPTS = 1000
+
+
+def lock_file(path: Path) -> int:
+    """Open a file, which is made if it is missing, and lock it until it is closed or the process ends.
+
+    Raises BlockingIOError if it is locked already. Links are not followed.
+    """
+    for _ in range(LOCK_ATTEMPTS):
+        try:
+            file = _create_file(path)
+        except FileExistsError:
+            try:
+                file = os.open(path, os.O_RDWR | NO_LINKS)
+            except FileNotFoundError:
+                continue  # removed in between
+            except OSError as error:
+                raise (_foreign(path) if error.errno == errno.ELOOP else error) from None
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise _foreign(path)
+            _lock(file)
+            # The process that held the lock may have removed the file.
+            if os.path.lexists(path) and os.path.samestat(status, os.lstat(path)):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+    raise BlockingIOError(errno.EAGAIN, "locked and removed again and again", str(path))
+
+
+def _create_file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
+
+
+def unlock_file(path: Path, file: int) -> None:
+    """Remove a file made by ``lock_file``, and close it."""
+    if sys.platform == "win32":  # open files cannot be removed
+        os.close(file)
+    with contextlib.suppress(OSError):
+        path.unlink()
+    if sys.platform != "win32":
+        os.close(file)
+
+
+def _lock(file: int) -> None:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # Some network file systems have no locks.
+        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise BlockingIOError(error.errno, "locked") from None
+
+
+class Claim:
+    """The right to write a path, which one process and thread has at a time.
+
+    The unfinished output is ``PATH.part``. The lock is ``PATH.part.lock``, which exists while there may be an
+    unfinished output: a killed process leaves both, and the next one removes what is left. Without the lock,
+    files of these names belong to others and are not touched.
+
+    owned  whether ``PATH.part`` is known to be an unfinished output, without the lock
+    """
+
+    def __init__(self, path: Path, *, owned: bool = False) -> None:
+        self.path = path
+        self.part, self._old = path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.old")
+        self._name = path.with_name(f"{path.name}.part.lock")
+        try:
+            self._file = lock_file(self._name)
+        except BlockingIOError:
+            raise HieroError(f"{path}: another process is writing this output") from None
+        content = MARK
+        try:
+            content = os.read(self._file, len(MARK) + 1)
+            if content not in (b"", MARK):
+                raise _foreign(self._name)
+            existing = [leftover for leftover in (self.part, self._old) if os.path.lexists(leftover)]
+            for leftover in existing:
+                if leftover.is_symlink() or not (owned or content):
+                    raise _foreign(leftover)
+            if not content:
+                os.write(self._file, MARK)
+        except BaseException:
+            if content:  # the lock of others, or of a killed process whose output stays
+                os.close(self._file)
+            else:
+                self.release()
+            raise
+        self.is_new = not existing
+
+    def create(self) -> IO[bytes]:
+        """Open a new, empty ``PATH.part``."""
+        self.clear()
+        return create_anew(self.part)
+
+    def clear(self) -> None:
+        """Remove what a killed process left."""
+        if self.is_new:
+            return
+        if self._old.is_dir() and not self.path.exists():
+            os.rename(self._old, self.path)  # killed while it replaced a directory
+        if self.part.is_dir():
+            shutil.rmtree(self.part)
+        else:
+            self.part.unlink(missing_ok=True)
+        shutil.rmtree(self._old, ignore_errors=True)
+
+    def replace_directory(self) -> None:
+        """Give the directory ``PATH.part`` its name."""
+        if self.path.exists():
+            os.rename(self.path, self._old)
+        os.rename(self.part, self.path)
+
+    def release(self) -> None:
+        """Remove the lock."""
+        unlock_file(self._name, self._file)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+def _foreign(path: Path) -> HieroError:
+    return HieroError(f"{path}: already exists and is not from hiero (rename or remove it)")
+
+
+def create_anew(path: Path) -> IO[bytes]:
+    """Open a new, empty file beside an output that is claimed."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(_create_file(path), "w+b")
+
+
+def open_own(path: Path) -> IO[bytes]:
+    """Open an existing file for reading and writing; a link is not followed."""
+    return os.fdopen(os.open(path, os.O_RDWR | NO_LINKS), "r+b")
+
+
+def packing(stream: IO[bytes]) -> gzip.GzipFile:
+    """A stream that compresses into another: equal content gives equal files."""
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0)
+
+
 @contextlib.contextmanager
 def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]]:
     """A file that appears, complete, when the block ends without an exception, and not otherwise.
 
-    It is written as ``PATH.part`` and renamed. Devices and pipes are written directly. ``packed`` means that
-    the data written to a ``.gz`` are compressed already.
+    It is written as ``PATH.part`` and renamed (see ``Claim``). Devices and pipes are written directly.
+    ``packed`` means that the data written to a ``.gz`` are compressed already.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     path = Path(path)
-    special = path.exists() and not path.is_file()
-    target = path if special else path.with_name(path.name + ".part")
-    try:
-        raw = open(target, "wb")  # noqa: SIM115
-    except OSError as error:
-        raise FormatError(path, 0, found=_reason(error), expected="a writable path") from None
-    try:
-        with raw:
-            if path.suffix == ".gz" and not packed:
-                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
-                    yield stream  # type: ignore[misc]
+    with contextlib.ExitStack() as stack:
+        claim = None
+        try:
+            if path.exists() and not path.is_file():
+                raw: IO[bytes] = open(path, "wb")  # noqa: SIM115
             else:
-                yield raw
-        if not special:
-            os.replace(target, path)
-    except BaseException as error:
-        if not special:
-            target.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise FormatError(path, 0, found=_reason(error), expected="room to write") from None
-        raise
+                claim = stack.enter_context(Claim(path))
+                raw = claim.create()
+        except OSError as error:
+            raise FormatError(path, 0, found=_reason(error), expected="a writable path") from None
+        try:
+            with raw:
+                if path.suffix == ".gz" and not packed:
+                    with packing(raw) as packed_stream:
+                        yield packed_stream  # type: ignore[misc]
+                else:
+                    yield raw
+            if claim is not None:
+                os.replace(claim.part, path)
+        except BaseException as error:
+            if claim is not None:
+                claim.part.unlink(missing_ok=True)
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                raise FormatError(path, 0, found=_reason(error), expected="room to write") from None
+            raise
 
 
 def write_output(path: str | Path, content: str | bytes, *, packed: bool = False) -> None:
     """Write a whole file; see ``open_output``."""
     with open_output(path, packed=packed) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)
+
+
+# ---- lines with markup
 
 
 # As liberal as cdec: quotes and spaces around "=" are optional.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.text import open_output
+from hiero.core.text import Claim, create_anew, open_own, packing
 
 STATE_SECONDS = 1.0
 
@@ -46,9 +46,21 @@ class ResumableOutput:
         self.part = self.path.with_name(self.path.name + ".part")
         self.state = self.path.with_name(self.path.name + ".part.state")
         self._origin = hashlib.sha256()
-        self.done, self._length, self._expected = self._resumed() if resume else (0, 0, "")
+        self.done, self._length, self._expected = 0, 0, ""
         with self._errors():
-            self._file: IO[bytes] = open(self.part, "r+b" if self.done else "wb")  # noqa: SIM115
+            # The state proves that the unfinished output is one.
+            self._claim = Claim(self.path, owned=self.state.is_file())
+        try:
+            self._open(resume)
+        except BaseException:
+            self._claim.release()
+            raise
+
+    def _open(self, resume: bool) -> None:
+        if resume:
+            self.done, self._length, self._expected = self._resumed()
+        with self._errors():
+            self._file = open_own(self.part) if self.done else self._claim.create()
             self._file.seek(self._length)
             self._file.truncate()
         self._saved = time.monotonic()
@@ -57,7 +69,8 @@ class ResumableOutput:
             try:
                 self._write_state()
             except HieroError:
-                self.close()
+                self._file.close()
+                self._remove()
                 raise
 
     def _resumed(self) -> tuple[int, int, str]:
@@ -125,7 +138,8 @@ class ResumableOutput:
         fresh = self.state.with_name(self.state.name + ".new")
         with self._errors():
             try:
-                fresh.write_text(json.dumps(numbers | digests) + "\n")
+                with create_anew(fresh) as stream:
+                    stream.write((json.dumps(numbers | digests) + "\n").encode())
                 os.replace(fresh, self.state)
             except OSError:
                 fresh.unlink(missing_ok=True)
@@ -141,24 +155,37 @@ class ResumableOutput:
         with contextlib.suppress(OSError):
             self._file.close()
         if not self.kept:
-            self.part.unlink(missing_ok=True)
-            self.state.unlink(missing_ok=True)
+            self._remove()
+        self._claim.release()
+
+    def _remove(self) -> None:
+        self.part.unlink(missing_ok=True)
+        self.state.unlink(missing_ok=True)
 
     def finish(self) -> None:
         """Give the complete output its name."""
-        self.save()
-        self._file.close()
-        if self.path.suffix == ".gz":
-            packed = self.path.with_name(self.path.name + ".packing.gz")
-            with open(self.part, "rb") as plain, open_output(packed) as stream:
+        try:
+            self.save()
+            self._file.close()
+            with self._errors():
+                if self.path.suffix == ".gz":
+                    self._pack()
+                    self.part.unlink()
+                else:
+                    os.replace(self.part, self.path)
+            self.state.unlink(missing_ok=True)
+        finally:
+            self._claim.release()
+
+    def _pack(self) -> None:
+        packed = self.part.with_name(self.part.name + ".packed")
+        try:
+            with open_own(self.part) as plain, create_anew(packed) as raw, packing(raw) as stream:
                 shutil.copyfileobj(plain, stream)
-            with self._errors():
-                os.replace(packed, self.path)
-                self.part.unlink()
-        else:
-            with self._errors():
-                os.replace(self.part, self.path)
-        self.state.unlink(missing_ok=True)
+            os.replace(packed, self.path)
+        except OSError:
+            packed.unlink(missing_ok=True)
+            raise
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -13,34 +13,41 @@ import hashlib
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import hiero
 from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.text import lock_file, open_output, unlock_file
 
 LOCK, CONFIG = "lock", "config.yaml"
 
 
 @contextlib.contextmanager
-def locked_run_directory(directory: Path, command: str) -> Iterator[None]:
-    """Lock a run directory against other runs; it is made if it is missing."""
+def locked_directory(directory: Path, command: str, *, keep: bool = True) -> Iterator[None]:
+    """Lock a directory against other runs; it is made if it is missing.
+
+    keep  leave the file of the lock in it
+    """
+    name = directory / LOCK
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        stream = open(directory / LOCK, "a")  # noqa: SIM115
+        file = lock_file(name)
+    except BlockingIOError:
+        raise HieroError(f"{directory}: another {command} is using this directory") from None
     except OSError as error:
         reason = os_message(error)
         raise FormatError(directory, 0, found=reason, expected="a directory to write to") from None
-    with stream:
-        try:
-            _lock(stream)
-        except OSError:
-            raise HieroError(f"{directory}: another {command} is using this directory") from None
+    try:
         yield
+    finally:
+        if keep:
+            os.close(file)
+        else:
+            unlock_file(name, file)
 
 
 def check_directory(directory: Path, record: str) -> bool:
@@ -52,23 +59,11 @@ def check_directory(directory: Path, record: str) -> bool:
         if directory.exists():
             raise FormatError(directory, 0, found="a file", expected="a directory")
         return False
-    names = set(os.listdir(directory)) - {LOCK, f"{record}.part"}
+    names = set(os.listdir(directory)) - {LOCK, f"{record}.part", f"{record}.part.lock"}
     if names and record not in names:
         expected = f"a new directory, or one with {record}"
         raise FormatError(directory, 0, found="other files", expected=expected, hint="choose another with -o")
     return bool(names)
-
-
-def _lock(stream: IO[str]) -> None:
-    """Lock an open file until it is closed or its process ends."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def version_series() -> str:
@@ -121,18 +116,10 @@ class Manifest:
             "stages": self.stages,
             "files": {path: known for path, known in sorted(self._files.items()) if os.path.exists(path)},
         }
-        part = self.path.with_name(NAME + ".part")
-        try:
-            with open(part, "w", encoding="utf-8") as stream:
-                json.dump(content, stream, indent=1, ensure_ascii=False)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(part, self.path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            reason = os_message(error)
-            raise FormatError(self.path, 0, found=reason, expected="room to write") from None
+        with open_output(self.path) as stream:
+            stream.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def digest(self, path: Path) -> str:
         """SHA-256 of a file, or of the names and digests of the files in a directory; empty for neither."""

@@ -49,7 +49,7 @@ from hiero.jobs.run_directory import (
     Manifest,
     check_directory,
     first_change,
-    locked_run_directory,
+    locked_directory,
     version_series,
     versions,
 )
@@ -111,7 +111,8 @@ def _check_unchanged(directory: Path, new: Mapping[str, Any], epochs: int) -> No
 
 def _remove_leftovers(directory: Path) -> None:
     """Delete incomplete files of a run that was killed."""
-    for path in [*directory.glob(f"epochs/*/{TEMPORARY}*"), *directory.rglob("*.part")]:
+    unfinished = [*directory.rglob("*.part"), *directory.rglob("*.part.lock")]
+    for path in [*directory.glob(f"epochs/*/{TEMPORARY}*"), *unfinished]:
         path.unlink(missing_ok=True)
 
 
@@ -327,7 +328,7 @@ class Tuning:
         check_executor(executor)
         directory = Path(os.path.abspath(directory))
         _check_directory(directory, resume)
-        with locked_run_directory(directory, "hiero tune"):
+        with locked_directory(directory, "hiero tune"):
             _check_directory(directory, resume)  # again, under the lock
             state = self.state(Manifest(directory).digest if opened is None else opened.digest)
             self._keep(directory, state)

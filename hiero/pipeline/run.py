@@ -33,7 +33,7 @@ from hiero.jobs.run_directory import (
     Manifest,
     check_directory,
     first_change,
-    locked_run_directory,
+    locked_directory,
     version_series,
 )
 from hiero.pipeline.plan import Plan, Stage, Task, make_plan
@@ -41,7 +41,7 @@ from hiero.pipeline.plan import Plan, Stage, Task, make_plan
 LOG, TEMPORARY = "log.jsonl", "tmp"
 MODEL = "model.yaml"
 # Endings of files that killed work may leave beside its output.
-LEFTOVERS = (".part", ".part.state", ".part.state.new", ".packing.gz", ".packing.gz.part", ".old")
+LEFTOVERS = (".part", ".part.lock", ".part.old", ".part.packed", ".part.state", ".part.state.new")
 
 
 class Display(Protocol):
@@ -149,7 +149,7 @@ class Run:
 
     def run(self, display: Display, threads: int) -> None:
         """Run all chosen stages that are not up to date."""
-        with locked_run_directory(self.directory, "hiero run"):
+        with locked_directory(self.directory, "hiero run"):
             self._prepare()
             chosen = [stage for stage in self.plan.stages if stage.name in self.only]
             display.plan([stage.name for stage in chosen])

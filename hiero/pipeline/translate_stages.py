@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -13,6 +11,7 @@ from pathlib import Path
 from hiero.config.config import Config, check_entries
 from hiero.config.model import _rule_settings, model_config, model_inputs, model_settings
 from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_list
+from hiero.core.directories import create_directory
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered_keys
 from hiero.core.text import open_output, read_chunks
@@ -85,20 +84,16 @@ def _extract(
 ) -> Figures:
     segments = list(read_sentences(source))
     extractor = Extractor(task.opened.index(index), config)
-    part = grammars.with_name(grammars.name + ".part")
-    # Replaced as a whole: no grammars of removed sentences may stay.
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
     names = [grammar_name(number) for number in range(len(segments))]
     num_rules = 0
     task.progress.begin(len(segments))
-    files = zip((part / name for name in names), segments, strict=True)
-    with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
-        for found in results:
-            num_rules += found
-            task.progress.advance(1, f"{num_rules} rules")
-    shutil.rmtree(grammars, ignore_errors=True)
-    os.rename(part, grammars)
+    # Replaced as a whole: no grammars of removed sentences may stay.
+    with create_directory(grammars) as part:
+        files = zip((part / name for name in names), segments, strict=True)
+        with closing(GrammarWriter(extractor, task.threads).sentences(files)) as results:
+            for found in results:
+                num_rules += found
+                task.progress.advance(1, f"{num_rules} rules")
     with open_output(text) as stream:
         for number, (name, segment) in enumerate(zip(names, segments, strict=True)):
             stream.write(line_with_grammar(number, f"{grammars.name}/{name}", segment).encode())

@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from hiero.bins.curves import curves_of, table, write_pictures
 from hiero.bins.file import read_bins
 from hiero.config.config import Config
 from hiero.config.sections import GridSection, WeightsSection
+from hiero.core.directories import create_directory
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
 from hiero.core.text import aligned, write_output
@@ -265,11 +265,8 @@ def add_curves(plan: Plan) -> None:
 
 def _draw(bins: str, weights: str, folder: Path, task: Task) -> Figures:
     curves = curves_of(read_bins(bins), read_weights(weights, Symbols()))
-    made = folder.with_name(folder.name + ".part")
     # Replaced as a whole: no pictures of removed features may stay.
-    shutil.rmtree(made, ignore_errors=True)
-    write_pictures(curves, made)
-    write_output(made / "table.txt", "\n".join(table(curve) for curve in curves))
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(made, folder)
+    with create_directory(folder) as made:
+        write_pictures(curves, made)
+        write_output(made / "table.txt", "\n".join(table(curve) for curve in curves))
     return {"log_leaves": {c.bins.feature: c.fit.left for c in curves if c.fit is not None}}

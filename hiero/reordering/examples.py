@@ -29,7 +29,7 @@ import numpy.typing as npt
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
 from hiero.core.arrays import Hashes, Ids, Ints, read_only
-from hiero.core.directories import META, GrowingArray, Kind
+from hiero.core.directories import META, GrowingArray, Kind, save_array
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
 from hiero.core.hash_kernels import table_size
 from hiero.core.progress import Progress, SilentProgress
@@ -125,7 +125,7 @@ def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any])
     with EXAMPLES.create(path) as (folder, head):
         table: Arrays = {"key": features.key, "times": features.times}
         for name, array in (table | word_table_arrays({"src": features.src, "tgt": features.tgt})).items():
-            np.save(folder / f"{name}.npy", array)
+            save_array(folder / f"{name}.npy", array)
         with contextlib.ExitStack() as stack:
             files = {
                 name: stack.enter_context(GrowingArray(folder / f"{name}.npy", kind[0]))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.errors import FormatError
-from hiero.core.text import open_output, read_chunks, read_lines
+from hiero.core.errors import FormatError, HieroError
+from hiero.core.text import MARK, open_output, read_chunks, read_lines, write_output
 
 texts = st.lists(
     st.sampled_from([b"a", b"\n", b"\r", b"\x0b", b"\x1c", "\u2028".encode(), b"\0", b"word"])
@@ -126,3 +126,55 @@ def test_devices_are_written_directly():
     with open_output("/dev/null") as file:
         file.write(b"gone")
     assert not Path("/dev/null").is_file()
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    path = tmp_path / "out"
+    with open_output(path) as file:
+        file.write(b"first")
+        with pytest.raises(HieroError, match=r"out: another process is writing this output$"):
+            write_output(path, "second")
+    assert path.read_bytes() == b"first"
+    write_output(path, "second")
+    assert path.read_bytes() == b"second"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_a_killed_writer_left_is_replaced(tmp_path):
+    (tmp_path / "out.part").write_text("half")
+    (tmp_path / "out.part.lock").write_bytes(MARK)
+    write_output(tmp_path / "out", "whole")
+    assert (tmp_path / "out").read_text() == "whole"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["out.part", "out.part.old", "out.part.lock"])
+@pytest.mark.parametrize("kind", ["file", "directory", "link", "hard link", "dangling link"])
+def test_files_of_others_are_neither_removed_nor_written(tmp_path, name, kind):
+    place, other = tmp_path / name, tmp_path / "precious"
+    other.write_text("precious")
+    if kind == "directory":
+        place.mkdir()
+        place = place / "file"
+    if kind in ("file", "directory"):
+        place.write_text("precious")
+    elif kind == "hard link":
+        place.hardlink_to(other)
+    else:
+        place.symlink_to(other if kind == "link" else tmp_path / "none")
+    before = sorted(os.listdir(tmp_path))
+    message = "found a directory, expected a writable path|is not from hiero \\(rename or remove it\\)"
+    with pytest.raises(HieroError, match=message):
+        write_output(tmp_path / "out", "new")
+    assert sorted(os.listdir(tmp_path)) == before
+    assert other.read_text() == "precious"
+    assert kind == "dangling link" or place.read_text() == "precious"
+
+
+def test_a_link_is_not_followed_even_after_a_kill(tmp_path):
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "out.part").symlink_to("precious")
+    (tmp_path / "out.part.lock").write_bytes(MARK)
+    with pytest.raises(HieroError, match=r"out\.part: already exists and is not from hiero"):
+        write_output(tmp_path / "out", "new")
+    assert (tmp_path / "precious").read_text() == "precious"

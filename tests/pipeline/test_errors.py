@@ -149,7 +149,7 @@ def test_full_disk(experiment: Experiment, capfd: Capture) -> None:
             assert "file too large" in result.stderr or "cannot be written" in result.stderr, result.stderr
         if experiment.out.exists():
             for name, content in experiment.artefacts().items():
-                assert content == whole[name] or name.endswith((".part", ".part.state")), name
+                assert content == whole[name] or name.endswith((".part", ".part.lock", ".part.state")), name
         assert experiment.run("-q") == 0
         assert experiment.artefacts() == whole
     assert failures > 3
