@@ -124,7 +124,8 @@ class _BinsReader:
 
     def _number(self, text: str, number: int, *, infinite: bool = False) -> float:
         try:
-            value = float(np.float32(text))
+            with np.errstate(over="ignore"):  # infinity is refused below
+                value = float(np.float32(text))
         except ValueError:
             value = math.nan
         if math.isfinite(value) or (infinite and value == -math.inf):

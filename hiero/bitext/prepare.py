@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import multiprocessing
 import re
 import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hiero.bitext.config import PrepConfig, Row
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
+from hiero.core.parallel import process_pools
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output, read_lines, read_text, utf8_line, write_output
 
@@ -331,8 +331,8 @@ def _map_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: 
         yield from map(work, items)
         return
     waiting: deque[Future[Result]] = deque()
-    # Spawned, since forking is unsafe with threads, and spawning works on every platform.
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with process_pools(jobs) as current:
+        pool = current()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))

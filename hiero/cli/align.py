@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 
 from hiero.alignment.config import AlignConfig
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, flag_of, overrides, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    add_threads,
+    flag_of,
+    overrides,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import FormatError, UsageError
 
@@ -42,6 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(command, AlignConfig)
     add_threads(command)
     add_quiet(command)
+    add_files(command, "-s -t", "-o --forward --reverse")
     commands = command.add_subparsers(dest="align_command", metavar="score")
     score = add_command(commands, "score", "compare an alignment with a gold standard", SCORE_DESCRIPTION)
     score.add_argument("hypothesis", metavar="HYP", type=Path)

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.bins.config import OF, BinsConfig, FeatureConfig
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, overrides, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    add_threads,
+    check_files,
+    overrides,
+    replaced,
+)
 from hiero.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,6 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 required=True,
                 help="directory for NAME.svg of each feature",
             )
+        add_files(action, "BINS -w", "-o" if needed else "")
     parser.set_defaults(run=run)
 
 
@@ -89,6 +99,7 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     add_settings(learn, BinsConfig)
     add_quiet(learn)
+    add_files(learn, "-c -g -i", "-o")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
     from hiero.bins.file import read_bins
     from hiero.core.symbols import Symbols
     from hiero.features.weights import read_weights
+    from hiero.jobs.run_directory import locked_directory
 
     bins = read_bins(args.bins)
     weights = read_weights(args.weights, Symbols()) if args.weights else None
@@ -106,8 +118,9 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "show":
         sys.stdout.write("\n".join(table(curve, with_weights=weights is not None) for curve in curves))
         return 0
-    for path in write_pictures(curves, args.output):
-        print(path)
+    with locked_directory(args.output, "hiero bins plot", keep=False):
+        for path in write_pictures(curves, args.output):
+            print(path)
     return 0
 
 
@@ -121,6 +134,8 @@ def _learn(args: argparse.Namespace) -> int:
     from hiero.jobs.learn_bins import Binning
 
     config = _config(args)
+    more = config.model_files | {name: data.source for name, data in config.data.items()}
+    check_files(args, (("of the configuration", path) for path in more.values()))
     where = args.config or "hiero bins learn"
     binning = Binning(config, where)
     with CommandProgress("bins", quiet=args.quiet) as progress:

@@ -10,7 +10,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    add_threads,
+    add_user_code,
+    check_files,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import FormatError, UsageError
@@ -54,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("-w", "--weights", metavar="WEIGHTS", help="file with a feature name and its weight on each line")
     add_settings(group, FeaturesSection, ("templates", "bins", "reordering"))
+    add_user_code(group)
     group = command.add_argument_group("input and output")
     add = group.add_argument
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
@@ -63,12 +73,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(group, FeaturesSection, ("cdec_names",))
     add("--forest", metavar="DIR", help="write the forest of each sentence into a directory, as N.json.gz")
     add("--forest-format", choices=["json", "json.gz", "npz"], default="json.gz", help="default: json.gz")
+    add(
+        "--allow-grammar-paths",
+        action="store_true",
+        help='permit <seg grammar="..."> outside the directory of IN (of the working directory without -i)',
+    )
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
     add("--resume", action="store_true", help="continue an interrupted run of the same settings (with -o)")
     add_threads(group)
     add_quiet(group)
     add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)
     command.set_defaults(run=run)
+    add_files(command, "-i -c", "-o --stats --forest")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.output, args.stats):
         _check_writable(path)
     config = _config(args)
-    _check_distinct(args, config)
+    check_files(args, (("of the model", path) for path in config.model_files.values()))
 
     from hiero.jobs.translate import Job, JobSettings
 
@@ -94,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         forest_format=args.forest_format,
         threads=args.threads,
         resume=args.resume,
+        allow_grammar_paths=args.allow_grammar_paths,
     )
     # No bar where the results themselves appear on the terminal.
     bar = not (args.output == "-" and sys.stdout.isatty())
@@ -120,23 +137,6 @@ def _check_writable(path: str | None) -> None:
         found = "no write permission"
     if found:
         raise FormatError(path, 0, found=found, expected="a file that can be written")
-
-
-def _check_distinct(args: argparse.Namespace, config: Config) -> None:
-    """Refuse outputs that would overwrite an input or another output."""
-    taken = [("-i", args.input), ("-c", args.config)]
-    taken += [("of the model", path) for path in config.model_files.values()]
-    for flag, path in (("-o", args.output), ("--stats", args.stats)):
-        for other, used in taken:
-            if path and used and "-" not in (path, used) and _same_file(path, used):
-                raise UsageError(f"argument {flag}: {path} is also the file {other}")
-        taken.append((flag, path))
-
-
-def _same_file(one: str, other: str) -> bool:
-    if not (os.path.exists(one) and os.path.exists(other)):
-        return os.path.abspath(one) == os.path.abspath(other)
-    return Path(one).is_file() and os.path.samefile(one, other)
 
 
 def _named(spec: str) -> dict[str, Any]:

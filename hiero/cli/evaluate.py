@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_command, add_quiet, add_settings, replaced
+from hiero.cli.options import add_command, add_files, add_quiet, add_settings, check_files, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 from hiero.evaluation.config import EvalConfig
@@ -59,6 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     metrics.add_argument("--force", action="store_true", help="do not warn that the input looks tokenised")
     add_settings(command.add_argument_group("significance"), EvalConfig, without=OF_METRICS)
     command.set_defaults(run=run)
+    add_files(command, "HYP -r", "-o --per-segment")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("requires translations: HYP or --system NAME=RUN1,RUN2")
     config = replaced(EvalConfig(), args)
     inputs = [path for _, runs in named for path in runs] + args.references
+    check_files(args, (("of --system", path) for _, runs in named for path in runs))
     if inputs.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced
+from hiero.cli.options import add_command, add_files, add_quiet, add_settings, add_threads, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import FormatError, UsageError, os_message
 from hiero.extraction.config import ExtractConfig
@@ -55,6 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     rules = command.add_argument_group("rules")
     add_settings(rules, ExtractConfig, without=("store", "leave_out_links"))
     command.set_defaults(run=run)
+    add_files(command, "-x -i", "-o")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,6 +99,7 @@ def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor
 
 def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
     from hiero.extraction.write import grammar_name, line_with_grammar, read_sentences
+    from hiero.jobs.run_directory import locked_directory
 
     # The whole input is read first, so that an error in it leaves no files behind.
     segments = list(read_sentences(args.input, extractor if args.leave_one_out else None))
@@ -110,7 +112,11 @@ def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extra
     paths = [directory / grammar_name(number) for number in range(len(segments))]
     num_rules = 0
     results = writer.sentences(zip(paths, segments, strict=True), args.leave_one_out)
-    with CommandProgress("extract", quiet=args.quiet) as progress, contextlib.closing(results):
+    with (
+        locked_directory(directory, "hiero extract", keep=False),
+        CommandProgress("extract", quiet=args.quiet) as progress,
+        contextlib.closing(results),
+    ):
         progress.begin(len(segments))
         for number, found in enumerate(results):
             num_rules += found

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_settings, replaced
+from hiero.cli.options import add_files, add_settings, replaced
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output
@@ -47,6 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                 help="file to write, compressed if it ends in .gz (default: standard output)",
             )
         add_settings(action.add_argument_group("reading of text"), GrammarFormat)
+        add_files(action, "GRAMMAR", {"compile": "OUT", "convert": "-o"}.get(name, ""))
     parser.set_defaults(run=run)
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from hiero.cli.options import add_command, add_quiet
+from hiero.cli.options import add_command, add_files, add_quiet
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
@@ -41,6 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--check", metavar="INDEX", help="verify an existing index against its digests")
     add_quiet(command)
     command.set_defaults(run=run)
+    add_files(command, "-s -t -a --check", "-o")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hiero.cli.options import Parser, add_command, add_quiet, add_settings, add_threads, at_least, replaced
+from hiero.cli.options import (
+    Parser,
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    add_threads,
+    at_least,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
@@ -70,6 +79,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = add_command(commands, "compile", "write a model as memory-mapped arrays", COMPILE_HELP)
     command.add_argument("input", metavar="IN", type=Path, help=forms)
     command.add_argument("output", metavar="OUT", type=Path, help="directory to write")
+    add_files(command, "IN", "OUT")
 
     command = add_command(commands, "query", "score text word by word", QUERY_HELP)
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
@@ -84,6 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to print; repeatable; default: word, sentence and summary; 2: all, 1: sentence and "
         "summary, 0: summary",
     )
+    add_files(command, "LM TEXT", "-o")
     lm.set_defaults(run=run)
 
 
@@ -150,6 +161,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
     add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
     add_threads(command)
     add_quiet(command)
+    add_files(command, "TEXT --vocab", "OUT")
 
 
 def run(args: argparse.Namespace) -> int:

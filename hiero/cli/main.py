@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 import hiero
-from hiero.cli.options import Parser
+from hiero.cli.options import Parser, check_files, user_modules
 from hiero.core.errors import HieroError, UsageError, is_interrupt, os_message
 
 COMMANDS = (
@@ -67,7 +67,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 0
     args = top.parse_args(arguments)
     try:
-        code: int = args.run(args)
+        check_files(args)
+        with user_modules(args):
+            code: int = args.run(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

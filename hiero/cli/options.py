@@ -7,10 +7,11 @@ follow from the declaration.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
@@ -207,6 +208,68 @@ def at_least(least: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+def add_user_code(parser: argparse._ActionsContainer) -> None:
+    text = "search the working directory for features MODULE:NAME of the configuration, as for those of flags"
+    parser.add_argument("--user-code", action="store_true", help=text)
+
+
+@contextlib.contextmanager
+def user_modules(args: argparse.Namespace) -> Iterator[None]:
+    """Search the working directory for modules if --user-code is given, or a flag names a feature in one."""
+    named = getattr(args, "FeaturesSection.templates", None) or ()
+    if not (getattr(args, "user_code", False) or any(":" in name for name in named)):
+        yield
+        return
+    from hiero.features.feature_set import working_directory_importable
+
+    with working_directory_importable():
+        yield
+
+
+def add_files(command: argparse.ArgumentParser, inputs: str, outputs: str) -> None:
+    """Declare which arguments name files to read and to write: flags, or names of positional arguments.
+
+    ``check_files`` refuses outputs that would overwrite an input or another output.
+    """
+    dests = {
+        name: action.dest
+        for action in command._actions
+        for name in (action.option_strings or [str(action.metavar)])
+    }
+    files = [{name: dests[name] for name in names.split()} for names in (inputs, outputs)]
+    command.set_defaults(files=files)
+
+
+def check_files(args: argparse.Namespace, more: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse outputs that are also an input or another output of the command.
+
+    more  inputs that are not arguments: a description, such as ``of the model``, and the path
+    """
+    inputs, outputs = getattr(args, "files", ({}, {}))
+    taken = [*_paths(args, inputs), *more]
+    for name, path in _paths(args, outputs):
+        for other, used in taken:
+            if _is_same(path, used):
+                if name == other:
+                    raise UsageError(f"argument {name}: {used} is given twice")
+                raise UsageError(f"argument {name}: {path} is also the file {other}")
+        taken.append((name, path))
+
+
+def _paths(args: argparse.Namespace, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, dest in names.items():
+        value = getattr(args, dest)
+        paths = value if isinstance(value, list) else [value]
+        yield from ((name, str(path)) for path in paths if path is not None and str(path) != "-")
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two paths are one file or directory, even by links; devices are not."""
+    if not (os.path.exists(one) and os.path.exists(other)):
+        return os.path.abspath(one) == os.path.abspath(other)
+    return (os.path.isfile(one) or os.path.isdir(one)) and os.path.samefile(one, other)
 
 
 def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name: str = "--threads") -> None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.bitext.config import NO_LIMIT, PrepConfig
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, flag_of, overrides, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    add_threads,
+    flag_of,
+    overrides,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
 
@@ -66,6 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--recase", action=argparse.BooleanOptionalAction, help="add capitals (default of --detokenize)")
     add("--truecase", metavar="LIST", help="words with capitals, one a line")
     command.set_defaults(run=run)
+    add_files(command, "-s -t -i --truecase", "-o")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -121,8 +130,6 @@ def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
     if len(args.output) != num_expected:
         expected = "two files, OUT.SRC OUT.TGT," if pair else "one file"
         raise UsageError(f"argument -o: found {len(args.output)} files, expected {expected}")
-    if pair and Path(args.output[0]).absolute() == Path(args.output[1]).absolute():
-        raise UsageError(f"argument -o: {args.output[0]} is given twice")
     if pair and args.source == args.target == "-":
         raise UsageError("standard input (-) can be read only once")
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Self
 
 COMPILING = "hiero: compiling for this machine; this takes up to a minute, once"
+COMPILING_AGAIN = (
+    "hiero: compiling; this takes up to a minute, each time, since there is no private directory to keep the"
+    " result (XDG_CACHE_HOME names one)"
+)
 EVERY = 30.0  # seconds between lines about a task, where there is no bar
 
 
@@ -180,7 +184,8 @@ def _format_usage(usage: Mapping[str, float]) -> str:
 
 def announce_compiling(args: argparse.Namespace) -> None:
     """Print a note on standard error when the first kernel is compiled, unless ``--quiet``."""
-    from hiero.core.jit import compile_timer
+    from hiero.core.jit import CACHE_DIRECTORY, compile_timer
 
     if not args.quiet:
-        compile_timer.on_first = lambda: print(COMPILING, file=sys.stderr)
+        note = COMPILING if CACHE_DIRECTORY else COMPILING_AGAIN
+        compile_timer.on_first = lambda: print(note, file=sys.stderr)

@@ -6,7 +6,16 @@ import argparse
 import json
 from typing import Any
 
-from hiero.cli.options import add_command, add_quiet, add_settings, at_least, flag_of, overrides, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    at_least,
+    flag_of,
+    overrides,
+    replaced,
+)
 from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import UsageError
 from hiero.core.text import open_output, write_output
@@ -60,6 +69,7 @@ def _add_extract(commands: Any) -> None:
     add("--held-out-every", metavar="N", type=at_least(2), help=f"hold out one pair of N (default {EVERY})")
     add_settings(command, ExampleConfig)
     add_quiet(command)
+    add_files(command, "-s -t -a", "-o --held-out")
 
 
 def _add_train(commands: Any) -> None:
@@ -72,6 +82,7 @@ def _add_train(commands: Any) -> None:
     add("--seed", metavar="N", type=at_least(0), default=1, help="random seed (default 1)")
     add("--history", metavar="FILE.json", help="write time, error and number of examples left of each pass")
     add_quiet(command)
+    add_files(command, "EXAMPLES --held-out", "-o --history")
 
 
 def _add_eval(commands: Any) -> None:
@@ -89,6 +100,7 @@ def _add_eval(commands: Any) -> None:
     )
     add("--format", choices=["text", "json"], default="text", help="default: text")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output")
+    add_files(command, "MODEL EXAMPLES --against", "-o")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,7 +7,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hiero.cli.options import add_command, add_quiet, add_threads
+from hiero.cli.options import (
+    add_command,
+    add_quiet,
+    add_threads,
+    add_user_code,
+)
 from hiero.cli.progress import announce_compiling
 from hiero.pipeline.plan import STAGES
 
@@ -56,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--dry-run", action="store_true", help="print the stages that would run, with reasons, and exit")
     add_threads(command, "threads of each stage")
     add_quiet(command)
+    add_user_code(command)
     command.set_defaults(run=run)
 
 

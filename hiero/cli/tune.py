@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.options import add_command, add_quiet, add_settings, add_threads, replaced, show_default
+from hiero.cli.options import (
+    add_command,
+    add_quiet,
+    add_settings,
+    add_threads,
+    add_user_code,
+    replaced,
+    show_default,
+)
 from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
-from hiero.core.errors import is_interrupt
+from hiero.core.errors import UsageError, is_interrupt
 from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, TuneSettings
 
 DESCRIPTION = """\
@@ -45,6 +54,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--resume", action="store_true", help="continue the run in RUNDIR")
     add_settings(command, FeaturesSection, ("templates", "bins"))
+    add_user_code(command)
+    add(
+        "--allow-grammar-paths",
+        action="store_true",
+        help='permit <seg grammar="..."> outside the directory of its text',
+    )
     add_quiet(command)
     add_settings(command, TuneConfig, defaults=_defaults())
     command.set_defaults(run=run)
@@ -78,7 +93,10 @@ def run(args: argparse.Namespace) -> int:
         tune=replaced(config.tune or TuneConfig(), args, absolute=True),
         features=replaced(config.features, args, absolute=True),
     )
-    tuning = Tuning(config, args.config)
+    tuning = Tuning(config, args.config, allow_grammar_paths=args.allow_grammar_paths)
+    for path in tuning.inputs().values():
+        if Path(os.path.abspath(args.output)) in Path(os.path.abspath(path)).parents:
+            raise UsageError(f"argument -o: {path}, an input, is in this directory")
     announce_compiling(args)
     try:
         with CommandProgress("tune", quiet=args.quiet) as progress:

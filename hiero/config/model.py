@@ -83,6 +83,7 @@ def load(
     features: str | Feature | Sequence[str | Feature] | None = None,
     bins: str | Path | None = None,
     base: str | Path = ".",
+    allow_grammar_paths: bool = False,
     **search: Any,
 ) -> Model:
     """Make a model of a configuration, of its parts, or of both, where the parts take precedence.
@@ -94,7 +95,8 @@ def load(
     rules     one or more rules of a grammar in cdec's text form
     features  one or more names as in ``--features``, or feature functions of your own
     bins      a file of bins that replace dense features
-    base      directory of relative paths in ``<seg grammar=…>``
+    base      directory of the paths in ``<seg grammar=…>``
+    allow_grammar_paths  permit paths outside it
     search    keys of ``SearchConfig``
 
     >>> import hiero
@@ -139,7 +141,14 @@ def load(
     if settings.is_bundled and not rules and weights is None:
         settings = with_bundled(settings)
     given = weights if isinstance(weights, Mapping) else None
-    model = make_model(settings, base=base, rules=rules, features=features, weights=given)
+    model = make_model(
+        settings,
+        base=base,
+        rules=rules,
+        features=features,
+        weights=given,
+        allow_grammar_paths=allow_grammar_paths,
+    )
     if settings.weights is None and weights is None:
         warnings.warn(NO_WEIGHTS, stacklevel=2)
     return model
@@ -162,24 +171,35 @@ def make_model(
     features: Sequence[str | Feature] | None = None,
     weights: Mapping[str, float] | None = None,
     index: Callable[[str], BitextIndex] = open_index,
+    allow_grammar_paths: bool = False,
 ) -> Model:
     """Make a model of a configuration; see ``load``. ``index`` opens a bitext index."""
     check_made(config)
     symbols = Symbols()
-    sources = open_model_sources(config, symbols, base=base, rules=rules, index=index)
+    sources = open_model_sources(
+        config, symbols, base=base, rules=rules, index=index, allow_grammar_paths=allow_grammar_paths
+    )
     _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     given = _weights_of(config, symbols) if weights is None else Weights(symbols, weights)
     reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
     names = config.features.templates if features is None else features
-    chosen = feature_set([*names, *reordering], symbols)
+    # A configuration may come from others: its modules are not taken from the working directory.
+    chosen = feature_set([*names, *reordering], symbols, here=features is not None)
     bins = model_bins(config.features)
     # Grammars of sentences are optional where the configuration has no per_sentence.
     check_features(bins, sources if config.grammar_folders else sources[:-1], symbols)
     _check_weights(config, bins, sources, given)
     # Without the weights, which are pickled themselves.
     plain = dataclasses.replace(config, weights=None)
-    again = functools.partial(make_model, plain, base=base, rules=tuple(rules), features=features)
+    again = functools.partial(
+        make_model,
+        plain,
+        base=base,
+        rules=tuple(rules),
+        features=features,
+        allow_grammar_paths=allow_grammar_paths,
+    )
     return Model(symbols, sources, models, given, chosen, config.search, bins, again)
 
 
@@ -237,6 +257,7 @@ def open_model_sources(
     base: str | Path = ".",
     rules: Sequence[str] = (),
     index: Callable[[str], BitextIndex] = open_index,
+    allow_grammar_paths: bool = False,
 ) -> list[GrammarSource]:
     """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
     check_entries(config)
@@ -253,11 +274,12 @@ def open_model_sources(
             sources.append(open_grammar(section.path, symbols, limit, section))
         else:
             has_per_sentence = True
-            sources.append(PerSentence(symbols, _directory(section.per_sentence), limit, section))
+            folder = _directory(section.per_sentence)
+            sources.append(PerSentence(symbols, folder, limit, section, anywhere=allow_grammar_paths))
     if rules:
         sources.append(RuleList(symbols, list(rules), limit))
     if not has_per_sentence:
-        sources.append(PerSentence(symbols, base, limit))
+        sources.append(PerSentence(symbols, base, limit, anywhere=allow_grammar_paths))
     return sources
 
 

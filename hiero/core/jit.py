@@ -9,9 +9,12 @@ With ``NUMBA_DISABLE_JIT=1`` the same functions run as ordinary Python, for cove
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
+import pickle
+import stat
 import tempfile
 import threading
 import time
@@ -22,33 +25,137 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import config, njit
 from numba.core import event
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.options import DefaultOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _cache_directory() -> str:
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return os.environ["NUMBA_CACHE_DIR"]
+def _digest_of_kernels() -> str:
     digest = hashlib.sha256(f"{config.BOUNDSCHECK}".encode())
     package = Path(__file__).parents[1]
     for source in sorted(package.rglob("*.py")):
         code = source.read_bytes()
         if b"@kernel" in code or b"@leaf" in code or b"NamedTuple" in code:
             digest.update(source.relative_to(package).as_posix().encode() + code)
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for root in (base, Path(tempfile.gettempdir())):
-        directory = root / "hiero" / f"kernels-{digest.hexdigest()[:16]}"
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(directory, os.W_OK):
+    return digest.hexdigest()[:16]
+
+
+def _cache_directory() -> str:
+    """A directory for machine code, which is loaded by ``pickle``: one that others cannot write to.
+
+    Empty if there is none; then kernels are compiled in each process.
+    """
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return os.environ["NUMBA_CACHE_DIR"]
+    name = f"kernels-{_digest_of_kernels()}"
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(chosen):  # relative paths are invalid there
+        if _made(directory := Path(chosen, "hiero", name)) and _is_closed(directory):
             return str(directory)
+    else:
+        home = os.path.expanduser("~")  # itself without a home directory
+        directory = Path(home, ".cache", "hiero", name)
+        if os.path.isabs(home) and _made(directory) and _is_closed(directory, owner=True):
+            return str(directory)
+    # Everyone can make directories in the temporary one, also of this name.
+    own = Path(tempfile.gettempdir(), f"hiero-{os.getuid() if hasattr(os, 'getuid') else ''}")
+    directory = own / name
+    if (
+        _made(own)
+        and _is_closed(own, private=True)
+        and _made(directory)
+        and _is_closed(directory, private=True)
+    ):
+        return str(directory)
     return ""
 
 
+def _made(directory: Path) -> bool:
+    """Make a directory, for this user alone; those above it that are missing get usual permissions."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(directory, os.W_OK)
+
+
+def _is_closed(directory: Path, *, owner: bool = False, private: bool = False) -> bool:
+    """Whether a directory, which is no link, cannot be written to by everyone.
+
+    owner    nor is another user's, except root's
+    private  nor open to others at all
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    status = os.lstat(directory)
+    if private:
+        is_own = status.st_uid == os.getuid() and not status.st_mode & 0o077
+    else:
+        is_own = (not owner or status.st_uid in (os.getuid(), 0)) and not status.st_mode & 0o002
+    return is_own and stat.S_ISDIR(status.st_mode)
+
+
 CACHE_DIRECTORY = _cache_directory()
+
+
+class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """The files of a kernel in numba's cache, with digests: damage counts as absence."""
+
+    def _load_index(self) -> dict[Any, str]:
+        index = self._checked(self._index_path)
+        if index is None or index[:2] != (self._version, self._source_stamp):
+            return {}
+        overloads: dict[Any, str] = index[2]
+        return overloads
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._checked(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
+
+    def _write(self, path: str, content: Any) -> None:
+        data = self._dump(content)
+        with self._open_for_write(path) as stream:
+            stream.write(self._digest(path, data) + data)
+
+    def _checked(self, path: str) -> Any:
+        """The content of a file; None if there is none, or it is damaged."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError:
+            return None
+        digest, data = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+        return pickle.loads(data) if digest == self._digest(path, data) else None
+
+    @staticmethod
+    def _digest(path: str, data: bytes) -> bytes:
+        # With the name: a file in the place of another is damage as well.
+        return hashlib.blake2b(data, digest_size=DIGEST_BYTES, person=_short(path)).digest()
+
+
+def _short(path: str) -> bytes:
+    return hashlib.blake2b(os.path.basename(path).encode(), digest_size=16).digest()
+
+
+class _CheckedCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of a kernel, for which a full disk is no error."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file.__class__ = _CheckedCacheFile
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, data)
+
+
+DIGEST_BYTES = 16
 
 
 def kernel(function: F) -> F:
@@ -84,7 +191,6 @@ def _compiled(function: F, **options: bool) -> F:
     theirs, config.CACHE_DIR = config.CACHE_DIR, CACHE_DIRECTORY
     try:
         settings = {
-            "cache": bool(CACHE_DIRECTORY),
             "nogil": True,
             "error_model": "numpy",
             # Kernels are not called from C: skip compiling that wrapper.
@@ -92,6 +198,8 @@ def _compiled(function: F, **options: bool) -> F:
         }
         settings |= options
         compiled: F = njit(**settings)(function)
+        if CACHE_DIRECTORY:
+            compiled._cache = _CheckedCache(function)  # type: ignore[attr-defined]
     finally:
         config.CACHE_DIR = theirs
     return compiled

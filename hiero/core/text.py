@@ -419,13 +419,39 @@ class Segment:
         """The ``id`` attribute of the line."""
         return self.attributes.get("id")
 
-    def with_base(self, base: str) -> Segment:
-        """The same line, with the paths of its grammars relative to ``base``."""
+    def with_base(self, base: str, *, anywhere: bool = False) -> Segment:
+        """The same line, with the paths of its grammars checked, and relative to ``base``.
+
+        Without ``base``, paths are relative to the directory of a model, which checks them, or to several.
+        """
+        if not base and not anywhere:
+            return self
         attributes = {
-            key: os.path.join(base, value) if GRAMMAR.fullmatch(key) else value
+            key: checked_path(value, base, anywhere=anywhere) if GRAMMAR.fullmatch(key) else value
             for key, value in self.attributes.items()
         }
         return replace(self, attributes=attributes) if attributes else self
+
+
+class CheckedPath(str):
+    """The path of a sentence's grammar, which may be read."""
+
+    __slots__ = ()
+
+
+def checked_path(name: str, folder: str | Path, *, anywhere: bool = False) -> CheckedPath:
+    """The path of the grammar that a sentence names, which must be inside a folder.
+
+    anywhere  permit other paths, and ``-``, which is standard input
+    """
+    path = os.path.join(folder, name)
+    if anywhere:
+        return CheckedPath(name if name == "-" else path)
+    base = os.path.join(os.path.abspath(folder), "")
+    if os.path.normpath(path) == "-" or not os.path.abspath(path).startswith(base):
+        found, expected = f"the grammar {show(name)}", f"a path inside {os.path.normpath(folder or '.')}"
+        raise HieroError(f"found {found}, expected {expected} (--allow-grammar-paths permits others)")
+    return CheckedPath(path)
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:

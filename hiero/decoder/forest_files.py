@@ -255,7 +255,8 @@ def _from_json(forest: _Forest) -> StoredForest:
                 f"edge {number} with {len(edge.tails)} tails and {len(edge.lm)} language model scores"
             )
     tails = [[*edge.tails, -1, -1][:2] for edge in edges]
-    lm = np.array([edge.lm for edge in edges], np.float32)
+    with np.errstate(over="ignore"):
+        lm = np.array([edge.lm for edge in edges], np.float32)
     has_features = any(edge.features for edge in edges)
     return StoredForest(
         Hypergraph(first_edge, np.array(tails, np.int32).reshape(-1, 2)),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Symbols
@@ -69,8 +71,11 @@ class FeatureSet:
 Feature = RuleFeature | EdgeFeature
 
 
-def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSet:
-    """Look up features: built-in names, cdec's names for these, ``module:name`` in Python, or objects."""
+def feature_set(choices: Iterable[str | Feature], symbols: Symbols, *, here: bool = False) -> FeatureSet:
+    """Look up features: built-in names, cdec's names for these, ``module:name`` in Python, or objects.
+
+    here  search the working directory for modules, too
+    """
     templates, flags = 0, set()
     rule_features: dict[str, RuleFeature] = {}
     edge_features: dict[str, EdgeFeature] = {}
@@ -80,7 +85,7 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSe
         elif choice in (SOURCE_WORD_PENALTY, ARITY):
             flags.add(choice)
         else:
-            feature: object = _named(choice, symbols) if isinstance(choice, str) else choice
+            feature: object = _named(choice, symbols, here) if isinstance(choice, str) else choice
             if not isinstance(feature, RuleFeature | EdgeFeature) or not isinstance(feature.name, str):
                 hint = "decorate a function with @rule_feature"
                 raise ConfigError(f"features: {choice!r} is not a feature ({hint})")
@@ -94,18 +99,23 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols) -> FeatureSe
     return FeatureSet(templates, SOURCE_WORD_PENALTY in flags, ARITY in flags, *own)
 
 
-def _named(name: str, symbols: Symbols) -> Feature:
+def _named(name: str, symbols: Symbols, here: bool) -> Feature:
     if name in EDGE_FEATURES:
         return EDGE_FEATURES[name](symbols)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
         raise ConfigError(f"features: unknown feature {name!r}; {hint} (your own is MODULE:NAME)")
-    with _current_directory_importable(), user_code(f"features: cannot import {module_name!r}"):
+    searched = working_directory_importable() if here else contextlib.nullcontext()
+    with searched, user_code(f"features: cannot import {module_name!r}"):
         try:
             module = importlib.import_module(module_name)
         except ImportError as error:
-            raise ConfigError(f"features: cannot import {module_name!r} for {name!r}: {error}") from error
+            package = module_name.partition(".")[0]
+            is_here = not here and (Path(f"{package}.py").is_file() or Path(package).is_dir())
+            hint = " (--user-code searches the working directory for it)" if is_here else ""
+            problem = f"features: cannot import {module_name!r} for {name!r}: {error}{hint}"
+            raise ConfigError(problem) from error
     if not hasattr(module, attribute):
         hint = did_you_mean(attribute, [a for a in vars(module) if not a.startswith("_")])
         raise ConfigError(f"features: {module_name!r} has no {attribute!r}; {hint}")
@@ -117,10 +127,14 @@ def _named(name: str, symbols: Symbols) -> Feature:
 
 
 @contextlib.contextmanager
-def _current_directory_importable() -> Iterator[None]:
-    """Import from the current directory, as ``python -m`` does and an installed command does not."""
-    sys.path.append("")
+def working_directory_importable() -> Iterator[None]:
+    """Import from the working directory, as ``python -m`` does and an installed command does not."""
+    folder = os.getcwd()
+    if folder in sys.path:
+        yield
+        return
+    sys.path.append(folder)
     try:
         yield
     finally:
-        sys.path.remove("")
+        sys.path.remove(folder)

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from hiero.core.arrays import Ids, Ints, read_only
+from hiero.core.errors import FormatError
 from hiero.core.progress import Progress
 from hiero.core.symbol_kernels import UNKNOWN, gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
+from hiero.core.text import CheckedPath, checked_path
 from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.cdec import parse_cdec
@@ -140,19 +142,31 @@ class RuleList(StaticGrammar):
 class PerSentence:
     """Grammars named in the input: ``<seg grammar="g.7.gz" grammar1="more.gz"> ... </seg>``.
 
-    Paths are relative to ``base``. All rules of a text grammar are used; of a compiled grammar only those
-    that match.
+    Paths are relative to ``base`` and inside it, unless ``anywhere``. All rules of a text grammar are used;
+    of a compiled grammar only those that match.
     """
 
     stage = "load"
 
     def __init__(
-        self, symbols: Symbols, base: str | Path = ".", span_limit: int = 0, how: GrammarFormat = AUTO
+        self,
+        symbols: Symbols,
+        base: str | Path = ".",
+        span_limit: int = 0,
+        how: GrammarFormat = AUTO,
+        *,
+        anywhere: bool = False,
     ) -> None:
         self.symbols, self.base, self.span_limit, self.how = symbols, Path(base), span_limit, how
+        self.anywhere = anywhere
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        return merge_tables([self._table(self.base / path, src) for path in grammar_paths(segment)])
+        return merge_tables([self._table(self._path(name), src) for name in grammar_paths(segment)])
+
+    def _path(self, name: str) -> Path:
+        if not isinstance(name, CheckedPath):
+            checked_path(name, self.base, anywhere=self.anywhere)
+        return Path(name) if name == "-" else self.base / name
 
     def feature_names(self) -> None:
         """Unknown before the files are read."""
@@ -163,7 +177,14 @@ class PerSentence:
     def _table(self, path: Path, src: Ids) -> RuleTable:
         if is_compiled(path):
             return open_grammar(path, self.symbols, self.span_limit).rules_for(src, {})
-        return read_text_grammar(path, self.symbols, self.how)
+        try:
+            return read_text_grammar(path, self.symbols, self.how)
+        except FormatError as error:
+            if not error.line:
+                raise
+            # A line of input can name any file: nothing of its content is shown.
+            found = "something else (it is not shown, since a sentence names the file)"
+            raise FormatError(error.path, error.line, found=found, expected=error.expected) from None
 
 
 def grammar_paths(segment: Mapping[str, str]) -> list[str]:

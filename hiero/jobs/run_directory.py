@@ -23,7 +23,7 @@ import hiero
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.text import lock_file, open_output, unlock_file
 
-LOCK, CONFIG = "lock", "config.yaml"
+LOCK, TEMPORARY_LOCK, CONFIG = "lock", "hiero.lock", "config.yaml"
 
 
 @contextlib.contextmanager
@@ -32,14 +32,14 @@ def locked_directory(directory: Path, command: str, *, keep: bool = True) -> Ite
 
     keep  leave the file of the lock in it
     """
-    name = directory / LOCK
+    name = directory / (LOCK if keep else TEMPORARY_LOCK)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         file = lock_file(name)
     except BlockingIOError:
         raise HieroError(f"{directory}: another {command} is using this directory") from None
     except OSError as error:
-        reason = os_message(error)
+        reason = "a file" if isinstance(error, FileExistsError) else os_message(error)
         raise FormatError(directory, 0, found=reason, expected="a directory to write to") from None
     try:
         yield

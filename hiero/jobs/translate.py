@@ -21,7 +21,7 @@ from hiero.config.model import NO_WEIGHTS, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
-from hiero.core.text import Segment, decode_line, parse_segment, read_chunks, write_output
+from hiero.core.text import Segment, checked_path, decode_line, parse_segment, read_chunks, write_output
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import Model
@@ -29,9 +29,11 @@ from hiero.decoder.output import TranslationWriter
 from hiero.decoder.statistics import Statistics
 from hiero.grammar.sources import grammar_paths
 from hiero.jobs.resumable_output import ResumableOutput, StandardOutput, is_begun
+from hiero.jobs.run_directory import locked_directory
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
+MAX_SHOWN = 5  # malformed lines, before they are only counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class JobSettings:
     forest_format: str = "json.gz"
     threads: int = 1
     resume: bool = False  # continue an interrupted output, made with the same settings
+    allow_grammar_paths: bool = False  # of <seg>, outside the directory of the input
     # A digest of everything that the output depends on. An interrupted output with the same key is continued,
     # one with another key is made again.
     key: str | None = None
@@ -60,6 +63,7 @@ class LineResult:
     is_utf8: bool
     is_failure: bool  # a sentence with words but without a translation
     has_grammar: bool
+    problem: str  # of the markup, because of which the line counts as empty
 
 
 class Job:
@@ -84,6 +88,7 @@ class Job:
         self.num_escaped = 0
         self.num_broken = 0
         self.num_failed, self.first_failed = 0, 0
+        self.num_malformed, self.first_malformed = 0, 0
         self.merged: set[str] = set()
         self.without_grammar: int | None = None  # the first line without a grammar
         self.model: Model
@@ -91,32 +96,34 @@ class Job:
     # ---- the run
 
     def run(self) -> None:
-        if self.settings.forest:
-            _make_directory(self.settings.forest)
+        with ExitStack() as stack:
+            if self.settings.forest:
+                _make_directory(self.settings.forest)
+                stack.enter_context(locked_directory(Path(self.settings.forest), "hiero decode", keep=False))
+            self._run(stack)
+
+    def _run(self, stack: ExitStack) -> None:
         lines, total = self._open_input()
         start = time.process_time()
         self.model = self._load(self.config)
         if self.config.weights is None:
             self.progress.say(NO_WEIGHTS)
         self.load_seconds = time.process_time() - start
-        with ExitStack() as stack:
-            output = self._open_output(stack)
-            try:
-                self._resume(output, lines)
-                self.model.warm_up()
-                start = time.perf_counter()
-                self._decode(output, lines, total)
-                self.decode_seconds = time.perf_counter() - start
-            except BaseException:
-                output.close()
-                if output.kept:
-                    kept = _counted(output.kept, "line is", "lines are")
-                    next_time = "--resume" if self.settings.key is None else "the next run"
-                    self.progress.say(
-                        f"{kept} in {self.settings.output}.part; {next_time} continues from there"
-                    )
-                raise
-            output.finish()
+        output = self._open_output(stack)
+        try:
+            self._resume(output, lines)
+            self.model.warm_up()
+            start = time.perf_counter()
+            self._decode(output, lines, total)
+            self.decode_seconds = time.perf_counter() - start
+        except BaseException:
+            output.close()
+            if output.kept:
+                kept = _counted(output.kept, "line is", "lines are")
+                next_time = "--resume" if self.settings.key is None else "the next run"
+                self.progress.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
+            raise
+        output.finish()
 
     def _decode(
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
@@ -167,15 +174,30 @@ class Job:
             raise FormatError(STANDARD_INPUT, error.line, found=found, expected=expected, hint=hint) from None
 
     def _check(self, lines: Iterable[bytes]) -> None:
-        """Check markup and grammar files of all lines before decoding."""
+        """Check the grammar files of all lines before decoding."""
         bases = self.config.grammar_folders or [self.base]
         for number, line in enumerate(lines, 1):
             if b"<seg" in line:
-                segment = parse_segment(decode_line(line, number)[0], self.path, number)
+                segment, _ = self._parse(decode_line(line, number)[0], number)
                 for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
-                    if not Path(base, name).exists():
-                        error = FormatError(Path(base, name), 0, found="no such file", expected="a grammar")
-                        raise self._located(error, number)
+                    try:
+                        path = self._checked(name, base)
+                        if path != "-" and not Path(path).exists():
+                            raise FormatError(Path(path), 0, found="no such file", expected="a grammar")
+                    except HieroError as error:
+                        raise self._located(error, number) from None
+
+    def _parse(self, text: str, number: int) -> tuple[Segment, str]:
+        """A line, which counts as empty if its markup is malformed; then also the problem."""
+        try:
+            return parse_segment(text, self.path, number), ""
+        except FormatError as error:
+            return Segment(()), str(error)
+
+    def _checked(self, name: str, base: str) -> str:
+        if name == "-" and self.settings.input == "-":
+            raise HieroError("found the grammar '-', expected a file: standard input is the text")
+        return checked_path(name, base, anywhere=self.settings.allow_grammar_paths)
 
     def _located(self, error: HieroError, number: int) -> HieroError:
         """The error with the line of the input that caused it."""
@@ -214,8 +236,11 @@ class Job:
         number, line = numbered
         text, is_utf8 = decode_line(line, number)
         statistics = Statistics()
+        segment, problem = self._parse(text, number)
         try:
-            segment = parse_segment(text, self.path, number).with_base(self.base)
+            for name in grammar_paths(segment.attributes):
+                self._checked(name, (self.config.grammar_folders or [self.base])[0])
+            segment = segment.with_base(self.base, anywhere=self.settings.allow_grammar_paths)
             forest = self.model.parse(segment, statistics)
         except HieroError as error:
             raise self._located(error, number) from error
@@ -239,7 +264,8 @@ class Job:
             frozenset(features.merged),
             is_utf8,
             bool(segment.words) and not forest,
-            self._has_grammar(segment),
+            bool(problem) or self._has_grammar(segment),
+            problem,
         )
 
     def _list(self, forest: Forest) -> list[Derivation]:
@@ -266,6 +292,11 @@ class Job:
         if result.is_failure:
             self.num_failed += 1
             self.first_failed = self.first_failed or number
+        if result.problem:
+            self.num_malformed += 1
+            self.first_malformed = self.first_malformed or number
+            if self.num_malformed <= MAX_SHOWN:
+                self.progress.say(f"{result.problem}; its translation is empty")
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
             self.progress.say(
@@ -280,6 +311,9 @@ class Job:
         if self.num_failed:
             sentences = _counted(self.num_failed, "sentence has", "sentences have")
             self.progress.say(f"{sentences} no translation, first in line {self.first_failed}")
+        if self.num_malformed > MAX_SHOWN:
+            found = f"{self.num_malformed} lines have malformed markup and empty translations"
+            self.progress.say(f"{found}, first line {self.first_malformed}")
         if self.num_escaped:
             times = _counted(self.num_escaped, "time", "times")
             self.progress.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")

@@ -38,7 +38,7 @@ from hiero.config.model import (
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, record, record_paths
-from hiero.core.text import decode_line, parse_segment, read_lines, write_output
+from hiero.core.text import write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
@@ -61,7 +61,7 @@ from hiero.tuning.held_out import choose_epoch
 from hiero.tuning.loop import Course, Loop
 from hiero.tuning.online import OnlineCourse
 from hiero.tuning.report import read_log
-from hiero.tuning.shard import TEMPORARY, RunFiles, Session, SetFiles
+from hiero.tuning.shard import TEMPORARY, RunFiles, Session, SetFiles, read_tuning_segments
 
 STATE = "tune.json"
 
@@ -190,6 +190,7 @@ class Tuning:
 
     texts  replacements of the sources of some sets, which name the grammars of their sentences
     made   whether earlier stages make the files that do not exist yet
+    allow_grammar_paths  permit grammars of sentences outside the directory of their text
     """
 
     def __init__(
@@ -199,7 +200,9 @@ class Tuning:
         texts: Mapping[str, Path] = MappingProxyType({}),
         *,
         made: bool = False,
+        allow_grammar_paths: bool = False,
     ) -> None:
+        self.allow_grammar_paths = allow_grammar_paths
         self.where, self.texts = where, texts
         if config.is_bundled:
             config = with_bundled(config)
@@ -252,7 +255,7 @@ class Tuning:
         source = str(self.texts.get(name, section.source))
         left_out = key == "on" and self.settings.leave_one_out
         base = "" if self.config.grammar_folders else str(Path(source).resolve().parent)
-        return SetFiles(source, tuple(section.translations), left_out, base)
+        return SetFiles(source, tuple(section.translations), left_out, base, self.allow_grammar_paths)
 
     def _held_out(self) -> SetFiles | None:
         name = self.settings.held_out
@@ -280,11 +283,9 @@ class Tuning:
 
     def _own_grammars(self, files: SetFiles) -> list[Path]:
         """The grammars named by the sentences of a set."""
-        base = Path(files.base or self.config.grammar_folders[0])
-        lines = enumerate(read_lines(files.source, "text to translate"), 1)
-        tagged = ((number, line) for number, line in lines if b"<seg" in line)
-        segments = (parse_segment(decode_line(line, n)[0], files.source, n) for n, line in tagged)
-        return [base / path for segment in segments for path in grammar_paths(segment.attributes)]
+        base = files.base or self.config.grammar_folders[0]
+        segments = read_tuning_segments(dataclasses.replace(files, base=base))
+        return [Path(path) for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:
         # Without the number of epochs, which does not change the weights of any epoch, and without paths,

@@ -23,8 +23,9 @@ from typing import Any, Protocol
 import hiero
 from hiero.config.config import config_of, read_settings, resolved, write_settings
 from hiero.config.model import OpenedFiles, model_config
-from hiero.core.errors import FormatError, UsageError, did_you_mean, os_message
+from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
 from hiero.core.progress import Progress, progress_lines
+from hiero.core.records import record_paths
 from hiero.core.usage import Usage
 from hiero.jobs.run_directory import (
     CONFIG,
@@ -83,10 +84,18 @@ class Run:
         self.config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
         # Absolute, so that paths in files do not depend on the working directory.
         self.plan: Plan = make_plan(self.config, Path(os.path.abspath(directory)), str(path))
+        self._check_inputs()
         self.only = self._chosen(only)
         check_directory(directory, NAME)
         self.manifest = Manifest(directory)
         self.opened = OpenedFiles(lambda path: self.manifest.digest(path))
+
+    def _check_inputs(self) -> None:
+        """Refuse inputs that a stage would overwrite."""
+        makers = {path: stage.name for stage in self.plan.stages for path in stage.outputs}
+        for key, path in record_paths(self.config).items():
+            if maker := makers.get(Path(os.path.abspath(path))):
+                raise ConfigError(f"{self.path}: {key}: {path} is an output of the stage {maker}")
 
     def _chosen(self, only: Sequence[str]) -> set[str]:
         known = {name: {name} for name in (stage.name for stage in self.plan.stages)}

@@ -9,15 +9,9 @@ import contextlib
 import functools
 import importlib
 import logging
-import multiprocessing
-import multiprocessing.connection
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from concurrent.futures import ProcessPoolExecutor as Processes
 from concurrent.futures import ThreadPoolExecutor as Threads
 from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
@@ -26,8 +20,9 @@ from typing import Any, TypeVar
 
 import hiero
 from hiero.core.errors import ConfigError, FormatError, HieroError
+from hiero.core.parallel import process_pools, stop
 from hiero.core.progress import Progress, SilentProgress
-from hiero.tuning.shard import is_task_done, stop
+from hiero.tuning.shard import is_task_done
 
 Task = TypeVar("Task")
 
@@ -35,6 +30,10 @@ DASK = "dask://"
 ATTEMPTS = 3  # to run a task whose process died
 POLL_INTERVAL = 0.3  # seconds between updates of the progress
 SLOW_FILES = 60.0  # seconds until a file written on another machine is visible here, at most
+
+
+class TaskCancelled(HieroError):
+    """A task was cancelled, but not by this process."""
 
 
 def check_executor(name: str) -> None:
@@ -54,7 +53,7 @@ def open_executor(
     if name == "threads":
         context = _threads(workers)
     elif name == "processes":
-        context = _processes(workers)
+        context = process_pools(workers)
     else:
         context = dask_executor(name.removeprefix(DASK), progress or SilentProgress())
     with context as current:
@@ -70,43 +69,6 @@ def _threads(workers: int) -> Iterator[Callable[[], Executor]]:
         stop.set()
         executor.shutdown(wait=True, cancel_futures=True)
         stop.clear()
-
-
-@contextlib.contextmanager
-def _processes(workers: int) -> Iterator[Callable[[], Executor]]:
-    """Processes that end when this one ends, for whatever reason."""
-    spawning = multiprocessing.get_context("spawn")  # not fork: the parent has threads
-    child_end, parent_end = spawning.Pipe(duplex=False)
-    created: list[Processes] = []
-
-    def current() -> Executor:
-        if not created or getattr(created[-1], "_broken", False):
-            created.append(Processes(workers, spawning, initializer=_initialize, initargs=(child_end,)))
-        return created[-1]
-
-    with child_end, parent_end:
-        try:
-            yield current
-        finally:
-            parent_end.close()
-            for executor in created:
-                executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _initialize(pipe: multiprocessing.connection.Connection) -> None:
-    """Initialize a process."""
-    # Ctrl-C interrupts all processes of a terminal; only the parent handles it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
-
-
-def _end_with_parent(pipe: multiprocessing.connection.Connection) -> None:
-    """Stop when the parent closes its end of the pipe, or dies."""
-    multiprocessing.connection.wait([pipe])
-    stop.set()
-    process = multiprocessing.parent_process()
-    if process is None or not process.is_alive():
-        os._exit(1)  # otherwise this process waits for tasks forever
 
 
 def run_all(
@@ -154,7 +116,7 @@ def _attempt(
                 except BrokenProcessPool:
                     died.append(task)
                 except CancelledError:
-                    raise HieroError("executor: a task was cancelled") from None
+                    raise TaskCancelled("executor: a task was cancelled") from None
     finally:
         for future in waiting:
             future.cancel()
@@ -173,6 +135,7 @@ def _wait_for_output(out: Any, show_progress: Callable[[], None]) -> None:
 
 
 SECONDS = 30  # to reach the scheduler
+LOGGERS = ("distributed", "tornado", "asyncio")
 
 
 @contextlib.contextmanager
@@ -182,9 +145,8 @@ def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Exe
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise ConfigError("executor: dask is not installed (pip install 'hiero-mt[dask]')") from None
-    # Errors are reported once, below.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_without_logs())
         try:
             client = distributed.Client(address, timeout=SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -196,11 +158,30 @@ def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Exe
         stack.callback(executor.shutdown, wait=False)
         try:
             yield lambda: executor
+        except TaskCancelled:
+            if client.status == "running":
+                raise
+            problem = f"executor: the connection to the Dask scheduler at {address} is lost"
+            raise HieroError(f"{problem} (--resume continues the run)") from None
         except distributed.KilledWorker as error:
             hint = "out of memory? see the logs of the workers"
             raise HieroError(f"executor: one worker after another died ({hint})") from error
         except FormatError as error:
             raise _explained(error) from None
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    """Log nothing of Dask, whose errors are reported once: each of its modules has a logger with a level."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in LOGGERS]
+    levels = {name: logging.getLogger(name).level for name in {*names, *LOGGERS}}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def _check_cluster(client: Any, address: str, progress: Progress) -> None:

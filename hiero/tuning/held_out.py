@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Ints
+from hiero.core.parallel import stop
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
 from hiero.evaluation.bleu import corpus_bleu
@@ -28,7 +29,6 @@ from hiero.tuning.shard import (
     opened,
     opened_tuning_set,
     shards,
-    stop,
 )
 from hiero.tuning.vectors import read_vector
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.parallel import in_order
+from hiero.core.parallel import in_order, stop
 from hiero.core.symbols import Symbols
 from hiero.core.text import (
     LEAVE_OUT,
@@ -52,19 +52,25 @@ class SetFiles:
 
     leave_one_out  line N, from 0, is pair N of the bitext index, whose own rules are left out
     base           directory for relative paths of grammars in the source; empty: the directory of the model
+    anywhere       permit paths of grammars outside it
     """
 
     source: str
     references: tuple[str, ...]
     leave_one_out: bool = False
     base: str = ""
+    anywhere: bool = False
 
 
 def read_tuning_segments(files: SetFiles) -> list[Segment]:
     """Read the sentences of a tuning set; paths of their grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
-        segment = parse_segment(decode_line(line, number)[0], files.source, number).with_base(files.base)
+        segment = parse_segment(decode_line(line, number)[0], files.source, number)
+        try:
+            segment = segment.with_base(files.base, anywhere=files.anywhere)
+        except HieroError as error:
+            raise HieroError(f"{files.source}:{number}: {error}") from None
         if files.leave_one_out:
             attributes = {**segment.attributes, LEAVE_OUT: str(number - 1)}
             segment = dataclasses.replace(segment, attributes=attributes)
@@ -180,7 +186,6 @@ class RunFiles:
 _opened: dict[str, tuple[Model, TuningSet]] = {}
 _opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
 _opening = threading.Lock()
-stop = threading.Event()  # set: tasks in threads of this process end at their next sentence
 
 
 def opened(session: Session) -> tuple[Model, TuningSet]:

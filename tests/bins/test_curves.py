@@ -169,8 +169,9 @@ def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "-o", str(tmp_path / "curves")]) == 0
     assert capfd.readouterr().out == f"{tmp_path}/curves/F.svg\n"
     assert [path.name for path in (tmp_path / "curves").iterdir()] == ["F.svg"]
-    assert main([*command, "-o", str(tmp_path / "weights")]) == 1
-    assert capfd.readouterr().err == f"{tmp_path}/weights: found a file, expected a directory for pictures\n"
+    (tmp_path / "file").touch()
+    assert main([*command, "-o", str(tmp_path / "file")]) == 1
+    assert capfd.readouterr().err == f"{tmp_path}/file: found a file, expected a directory to write to\n"
     (tmp_path / "weights").write_text("F_bin1_0 3\n")
     assert main([*command, "-o", str(tmp_path / "curves")]) == 1
     expected = (

@@ -83,6 +83,7 @@ def vars_of(one: FeatureBins) -> dict[str, Any]:
         ),
         ("feature A\nbin -inf\nbin 2\nbin 2\n", ":4: found a bin at 2 after one at 2, expected bins in asc"),
         ("feature A\nbin -inf\nbin -inf\n", ":3: found a bin at -inf after one at -inf, expected bins in"),
+        ("feature A\nbin 1e39\n", ":2: found '1e39', expected a number"),
         ("feature A\nbin nan\n", ":2: found 'nan', expected a number"),
         ("feature A\nbin -inf\nbin 1e999\n", ":3: found '1e999', expected a number"),
         ("feature A\nbin -inf low=1\nbin 2\n", ":3: found begin, expected begin, low, as in the first bin"),

@@ -105,7 +105,16 @@ def assert_equal_output_with_threads(folder: Path, *options: str) -> None:
         ("-c", "search: {pop_limit: much}\n", "pop_limit: found 'much', expected a whole number"),
         ("-c", "search: [\n", "bad:"),
         ("-i", '<seg grammar="none.gz"> a </seg>\n', "none.gz: found no such file"),
-        ("-i", "<seg id=1 id=2> a </seg>\n", "bad:1: found"),
+        (
+            "-i",
+            '<seg grammar="/etc/passwd"> a </seg>\n',
+            "found the grammar '/etc/passwd', expected a path inside",
+        ),
+        (
+            "-i",
+            'a\n<seg grammar="../in"> a </seg>\n',
+            "bad:2: found the grammar '../in', expected a path inside",
+        ),
     ],
 )
 def test_errors_are_one_line(
@@ -124,6 +133,109 @@ def test_errors_are_one_line(
     assert len(said) == 1
     assert message in said[0]
     assert not out.exists()
+
+
+FEATURE = """\
+from hiero import rule_feature
+print("imported")
+
+@rule_feature
+def ours(rules):
+    return {"Ours": [1.0] * len(rules)}
+"""
+
+
+@pytest.mark.parametrize("how", ["configuration", "with --user-code", "flag"])
+def test_the_working_directory_is_searched_for_modules_on_request(
+    small: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    how: str,
+) -> None:
+    """A configuration from others may name any module."""
+    monkeypatch.chdir(tmp_path)
+    name = f"features_{how.split()[-1].strip('-').replace('-', '_')}"
+    written(tmp_path / f"{name}.py", FEATURE)
+    written(tmp_path / "in", "das haus\n")
+    listed = "[]" if how == "flag" else f"['{name}:ours']"
+    config = written(tmp_path / "config.yaml", f"features: {{templates: {listed}}}\n")
+    options = {"flag": ["--features", f"{name}:ours"], "with --user-code": ["--user-code"]}.get(how, [])
+    code = run("-c", config, "-i", "in", "-o", "out", *options, *small)
+    captured = capfd.readouterr()
+    if how == "configuration":
+        assert code == 1
+        assert captured.out == ""
+        assert "(--user-code searches the working directory for it)" in captured.err
+    else:
+        assert code == 0
+        assert captured.out == "imported\n"
+    assert str(tmp_path) not in sys.path
+
+
+BROKEN = ["<seg > he", "<seg id=1 id=2> a </seg>", "<seg gramar=x>a</seg>", '<seg id="1" das</seg>']
+
+
+@pytest.mark.parametrize("style", ["text", "cdec", "json"])
+def test_malformed_markup_costs_its_line(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str], style: str
+) -> None:
+    source = written(tmp_path / "in", "\n".join(["das haus", *BROKEN, "<seg>das buch</seg>"]) + "\n")
+    out, forests = tmp_path / "out", tmp_path / "forests"
+    options = ["-i", source, "-o", str(out), "--format", style, "--forest", str(forests)]
+    assert main(["decode", *options, "-j", "2", *small]) == 0
+    said = [line for line in capfd.readouterr().err.split("\n") if "its translation is empty" in line]
+    assert [line.partition(": found")[0] for line in said] == [f"hiero: {source}:{n}" for n in (2, 3, 4, 5)]
+    lines = out.read_text().split("\n")
+    if style == "text":
+        assert lines == ["the house", "", "", "", "", "the book", ""]
+    elif style == "cdec":
+        assert [line.partition(" ||| ")[0] for line in lines] == ["0", "5", ""]
+    else:
+        found = [json.loads(line)["translations"] for line in lines[:-1]]
+        assert [len(translations) for translations in found] == [1, 0, 0, 0, 0, 1]
+    assert len(list(forests.iterdir())) == 6
+
+
+def test_many_malformed_lines_are_counted(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "in", "a\n" + 20 * "<seg > he\n")
+    assert main(["decode", "-i", source, "-o", str(tmp_path / "out"), *small]) == 0
+    error = capfd.readouterr().err
+    assert error.count("its translation is empty") == 5
+    assert "20 lines have malformed markup and empty translations, first line 2" in error
+    assert (tmp_path / "out").read_text().count("\n") == 21
+
+
+def test_standard_input_is_no_grammar(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = '<seg grammar="-">das haus</seg>\n[X] ||| das ||| this ||| p=1\n'
+    for flags, expected in (
+        ([], "found the grammar '-', expected a file: standard input is the text"),
+        (["--allow-grammar-paths"], "found the grammar '-', expected a file: standard input is the text"),
+    ):
+        with (tmp_path / "text").open("w+") as stream:
+            stream.write(text)
+            stream.seek(0)
+            monkeypatch.setattr(sys, "stdin", stream)
+            assert run(*flags, *small) == 1
+        assert f"<stdin>:1: {expected}" in capfd.readouterr().err
+
+
+def test_grammars_elsewhere_need_a_flag(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").mkdir()
+    (tmp_path / "more").write_text("[X] ||| haus ||| mansion ||| p=0\n")
+    source = written(tmp_path / "text" / "in", '<seg grammar="../more">das haus</seg>\n')
+    options = ["-i", source, "-o", str(tmp_path / "out"), *small]
+    assert run(*options) == 1
+    assert f"{source}:1: found the grammar '../more', expected a path inside" in capfd.readouterr().err
+    assert run(*options, "--allow-grammar-paths") == 0
+    assert (tmp_path / "out").read_text() == "the mansion\n"
 
 
 @pytest.mark.parametrize("option", ["-g", "-l", "-w", "-c", "-i"])

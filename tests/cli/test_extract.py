@@ -186,7 +186,7 @@ def test_usage(options: list[str], message: str, index: Path, capsys: pytest.Cap
         (["-i", "cut.gz"], "cut.gz:2: found the end of the file in the middle of compressed data"),
         (["--all", "-x", "good"], "good/meta.json: found"),
         (["--all", "-x", "nothing"], "nothing/meta.json: found no such file"),
-        (["-i", "good", "-o", "good"], "good: found a file, expected a directory"),
+        (["-i", "good", "-o", "bad"], "bad: found a file, expected a directory"),
         (["-i", "good", "--store", "good"], "good: found file exists, expected a directory"),
         (["--all", "-o", "folder"], "folder: found a directory, expected a writable path"),
         (["--all", "-o", "none/out"], "none/out: found no such file, expected a writable path"),
@@ -297,7 +297,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     expected, found = contents(tmp_path / "whole"), contents(tmp_path / "killed")
     assert sum(name.startswith("g/") for name in found) > 20
     for name, content in found.items():
-        assert name.endswith((".part", ".rules")) or content == expected[name]
+        assert name.endswith((".part", ".lock", ".rules")) or content == expected[name]
     kept = {
         path: path.stat().st_mtime_ns
         for path in (tmp_path / "killed").rglob("*.rules")

@@ -175,7 +175,6 @@ def test_streams(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFix
         (["-s", "a", "-t", "b", "-i", "c"], "argument -i: not allowed with -s and -t"),
         (["-s", "a", "-t", "b"], "argument -o: found 0 files, expected two files"),
         (["-s", "a", "-t", "b", "-o", "x"], "argument -o: found 1 files, expected two files"),
-        (["-s", "a", "-t", "b", "-o", "x", "./x"], "argument -o: x is given twice"),
         (["-s", "-", "-t", "-", "-o", "x", "y"], "standard input (-) can be read only once"),
         (["-i", "a", "-o", "x", "y"], "argument -o: found 2 files, expected one file"),
         (

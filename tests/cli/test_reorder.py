@@ -295,8 +295,8 @@ def test_a_model_of_another_language_does_not_decode(
             "dual: already exists and contains no",
         ),
         (
-            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "new", "--held-out", "align"],
-            "align: already exists and contains no hiero orientation examples",
+            ["extract", "-s", "src", "-t", "tgt", "-a", "align", "-o", "new", "--held-out", "lexicalised"],
+            "lexicalised: already exists and contains no hiero orientation examples",
         ),
     ],
 )

@@ -66,14 +66,18 @@ def test_the_old_directory_survives_a_kill_between_two_renames(tmp_path: Path) -
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of the size of files")
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with pytest.raises(HieroError, match=r"out: cannot be written: file too large$"):
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
-            with create_directory(tmp_path / "out") as folder:
-                with GrowingArray(folder / "first.npy", np.int64) as growing:
-                    growing.append(np.arange(10))
-                save_array(folder / "second.npy", np.arange(100_000))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        write_at_most(tmp_path / "out", 8192)
     assert os.listdir(tmp_path) == []
+
+
+def write_at_most(path: Path, size: int) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        with create_directory(path) as folder:
+            with GrowingArray(folder / "first.npy", np.int64) as growing:
+                growing.append(np.arange(10))
+            save_array(folder / "second.npy", np.arange(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

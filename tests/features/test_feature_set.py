@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from hiero.core.errors import ConfigError
@@ -37,7 +39,14 @@ def plain(rules):
 def test_features_of_a_module(tmp_path, monkeypatch):
     (tmp_path / "my_features_for_a_test.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    (mine,) = feature_set(["my_features_for_a_test:mine"], Symbols()).rule_features
+    message = (
+        r"cannot import 'my_features_for_a_test' .* \(--user-code searches the working directory for it\)"
+    )
+    with pytest.raises(ConfigError, match=message):
+        feature_set(["my_features_for_a_test:mine"], Symbols())
+    path = list(sys.path)
+    (mine,) = feature_set(["my_features_for_a_test:mine"], Symbols(), here=True).rule_features
+    assert sys.path == path
     assert isinstance(mine, UserRuleFeature)
     assert mine([0]) == {"Mine": [1.0]}
     for name, message in [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.core.errors import FormatError
+from hiero.core.errors import FormatError, HieroError
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
 from hiero.grammar.assemble import build_grammar, merge_tables
@@ -172,6 +172,41 @@ def test_grammars_of_sentences(tmp_path):
     assert source.rules_for(sentence(symbols, "a"), {"id": "1"}).num_rules == 0
     with pytest.raises(FormatError, match="no such file, expected a grammar"):
         source.rules_for(sentence(symbols, "a"), {"grammar": "none"})
+
+
+@pytest.mark.parametrize("name", ["-", "./-", "x/../-", "../one", "a/../../one", "/etc/passwd", "", "."])
+def test_grammars_outside_the_directory_are_not_read(tmp_path, name):
+    symbols = Symbols()
+    (tmp_path / "one").write_bytes(b"[X] ||| a ||| one ||| F=1\n")
+    (tmp_path / "in").mkdir()
+    source = PerSentence(symbols, tmp_path / "in" if "-" not in name else ".")
+    with pytest.raises(
+        HieroError, match=r"found the grammar .*, expected a path inside .*allow-grammar-paths"
+    ):
+        source.rules_for(sentence(symbols, "a"), {"grammar": name})
+    if "one" in name:
+        (tmp_path / "in" / "a").mkdir()
+        source = PerSentence(symbols, tmp_path / "in", anywhere=True)
+        assert source.rules_for(sentence(symbols, "a"), {"grammar": name}).num_rules == 1
+
+
+def test_absolute_paths_inside_the_directory(tmp_path):
+    symbols = Symbols()
+    (tmp_path / "one").write_bytes(b"[X] ||| a ||| one ||| F=1\n")
+    source = PerSentence(symbols, tmp_path)
+    assert source.rules_for(sentence(symbols, "a"), {"grammar": str(tmp_path / "one")}).num_rules == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["secret\n", "[X] ||| a ||| b ||| secret\n", "[X] ||| a ||| b ||| F=secret"]
+)
+def test_files_named_by_sentences_are_not_shown(tmp_path, content):
+    symbols = Symbols()
+    (tmp_path / "file").write_text(content)
+    with pytest.raises(FormatError, match=r"file:1: found something else \(it is not shown") as error:
+        PerSentence(symbols, tmp_path).rules_for(sentence(symbols, "a"), {"grammar": "file"})
+    assert "secret" not in str(error.value)
+    assert error.value.__cause__ is None
 
 
 def test_gap_codes_survive_the_round_trip_through_a_directory(tmp_path):

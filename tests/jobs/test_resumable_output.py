@@ -65,7 +65,11 @@ def test_files_of_others_stay(tmp_path: Path, resume: bool, is_link: bool) -> No
 
 def test_a_busy_directory(tmp_path: Path) -> None:
     busy = pytest.raises(HieroError, match="another hiero run is using this directory")
-    with locked_directory(tmp_path, "hiero run", keep=False), busy, locked_directory(tmp_path, "hiero run"):
+    with (
+        locked_directory(tmp_path, "hiero run", keep=False),
+        busy,
+        locked_directory(tmp_path, "hiero run", keep=False),
+    ):
         pass
     assert os.listdir(tmp_path) == []
 

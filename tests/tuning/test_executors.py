@@ -20,11 +20,11 @@ import pytest
 import hiero
 from hiero.config.model import bundled_names, bundled_path
 from hiero.core.errors import HieroError
+from hiero.core.parallel import stop
 from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
 from hiero.tuning.executors import open_executor, run_all
 from hiero.tuning.report import read_log
-from hiero.tuning.shard import stop
 from tests.worlds.tune import Tuning
 
 LEARN = {"algorithm": "itermixsgd", "shards": 3, "epochs": 2, "kbest": 20}
@@ -150,7 +150,9 @@ class Cluster:
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.file = folder / "scheduler.json"
         self._stack = stack
-        self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file))
+        self.scheduler = self._start(
+            "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)
+        )
         options = ("--scheduler-file", str(self.file), "--nthreads", "1", "--no-nanny", "--no-dashboard")
         options = (*options, "--local-directory", str(folder))
         self.workers = [self._start("worker", *options) for _ in range(2)]
@@ -222,6 +224,32 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
     expected, world.out = world.answer(), other
     assert world.answer() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_the_scheduler_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    world = Tuning(tmp_path / "exp")
+    lines = world.lines("dev.src") * 60
+    world.file("dev.src", lines)
+    world.file("dev.ref", [line.upper() for line in lines])
+    world.set(tune=LEARN | {"shards": 4, "epochs": 9, "rate": 0.01})
+    with contextlib.ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        executor = cluster.executor
+
+        class SchedulerKiller(SilentProgress):
+            def begin(self, total: int | None, what: str = "") -> None:
+                if what == "epoch 2: learn":
+                    cluster.scheduler.kill()
+
+        capfd.readouterr()
+        message = r"the connection to the Dask scheduler at .* is lost \(--resume continues the run\)$"
+        with pytest.raises(HieroError, match=message):
+            tune(world.path, world.out, executor=executor, progress=SchedulerKiller())
+        assert capfd.readouterr().err == ""
 
 
 @pytest.mark.slow

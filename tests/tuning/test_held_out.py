@@ -11,9 +11,10 @@ import pytest
 
 from hiero.config.config import config_of, read_settings
 from hiero.config.model import make_model
+from hiero.core.parallel import stop
 from hiero.learning.config import TuneConfig
 from hiero.tuning.held_out import PART, PartTask, halves, part_tasks, statistics_in, translate_held_out
-from hiero.tuning.shard import Session, SetFiles, Stopped, opened, opened_tuning_set, stop
+from hiero.tuning.shard import Session, SetFiles, Stopped, opened, opened_tuning_set
 from hiero.tuning.vectors import write_start
 from tests.worlds.tune import Tuning
 
