@@ -80,7 +80,7 @@ def test_a_format_of_grammars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
     assert capsys.readouterr().out == "[X] ||| a ||| b ||| me=2\n[X] ||| a ||| c ||| me=3\n"
     config = config_of({"grammar": [{"path": str(path), "format": "tabs"}]})
     assert model_settings(config)["grammar"] == [
-        {"format": "tabs", "owner": "pt", "sign": -1, "scale": "cdec"}
+        {"format": "tabs", "owner": None, "sign": -1, "scale": "cdec"}
     ]
 
 

@@ -48,13 +48,9 @@ class JoshuaReader(RuleReader):
 
     count_all = False
 
-    def __init__(self, path: str | Path, symbols: Symbols, owner: str = "pt", sign: int = -1) -> None:
-        super().__init__(path, symbols)
-        self.prefix = f"tm_{owner}_".encode()
+    def __init__(self, path: str | Path, symbols: Symbols, owner: str | None = None, sign: int = -1) -> None:
+        super().__init__(path, symbols, "pt" if owner is None else owner)
         self.sign = sign
-
-    def unlabelled(self, k: int) -> bytes:
-        return self.prefix + b"%d" % k
 
     def convert(self, scan: Scan) -> None:
         used = scan.batch.first_feature[scan.num_rules]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from hiero.core.errors import ConfigError, show
 from hiero.core.records import Checked, setting
 
 
@@ -22,9 +23,9 @@ class Format(NamedTuple):
 
 # Formats by the name in configurations. Files that no reader recognises are read as the first one.
 FORMATS = {
-    "cdec": Format("hiero.grammar.reader:RuleReader"),
+    "cdec": Format("hiero.grammar.reader:RuleReader", ("owner",)),
     "joshua": Format("hiero.grammar.cdec:JoshuaReader", ("owner", "sign")),
-    "moses": Format("hiero.grammar.moses:MosesReader", ("scale",)),
+    "moses": Format("hiero.grammar.moses:MosesReader", ("owner", "scale")),
 }
 AUTO_FORMAT = "auto"
 
@@ -38,11 +39,19 @@ class GrammarFormat(Checked):
         "auto detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
         choices=lambda: (AUTO_FORMAT, *FORMATS),
     )
-    owner: str = setting("pt", "Joshua: name values without a name tm_OWNER_0, ...")
+    owner: str | None = setting(
+        None,
+        "name values without a name tm_OWNER_0, ... (default: PhraseModel_0, ...; for Joshua tm_pt_0, ...)",
+    )
     sign: Literal[-1, 1] = setting(-1, "Joshua: factor of values without a name; Joshua itself uses -1")
     scale: Literal["cdec", "moses", "keep"] = setting(
         "cdec", "Moses: a score p becomes -log10 p (cdec), ln p (moses) or stays p (keep)"
     )
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if self.owner is not None and (not self.owner or set(self.owner) & set(" \t\r\n=;")):
+            raise ConfigError(f"owner: found {show(self.owner)}, expected a name without spaces, = and ;")
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """The settings of the reader of a format."""

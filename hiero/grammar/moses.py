@@ -29,8 +29,10 @@ class MosesReader(RuleReader):
     (``moses``), or none (``keep``).
     """
 
-    def __init__(self, path: str | Path, symbols: Symbols, scale: str = "cdec") -> None:
-        super().__init__(path, symbols)
+    def __init__(
+        self, path: str | Path, symbols: Symbols, scale: str = "cdec", owner: str | None = None
+    ) -> None:
+        super().__init__(path, symbols, owner)
         self.scale = scale
 
     @staticmethod

@@ -216,16 +216,16 @@ class RuleReader:
         """Whether a file is of this format and of no other, by its first line that is not blank."""
         return False
 
-    def __init__(self, path: str | Path, symbols: Symbols) -> None:
-        self.path, self.symbols = path, symbols
+    def __init__(self, path: str | Path, symbols: Symbols, owner: str | None = None) -> None:
+        self.path, self.symbols, self.owner = path, symbols, owner
         self.words = _SharedIds(path, symbols.words)
         self.labels = _SharedIds(path, symbols.labels)
         self.names = _SharedIds(path, symbols.names)
         self.powers = powers_of_ten()
 
     def unlabelled(self, k: int) -> bytes:
-        """The name of the k-th unlabelled value."""
-        return b"PhraseModel_%d" % k
+        """The name of the k-th unlabelled value: that of cdec, or with an owner that of Joshua."""
+        return b"PhraseModel_%d" % k if self.owner is None else f"tm_{self.owner}_{k}".encode()
 
     def scan_sides(self, scan: Scan) -> None:
         b = scan.batch

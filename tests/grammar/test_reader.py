@@ -302,6 +302,21 @@ def test_formats_are_recognised_by_the_first_rule(tmp_path):
     assert read_text_grammar(path, symbols).num_rules == 0
 
 
+def test_owners_name_values_without_a_name_in_every_format(tmp_path):
+    path, symbols = tmp_path / "rules", Symbols()
+    for line, form, expected in (
+        ("[X] ||| a ||| b ||| 2 named=1\n", "cdec", {b"tm_me_0": 2.0, b"named": 1.0}),
+        ("[X] ||| a ||| b ||| 2 named=1\n", "joshua", {b"tm_me_0": -2.0, b"named": 1.0}),
+        ("a [X] ||| b [X] ||| 0.1 0.01 ||| 0-0\n", "moses", {b"tm_me_0": 1.0, b"tm_me_1": 2.0}),
+    ):
+        path.write_text(line)
+        how = GrammarFormat(format=form, owner="me")
+        assert rules_of(read_text_grammar(path, symbols, how), symbols)[0][3] == expected
+    for owner in ("", "a b", "a=b"):
+        with pytest.raises(ConfigError, match="expected a name without spaces, = and ;"):
+            GrammarFormat(owner=owner)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
