@@ -20,6 +20,7 @@ NAMES = {
     "Derivation",
     "Forest",
     "HieroError",
+    "HieroWarning",
     "Model",
     "SearchConfig",
     "Statistics",

@@ -19,7 +19,7 @@ from grammars.make_demo.sentences import FREE, sentence
 from grammars.make_demo.trees import Node, Rng, add_noise, find_leaf, leaf, num_leaves, spell
 
 SEED = 7
-SIZES = {"train": 4000, "dev": 200, "devtest": 200}
+SIZES = {"train": 4000, "dev": 200, "devtest": 200, "test": 200}
 NOISE_RATE = 0.05  # fraction of the training sentences with noise
 MAX_WORDS = 25
 
@@ -44,26 +44,29 @@ class Corpus(NamedTuple):
     train: list[Node]
     dev: list[Node]
     devtest: list[Node]
+    test: list[Node]
 
 
 def draw(rng: Rng) -> Corpus:
     """Draw derivations with distinct source sides, so that no part contains a sentence of another."""
     known = {german for german, _ in FREE}
-    parts = []
-    for size in SIZES.values():
-        part: list[Node] = []
-        while len(part) < size:
+
+    def part(name: str) -> list[Node]:
+        nodes: list[Node] = []
+        while len(nodes) < SIZES[name]:
             node = sentence(rng)
             src = " ".join(spell(node).src)
             if src not in known and len(src.split()) <= MAX_WORDS:
                 known.add(src)
-                part.append(node)
-        parts.append(part)
-    wrong_leaves = leaves(parts[0])
-    train = [add_noise(node, rng, wrong_leaves) if rng.chance(NOISE_RATE) else node for node in parts[0]]
+                nodes.append(node)
+        return nodes
+
+    clean, dev, devtest = part("train"), part("dev"), part("devtest")
+    wrong_leaves = leaves(clean)
+    train = [add_noise(node, rng, wrong_leaves) if rng.chance(NOISE_RATE) else node for node in clean]
     free = [leaf(german, english) for german, english in FREE]
     train += [rng.zipf(free) for _ in range(SIZES["train"] // 50)]
-    return Corpus(train, parts[1], parts[2])
+    return Corpus(train, dev, devtest, part("test"))
 
 
 def leaves(nodes: Iterable[Node]) -> list[Node]:
@@ -75,7 +78,7 @@ def files() -> Iterator[tuple[str, str]]:
     """Name and uncompressed text of every file."""
     corpus = draw(Rng(SEED))
     pairs = {part: [spell(node) for node in getattr(corpus, part)] for part in SIZES}
-    for part, suffix in (("train", ".gz"), ("dev", ""), ("devtest", "")):
+    for part, suffix in (("train", ".gz"), ("dev", ""), ("devtest", ""), ("test", "")):
         yield f"demo.{part}.de{suffix}", "".join(f"{' '.join(pair.src)}\n" for pair in pairs[part])
         yield f"demo.{part}.en{suffix}", "".join(f"{' '.join(pair.tgt)}\n" for pair in pairs[part])
     links = (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs["train"])

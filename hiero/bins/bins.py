@@ -171,8 +171,25 @@ class Binned:
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return self.applied(self.source.rules_for(src, segment))
 
-    def feature_names(self) -> None:
-        """Not needed after the transform."""
+    def feature_names(self) -> frozenset[int] | None:
+        """Those that rules have after the transform."""
+        names = self.source.feature_names()
+        return None if names is None else self.transformed(names)
+
+    def transformed(self, names: frozenset[int]) -> frozenset[int]:
+        """The names of features after the transform, given those before."""
+        used = [k for k, known in enumerate(self._known) if known]
+        made = [i for k in used for i in (self._real_id[k], *self._indicators[k]) if i >= 0]
+        return frozenset({*names} - self._replaced() | {*made})
+
+    def dense_names(self) -> Sequence[int]:
+        names, replaced = self.source.dense_names(), self._replaced()
+        kept = [self._real_id[k] for k in range(len(self.bins)) if self._id[k] in names and self.bins[k].keep]
+        return [*(name for name in names if name not in replaced), *kept]
+
+    def _replaced(self) -> set[int]:
+        pairs = zip(self._id, self._known, self.bins, strict=True)
+        return {name for name, known, one in pairs if known and one.feature != WORDS}
 
     def __repr__(self) -> str:
         return repr(self.source)

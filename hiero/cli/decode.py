@@ -15,6 +15,7 @@ from hiero.cli.options import (
     add_files,
     add_quiet,
     add_settings,
+    add_strict,
     add_threads,
     add_user_code,
     check_files,
@@ -79,6 +80,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help='permit <seg grammar="..."> outside the directory of IN (of the working directory without -i)',
     )
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
+    add_strict(group)
     add("--resume", action="store_true", help="continue an interrupted run of the same settings (with -o)")
     add_threads(group)
     add_quiet(group)
@@ -96,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.output, args.stats):
         _check_writable(path)
     config = _config(args)
+    if args.format == "text" and config.search.kbest:
+        problem = f"text has no room for the translations of --kbest {config.search.kbest}"
+        raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
     from hiero.jobs.translate import Job, JobSettings
@@ -167,4 +172,4 @@ def _config(args: argparse.Namespace) -> Config:
     )
     if config.is_bundled:
         config = with_bundled(config)
-    return config
+    return dataclasses.replace(config, strict=config.strict or args.strict)

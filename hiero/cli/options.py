@@ -278,3 +278,8 @@ def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name:
 
 def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+
+
+def add_strict(parser: argparse._ActionsContainer) -> None:
+    text = "stop if weights and model do not fit: a name without a feature, a language model without a weight"
+    parser.add_argument("--strict", action="store_true", help=text)

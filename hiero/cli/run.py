@@ -10,6 +10,7 @@ from pathlib import Path
 from hiero.cli.options import (
     add_command,
     add_quiet,
+    add_strict,
     add_threads,
     add_user_code,
 )
@@ -59,6 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="run only this stage, such as align or decode:dev, or all of a kind, such as decode; repeatable",
     )
     add("--dry-run", action="store_true", help="print the stages that would run, with reasons, and exit")
+    add_strict(command)
     add_threads(command, "threads of each stage")
     add_quiet(command)
     add_user_code(command)
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from hiero.pipeline.run import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
-    planned = Run(args.config, directory, args.only)
+    planned = Run(args.config, directory, args.only, strict=args.strict)
     if args.dry_run:
         for step in planned.steps():
             verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"

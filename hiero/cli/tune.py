@@ -13,15 +13,18 @@ from hiero.cli.options import (
     add_command,
     add_quiet,
     add_settings,
+    add_strict,
     add_threads,
     add_user_code,
+    flag_of,
+    overrides,
     replaced,
     show_default,
 )
 from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
-from hiero.core.errors import UsageError, is_interrupt
-from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, TuneSettings
+from hiero.core.errors import ConfigError, UsageError, is_interrupt
+from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, check_used
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
@@ -53,6 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="threads (default), processes, or dask://HOST:PORT; the weights are the same",
     )
     add("--resume", action="store_true", help="continue the run in RUNDIR")
+    add_strict(command)
     add_settings(command, FeaturesSection, ("templates", "bins"))
     add_user_code(command)
     add(
@@ -90,9 +94,15 @@ def run(args: argparse.Namespace) -> int:
     config = config_of({} if content is None else content, args.config, Path(args.config).resolve().parent)
     config = dataclasses.replace(
         config,
+        strict=config.strict or args.strict,
         tune=replaced(config.tune or TuneConfig(), args, absolute=True),
         features=replaced(config.features, args, absolute=True),
     )
+    assert config.tune is not None
+    try:
+        check_used(config.tune.algorithm, overrides(args, TuneConfig), lambda key: flag_of(TuneConfig, key))
+    except ConfigError as error:
+        raise UsageError(f"argument {error}") from None
     tuning = Tuning(config, args.config, allow_grammar_paths=args.allow_grammar_paths)
     for path in tuning.inputs().values():
         if Path(os.path.abspath(args.output)) in Path(os.path.abspath(path)).parents:
@@ -113,16 +123,5 @@ def run(args: argparse.Namespace) -> int:
         start = "\n" if sys.stderr.isatty() else ""
         print(f"{start}hiero: interrupted; --resume continues the run", file=sys.stderr)
         return 130
-    print(_summary(tuned, tuning.settings))
+    print(tuned.summary(tuning.settings.held_out, with_path=True))
     return 0
-
-
-def _summary(tuned: Any, settings: TuneSettings) -> str:
-    """The chosen epoch, and its BLEU on odd and even lines."""
-    record = tuned.chosen
-    which = f"epoch {tuned.epoch} of {len(tuned.log)}: {tuned.weights}"
-    if "report_bleu" not in record:
-        return f"{which} (the last: nothing is held out)"
-    odd = f"BLEU {record['choose_bleu']:.2f} (brevity {record['choose_brevity']:.3f}) on odd lines"
-    even = f"BLEU {record['report_bleu']:.2f} (brevity {record['report_brevity']:.3f}) on even lines"
-    return f"{which}: {odd} of {settings.held_out}, which chose it; {even}"

@@ -43,6 +43,7 @@ class Config:
     """A whole configuration. The default is the bundled model."""
 
     seed: int = 1  # of all random choices
+    strict: bool = False  # whether weights that do not fit the model are an error, not a warning
     data: dict[str, DataSection] = field(default_factory=dict)
     prep: PrepSection | None = None
     align: AlignConfig | None = None

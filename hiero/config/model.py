@@ -25,7 +25,7 @@ from hiero.config.sections import (
     WeightsSection,
     as_list,
 )
-from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean, show
+from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning, did_you_mean, show
 from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
@@ -33,7 +33,7 @@ from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor, IndexSource
 from hiero.extraction.index import BitextIndex, is_index, open_index
-from hiero.features.feature_set import Feature, feature_set
+from hiero.features.feature_set import Feature, Mismatch, compare_weights, feature_set
 from hiero.features.weights import Weights, read_weights
 from hiero.grammar.config import GrammarFormat
 from hiero.grammar.rules import GrammarSource
@@ -84,6 +84,7 @@ def load(
     bins: str | Path | None = None,
     base: str | Path = ".",
     allow_grammar_paths: bool = False,
+    strict: bool | None = None,
     **search: Any,
 ) -> Model:
     """Make a model of a configuration, of its parts, or of both, where the parts take precedence.
@@ -97,6 +98,7 @@ def load(
     bins      a file of bins that replace dense features
     base      directory of the paths in ``<seg grammar=…>``
     allow_grammar_paths  permit paths outside it
+    strict    whether weights that do not fit the model are an error; by default a ``HieroWarning``
     search    keys of ``SearchConfig``
 
     >>> import hiero
@@ -149,12 +151,59 @@ def load(
         weights=given,
         allow_grammar_paths=allow_grammar_paths,
     )
+    check = WeightsCheck(
+        "weights" if settings.weights is None or given is not None else settings.weights.path,
+        strict=settings.strict if strict is None else strict,
+        report=functools.partial(warnings.warn, category=HieroWarning, stacklevel=4),
+    )
     if settings.weights is None and weights is None:
-        warnings.warn(NO_WEIGHTS, stacklevel=2)
+        check.no_weights()
+    else:
+        plain = given is not None and not isinstance(given, Weights)
+        all_read = not settings.grammar_folders and bool(settings.grammar or rules)
+        check.compare(model, model.weights, all_read=all_read, has_zeros=plain or None)
     return model
 
 
 NO_WEIGHTS = "no weights given: every translation scores 0"
+
+
+class WeightsCheck:
+    """Compares weights with the features of a model; a mismatch is reported once, or is an error if strict.
+
+    path  of the weights, for messages
+    """
+
+    def __init__(self, path: str, *, strict: bool, report: Callable[[str], None]) -> None:
+        self.path, self.strict, self.report = path, strict, report
+        self._known = Mismatch()
+        self._told: set[str] = set()
+
+    def no_weights(self) -> None:
+        """Report that there are no weights."""
+        self._tell(NO_WEIGHTS)
+
+    def compare(
+        self, model: Model, weights: Weights, *, all_read: bool = True, has_zeros: bool | None = None
+    ) -> None:
+        """Report what does not fit, and was not reported before.
+
+        all_read   whether all grammars of sentences have been read, so that all features are known
+        has_zeros  whether weights of 0 are given as well; by default, unless hiero wrote them
+        """
+        zeros = not weights.exact if has_zeros is None else has_zeros
+        features = model.known_features(all_read=all_read)
+        found = compare_weights(weights, features, has_zeros=zeros).without(self._known)
+        if found:
+            self._known = self._known.joined(found)
+            self._tell(f"{self.path}: {found}")
+
+    def _tell(self, problem: str) -> None:
+        if self.strict:
+            raise ConfigError(problem)
+        if problem not in self._told:
+            self._told.add(problem)
+            self.report(problem)
 
 
 def with_bundled(config: Config) -> Config:
@@ -224,6 +273,7 @@ class OpenedFiles:
 
     def __init__(self, digest: Callable[[Path], str]) -> None:
         self.digest = digest
+        self.reported: set[str] = set()  # notes on the model, which are shown once
         self._indexes: dict[str, tuple[str, BitextIndex]] = {}
         self._model: tuple[str, Model] | None = None
 
@@ -326,7 +376,12 @@ def model_config(config: Config) -> Config:
     """The sections of a configuration that make a model."""
     grammar = [dataclasses.replace(section, write="nothing") for section in config.grammar]
     return Config(
-        grammar=grammar, lm=config.lm, weights=config.weights, features=config.features, search=config.search
+        strict=config.strict,
+        grammar=grammar,
+        lm=config.lm,
+        weights=config.weights,
+        features=config.features,
+        search=config.search,
     )
 
 

@@ -36,6 +36,10 @@ class ConfigError(HieroError):
     """An unknown setting, or an invalid value of one."""
 
 
+class HieroWarning(UserWarning):
+    """A doubt about the input, which does not stop the work: a model and its weights that do not fit."""
+
+
 class UsageError(HieroError):
     """An error in the command line. Exit code 2."""
 

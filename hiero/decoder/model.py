@@ -35,9 +35,10 @@ from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
-from hiero.features.feature_set import FeatureSet
+from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
 from hiero.features.index import EdgeBatch
-from hiero.features.score import RuleScorer, edge_scores
+from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
+from hiero.features.span_size import PREFIXES, SpanSize
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
@@ -51,7 +52,9 @@ from hiero.grammar.rules import (
     frozen,
     source_words,
 )
+from hiero.grammar.sources import PerSentence
 from hiero.lm.model import LanguageModels
+from hiero.reordering.feature import Reordering
 
 
 def model_rules(
@@ -269,6 +272,54 @@ class Model:
         if self.num_names is None:
             self.num_names = len(self.symbols.names)
 
+    def known_features(self, *, all_read: bool = True) -> ModelFeatures:
+        """The features of the model, for a comparison with weights.
+
+        all_read  whether there are no grammars of sentences but those read so far
+        """
+        text, models = self.symbols.names.text, self.language_models.names
+        dense = dict.fromkeys(text(name) for source in self.sources for name in source.dense_names())
+        groups: list[Sequence[str]] = []
+        prefixes: list[str] = []
+        for feature in self.features.edge_features:
+            if isinstance(feature, Reordering):
+                groups.append(feature.names())
+            elif isinstance(feature, SpanSize):
+                prefixes += PREFIXES
+        possible = [WORD_PENALTY, "Glue", "PassThrough", *(f"{name}_OOV" for name in models)]
+        possible += [SOURCE_WORD_PENALTY] * self.features.source_word_penalty
+        possible += ARITIES if self.features.arity else ()
+
+        def others() -> set[str] | None:
+            ids = self._rule_names(all_read)
+            return None if ids is None else set(map(text, ids))
+
+        return ModelFeatures(
+            expected=dict.fromkeys(dense, DENSE) | dict.fromkeys(models, LANGUAGE_MODEL),
+            groups=groups,
+            possible=possible,
+            prefixes=tuple(prefixes),
+            templates=self.features.templates,
+            others=others,
+        )
+
+    def _rule_names(self, all_read: bool) -> set[int] | None:
+        """Ids of all features of rules; None if any name may be that of one."""
+        own = [one for one in self.features.edge_features if not isinstance(one, Reordering | SpanSize)]
+        if self.features.rule_features or own:
+            return None
+        found: set[int] = set()
+        for source in self.sources:
+            plain = source.source if isinstance(source, Binned) else source
+            names = (
+                plain.seen_names() if isinstance(plain, PerSentence) and all_read else plain.feature_names()
+            )
+            # Weights of many sparse features may come from another part of the same grammar.
+            if names is None or len(names) - len(plain.dense_names()) > MANY_NAMES:
+                return None
+            found |= source.transformed(names) if isinstance(source, Binned) else names
+        return found or None
+
     # ---- steps
 
     def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
@@ -390,6 +441,8 @@ class Model:
             features=ForestFeatures(self.scorer, grammar, lm_word),
         )
 
+
+MANY_NAMES = 64  # of sparse features in a grammar
 
 # By their keys, also in processes that were forked since.
 _LIVE: WeakValueDictionary[bytes, Model] = WeakValueDictionary()

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import hiero
 from hiero.core.arrays import Floats
-from hiero.core.errors import ConfigError
+from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import Progress
 from hiero.core.text import aligned, write_output
 from hiero.evaluation.config import EvalConfig
@@ -34,6 +34,8 @@ from hiero.evaluation.significance import (
     significance_marks,
     spread,
 )
+
+EVEN: Literal["even"] = "even"  # lines to score where odd ones chose the weights
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class EvaluationReport:
     segments: dict[tuple[str, str], list[Floats]]  # scores of all lines, an array for each run
     config: EvalConfig
     tokenized: bool  # the input looks tokenised, and BLEU tokenises it again
+    lines: str | None = None  # EVEN, or all
 
     def result(self, metric: str, system: str) -> SystemResult:
         return self.results[metric, system]
@@ -118,6 +121,8 @@ class EvaluationReport:
         return any(result.comparison is not None for result in self.results.values())
 
     def _notes(self) -> Iterator[str]:
+        if self.lines is not None:
+            yield f"{self.lines} lines only: the others chose the weights"
         for metric in self.metrics:
             for system in self.systems:
                 details = self.result(metric.key, system.name).details
@@ -154,6 +159,7 @@ class EvaluationReport:
                 for system in self.systems
             ],
             "sentences": len(self.systems[0].runs[0]),
+            **({} if self.lines is None else {"lines": self.lines}),
             "signatures": {metric.key: metric.signature for metric in self.metrics},
             "test": None if not self._tested else self.config.test,
             "trials": self.config.trials,
@@ -265,9 +271,12 @@ def score_files(
     table: str | Path,
     record: str | Path,
     *,
+    lines: Literal["even"] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Score systems of one or several runs each; write a table as text and a record as JSON.
+
+    lines  EVEN: score the even lines only, counted from 1
 
     Returns the scores of the last system.
     """
@@ -276,8 +285,15 @@ def score_files(
         read_system(name, runs, len(texts[0]), references[0], progress=progress)
         for name, runs in systems.items()
     ]
+    if lines is not None:
+        if len(texts[0]) == 1:
+            raise FormatError(
+                references[0], 0, found="one line", expected="two or more, of which even ones count"
+            )
+        texts = [text[1::2] for text in texts]
+        read = [System(one.name, [run[1::2] for run in one.runs]) for one in read]
     try:
-        report: EvaluationReport = evaluate(read, texts, config)
+        report = replace(evaluate(read, texts, config), lines=lines)
     except ConfigError as error:
         raise ConfigError(f"eval: {error}") from None
     for path, text in ((table, report.table()), (record, as_json(report))):

@@ -434,6 +434,9 @@ class IndexSource:
         """Ids in Symbols.names of the features that rules have."""
         return frozenset(self._columns)
 
+    def dense_names(self) -> Sequence[int]:
+        return self._columns
+
     def extract(self, src: Ids, left_out: int = -1) -> RuleTable:
         """The rules of a sentence; sentence pair ``left_out`` of the bitext is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])

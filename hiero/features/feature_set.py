@@ -1,28 +1,45 @@
-"""The features of a model: parse ``--features rule_id,shape,mymodule:my_feature`` into objects."""
+"""The features of a model: parse ``--features rule_id,shape,mymodule:my_feature`` into objects.
+
+Weights are compared with the features of a model by name: a name in two spellings would change every score
+without an error.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
+import itertools
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.symbols import Symbols
-from hiero.features.index import EdgeFeature, RuleFeature
+from hiero.features.index import KINDS, EdgeFeature, RuleFeature
+from hiero.features.index_kernels import NAME, RULE_ID
+from hiero.features.names import as_cdec
 from hiero.features.span_size import SpanSize
 from hiero.features.template_kernels import (
+    DELETION,
+    INSERTION,
+    INSERTION_PAIR,
+    SHAPE,
+    SOURCE_BIGRAM,
+    TARGET_BIGRAM,
     WITH_INSERTION_PAIR,
     WITH_LEXICAL,
     WITH_RULE_ID,
     WITH_SHAPE,
     WITH_SOURCE_BIGRAM,
     WITH_TARGET_BIGRAM,
+    WORD_PAIR,
 )
 from hiero.features.user import user_code
+from hiero.features.weights import Weights
 
 TEMPLATES = {
     "rule_id": WITH_RULE_ID,
@@ -138,3 +155,217 @@ def working_directory_importable() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(folder)
+
+
+# ---- weights of a model
+
+DENSE, LANGUAGE_MODEL, ORIENTATION = "dense feature", "language model", "orientation model"
+LIKE, VERY_LIKE = 0.6, 0.8  # least similarity of two spellings of a name
+USUAL_MODELS = ("LanguageModel", "LM", "LM0", "lm")  # names of language models here and in other systems
+MOST_COMPARED, MOST_CHECKED = 50, 10_000  # names: each with each, and with those of features without a weight
+MOST_SHOWN = 3  # names of a kind in a message
+
+# Flags that features with these names, or beginnings of names, need.
+FLAGS = {
+    "SourceWordPenalty": f"--features {SOURCE_WORD_PENALTY}",
+    "Arity_": f"--features {ARITY}",
+    "SpanSize_": "--features span_size",
+    "GapSize_": "--features span_size",
+    "Reordering": "--reordering",
+    "LexicalReordering": "--reordering",
+}
+TEMPLATE_OF = {
+    RULE_ID: "rule_id",
+    SOURCE_BIGRAM: "source_bigram",
+    TARGET_BIGRAM: "target_bigram",
+    SHAPE: "shape",
+    WORD_PAIR: "lexical",
+    DELETION: "lexical",
+    INSERTION: "lexical",
+    INSERTION_PAIR: "insertion_pair",
+}
+
+
+@dataclass(frozen=True)
+class ModelFeatures:
+    """The features of a model, as far as weights can be compared with them.
+
+    expected   names that should have a weight, each with its kind, such as LANGUAGE_MODEL
+    groups     names of which at least one should have a weight: those of an orientation model
+    possible   other names that may have a weight
+    prefixes   beginnings of names that may have a weight
+    templates  bits WITH_... of template_kernels.py
+    others     returns all further names, or None if they are not known, as those of features in Python
+    """
+
+    expected: Mapping[str, str]
+    groups: Sequence[Sequence[str]]
+    possible: Collection[str]
+    prefixes: tuple[str, ...]
+    templates: int
+    others: Callable[[], Collection[str] | None]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Weights without a feature, and features without a weight; ``str()`` of it is one line.
+
+    unused      names of weights that fit no feature
+    unasked     numbers of weights of features that the model lacks, by the flag that asks for them
+    unweighted  names of features without a weight, each with its kind
+    near        a weight without a feature, and the name that it may be a misspelling of
+    """
+
+    unused: tuple[str, ...] = ()
+    unasked: Mapping[str, int] = field(default_factory=dict)
+    unweighted: Mapping[str, str] = field(default_factory=dict)
+    near: tuple[str, str] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.unused or self.unasked or self.unweighted)
+
+    def joined(self, other: Mismatch) -> Mismatch:
+        """The parts of both."""
+        return Mismatch(
+            self.unused + other.unused,
+            {**self.unasked, **other.unasked},
+            {**self.unweighted, **other.unweighted},
+        )
+
+    def without(self, other: Mismatch) -> Mismatch:
+        """The parts that are not in another one."""
+        unused = tuple(name for name in self.unused if name not in other.unused)
+        unasked = {flag: count for flag, count in self.unasked.items() if flag not in other.unasked}
+        unweighted = {name: kind for name, kind in self.unweighted.items() if name not in other.unweighted}
+        near = self.near if self.near and self.near[0] in unused else None
+        return Mismatch(unused, unasked, unweighted, near)
+
+    def __str__(self) -> str:
+        found = []
+        if self.unused:
+            text = "the weight {} names" if len(self.unused) == 1 else "the weights {} name"
+            found.append(f"{text.format(_listed(self.unused))} no feature of the model")
+        for flag, count in self.unasked.items():
+            found.append(f"{count:,} {'weight needs' if count == 1 else 'weights need'} {flag}")
+        for kind in dict.fromkeys(self.unweighted.values()):
+            names = [name for name, its in self.unweighted.items() if its == kind]
+            one = len(names) == 1
+            found.append(
+                f"the {kind}{'' if one else 's'} {_listed(names)} {'has' if one else 'have'} no weight"
+            )
+        near = f" (is {self.near[0]!r} meant for {self.near[1]!r}?)" if self.near else ""
+        return "; ".join(found) + near
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_SHOWN
+    shown = ", ".join(names[:MOST_SHOWN])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+class _GivenWeights:
+    """The names of weights, with the values of those that a feature in a grammar may have."""
+
+    def __init__(self, weights: Weights) -> None:
+        rows, values = weights.given()
+        is_name = rows[:, 0] == NAME
+        entries = weights.symbols.names.entries()
+        ids = rows[is_name, 1].tolist()
+        self.value = {entries[i]: value for i, value in zip(ids, values[is_name].tolist(), strict=True)}
+        self.is_shared = weights.has_shared_names
+        kinds = Counter(rows[~is_name & (values != 0), 0].tolist())
+        for name, value in weights.shared.items():
+            kind = next((kind for kind in TEMPLATE_OF if name.startswith(KINDS[kind].prefix)), NAME)
+            if kind == NAME:
+                self.value[name] = value
+            elif value:
+                kinds[kind] += 1
+        self.kinds = {kind: count for kind, count in kinds.items() if kind in TEMPLATE_OF}  # of templates
+        self._spelled = {as_cdec(name) for name in self.value} if self.is_shared else set()
+
+    def has(self, name: str) -> bool:
+        """Whether a feature has a weight, which may be 0."""
+        written = _bytes(name)
+        return written in self.value or as_cdec(written) in self._spelled
+
+    def unknown(self, known: Iterable[str]) -> list[str]:
+        """The names of weights other than 0 that are not among the known ones."""
+        names = set(map(_bytes, known))
+        spelled = set(map(as_cdec, names)) if self.is_shared else set()
+        unknown = (
+            name
+            for name, value in self.value.items()
+            if value and name not in names and not (spelled and as_cdec(name) in spelled)
+        )
+        return [name.decode(errors="replace") for name in unknown]
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")
+
+
+def compare_weights(weights: Weights, model: ModelFeatures, *, has_zeros: bool = True) -> Mismatch:
+    """Compare weights with the features of a model. A weight of 0 does not need a feature.
+
+    has_zeros  whether weights of 0 are given, too. Files of hiero leave them out: a dense feature without a
+               weight then counts only if no dense feature has one, or beside another mismatch
+    """
+    given = _GivenWeights(weights)
+    lacking = {name: kind for name, kind in model.expected.items() if not given.has(name)}
+    for names in model.groups:
+        if not any(map(given.has, names)):
+            lacking[names[0]] = ORIENTATION
+    known = {*model.expected, *model.possible, *itertools.chain(*model.groups)}
+    unused = [name for name in given.unknown(known) if not name.startswith(model.prefixes)]
+    kinds = {kind: n for kind, n in given.kinds.items() if not model.templates & TEMPLATES[TEMPLATE_OF[kind]]}
+    others = model.others() if unused or (kinds and given.is_shared) else ()
+    if others is None:
+        # Any weight may be that of a feature, unless its name is much like one that lacks a weight.
+        unused = [name for name in unused[:MOST_CHECKED] if _stands_for(name, lacking)]
+    elif others:
+        unknown = set(given.unknown({*known, *others}))
+        unused = [name for name in unused if name in unknown]
+    if given.is_shared:
+        # Features of grammars may be called like those of templates.
+        named = None if others is None else tuple(map(_bytes, others))
+        kinds = {k: n for k, n in kinds.items() if named is not None and not _begins(named, KINDS[k].prefix)}
+    unasked = Counter[str]()
+    for kind, count in kinds.items():
+        unasked[f"--features {TEMPLATE_OF[kind]}"] += count
+    for name in list(unused):
+        flag = next((flag for start, flag in FLAGS.items() if name.startswith(start)), None)
+        if flag is not None:
+            unused.remove(name)
+            unasked[flag] += 1
+    dense = [name for name, kind in model.expected.items() if kind == DENSE]
+    if not has_zeros and not unused and not unasked and not all(name in lacking for name in dense):
+        lacking = {name: kind for name, kind in lacking.items() if kind != DENSE}
+    near = _nearest(unused, lacking, LIKE) or _nearest(unused, known, VERY_LIKE)
+    if near is None:
+        near = next(((name, found) for name in unused if (found := _usual_model(name, lacking))), None)
+    return Mismatch(tuple(unused), dict(unasked), lacking, near)
+
+
+def _begins(names: Iterable[bytes], prefix: bytes) -> bool:
+    return any(name.startswith(prefix) for name in names)
+
+
+def _stands_for(name: str, lacking: Mapping[str, str]) -> bool:
+    """Whether a name is much like that of a feature without a weight."""
+    return _nearest([name], lacking, VERY_LIKE) is not None or bool(_usual_model(name, lacking))
+
+
+def _usual_model(name: str, lacking: Mapping[str, str]) -> str:
+    """The language model without a weight, if there is one, for a name like the usual ones."""
+    models = [one for one, kind in lacking.items() if kind == LANGUAGE_MODEL]
+    return models[0] if len(models) == 1 and name.removesuffix("_OOV") in USUAL_MODELS else ""
+
+
+def _nearest(names: Sequence[str], choices: Iterable[str], least: float) -> tuple[str, str] | None:
+    """The name and the choice that are most alike, upper and lower case being equal."""
+    best, found = least, None
+    for name, choice in itertools.product(names[:MOST_COMPARED], sorted(choices)[:MOST_COMPARED]):
+        likeness = difflib.SequenceMatcher(None, name.lower(), choice.lower()).ratio()
+        if likeness >= best:
+            best, found = likeness + 1e-9, (name, choice)
+    return found

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, read_only
+from hiero.core.arrays import Floats, Ids, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, word_table
@@ -151,6 +151,12 @@ class Weights(MutableMapping[str, float]):
     @property
     def has_shared_names(self) -> bool:
         return bool(self.shared) or not self.exact
+
+    def given(self) -> tuple[Ids, Floats]:
+        """Keys, as rows (kind, a, b), and weights of all features that have a weight of their own."""
+        self._resize()
+        chosen = np.flatnonzero(self._given)
+        return self.index.table.key[chosen], self._value[chosen]
 
     def items_bytes(self) -> Iterator[tuple[Key, bytes, float]]:
         """Key, name and weight of every feature that has a weight of its own."""

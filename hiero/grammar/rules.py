@@ -183,6 +183,10 @@ class GrammarSource(Protocol):
         """Ids in Symbols.names of all features that a rule may have; None if unknown."""
         ...
 
+    def dense_names(self) -> Sequence[int]:
+        """Ids in Symbols.names of the dense features that rules have, as far as they are known."""
+        ...
+
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """All rules that can match somewhere in a sentence.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +126,9 @@ class StaticGrammar:
             sparse = self._ids.names.to_shared(sparse)[sparse]
         return frozenset((*self._columns, *sparse.tolist()))
 
+    def dense_names(self) -> Sequence[int]:
+        return self._columns
+
     def _table(self, rows: Ints) -> RuleTable:
         rules = self.grammar.rules
         ids = SAME_IDS if self._ids is None else self._ids.shared(rules, rows)
@@ -159,6 +162,9 @@ class PerSentence:
     ) -> None:
         self.symbols, self.base, self.span_limit, self.how = symbols, Path(base), span_limit, how
         self.anywhere = anywhere
+        self._dense: dict[int, None] = {}
+        self._names: set[int] = set()
+        self._compiled: set[Path] = set()
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return merge_tables([self._table(self._path(name), src) for name in grammar_paths(segment)])
@@ -171,20 +177,38 @@ class PerSentence:
     def feature_names(self) -> None:
         """Unknown before the files are read."""
 
+    def dense_names(self) -> Sequence[int]:
+        """Those of the grammars read so far."""
+        return list(self._dense)
+
+    def seen_names(self) -> frozenset[int]:
+        """Ids in Symbols.names of all features of the grammars read so far."""
+        return frozenset(self._names)
+
     def __repr__(self) -> str:
         return "those named by <seg>"
 
     def _table(self, path: Path, src: Ids) -> RuleTable:
         if is_compiled(path):
-            return open_grammar(path, self.symbols, self.span_limit).rules_for(src, {})
+            grammar = open_grammar(path, self.symbols, self.span_limit)
+            if path not in self._compiled:  # a large one may be named by every sentence
+                self._compiled.add(path)
+                self._note(grammar.dense_names(), grammar.feature_names())
+            return grammar.rules_for(src, {})
         try:
-            return read_text_grammar(path, self.symbols, self.how)
+            table = read_text_grammar(path, self.symbols, self.how)
         except FormatError as error:
             if not error.line:
                 raise
             # A line of input can name any file: nothing of its content is shown.
             found = "something else (it is not shown, since a sentence names the file)"
             raise FormatError(error.path, error.line, found=found, expected=error.expected) from None
+        self._note(table.columns, np.unique(table.rules.sparse_name).tolist())
+        return table
+
+    def _note(self, dense: Sequence[int], others: Iterable[int]) -> None:
+        self._dense.update(dict.fromkeys(dense))
+        self._names.update((*dense, *others))
 
 
 def grammar_paths(segment: Mapping[str, str]) -> list[str]:

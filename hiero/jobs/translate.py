@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hiero
 from hiero.config.config import Config
-from hiero.config.model import NO_WEIGHTS, make_model
+from hiero.config.model import WeightsCheck, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
@@ -64,6 +64,7 @@ class LineResult:
     is_failure: bool  # a sentence with words but without a translation
     has_grammar: bool
     problem: str  # of the markup, because of which the line counts as empty
+    has_bars: bool  # ||| in a line without <seg>, which looks like a reference
 
 
 class Job:
@@ -75,6 +76,7 @@ class Job:
         config: Config,
         progress: Progress,
         load: Callable[[Config], Model] = make_model,
+        report: Callable[[str], None] | None = None,
     ) -> None:
         self.settings, self.config, self.progress, self._load = settings, config, progress, load
         self.statistics = Statistics()
@@ -90,8 +92,12 @@ class Job:
         self.num_failed, self.first_failed = 0, 0
         self.num_malformed, self.first_malformed = 0, 0
         self.merged: set[str] = set()
+        self.has_bars = False
         self.without_grammar: int | None = None  # the first line without a grammar
         self.model: Model
+        path = "" if config.weights is None else config.weights.path
+        self.check = WeightsCheck(path, strict=config.strict, report=report or progress.say)
+        self.may_name_grammars = bool(config.grammar_folders) or settings.input == "-"
 
     # ---- the run
 
@@ -106,8 +112,7 @@ class Job:
         lines, total = self._open_input()
         start = time.process_time()
         self.model = self._load(self.config)
-        if self.config.weights is None:
-            self.progress.say(NO_WEIGHTS)
+        self._compare_weights(all_read=not self.may_name_grammars)
         self.load_seconds = time.process_time() - start
         output = self._open_output(stack)
         try:
@@ -116,6 +121,8 @@ class Job:
             start = time.perf_counter()
             self._decode(output, lines, total)
             self.decode_seconds = time.perf_counter() - start
+            if self.may_name_grammars and not self.num_resumed:
+                self._compare_weights(all_read=True)
         except BaseException:
             output.close()
             if output.kept:
@@ -124,6 +131,12 @@ class Job:
                 self.progress.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
             raise
         output.finish()
+
+    def _compare_weights(self, *, all_read: bool) -> None:
+        if self.config.weights is not None:
+            self.check.compare(self.model, self.model.weights, all_read=all_read)
+        else:
+            self.check.no_weights()
 
     def _decode(
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
@@ -179,7 +192,9 @@ class Job:
         for number, line in enumerate(lines, 1):
             if b"<seg" in line:
                 segment, _ = self._parse(decode_line(line, number)[0], number)
-                for base, name in itertools.product(bases, grammar_paths(segment.attributes)):
+                names = grammar_paths(segment.attributes)
+                self.may_name_grammars |= bool(names)
+                for base, name in itertools.product(bases, names):
                     try:
                         path = self._checked(name, base)
                         if path != "-" and not Path(path).exists():
@@ -266,6 +281,7 @@ class Job:
             bool(segment.words) and not forest,
             bool(problem) or self._has_grammar(segment),
             problem,
+            "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
         )
 
     def _list(self, forest: Forest) -> list[Derivation]:
@@ -297,6 +313,12 @@ class Job:
             self.first_malformed = self.first_malformed or number
             if self.num_malformed <= MAX_SHOWN:
                 self.progress.say(f"{result.problem}; its translation is empty")
+        if result.has_bars and not self.has_bars:
+            self.has_bars = True
+            self.progress.say(
+                f"{self.path}:{number}: the words from ||| on are translated as well"
+                " (a reference is only set apart in <seg>words</seg> ||| reference)"
+            )
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
             self.progress.say(

@@ -29,6 +29,7 @@ from hiero.config.config import (
 )
 from hiero.config.model import (
     OpenedFiles,
+    WeightsCheck,
     make_model,
     model_config,
     model_inputs,
@@ -38,11 +39,13 @@ from hiero.config.model import (
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, record, record_paths
+from hiero.core.symbols import Symbols
 from hiero.core.text import write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import BitextIndex, open_index
+from hiero.features.weights import read_weights
 from hiero.grammar.sources import grammar_paths
 from hiero.jobs.run_directory import (
     CONFIG,
@@ -53,7 +56,7 @@ from hiero.jobs.run_directory import (
     version_series,
     versions,
 )
-from hiero.learning.config import STARTS, TuneConfig
+from hiero.learning.config import STARTS, TuneConfig, check_used
 from hiero.learning.learner import LearnerContext, make_learner
 from hiero.tuning.batch import BatchCourse
 from hiero.tuning.executors import check_executor, open_executor
@@ -147,6 +150,18 @@ class Tuned:
     def chosen(self) -> dict[str, Any]:
         return self.log[self.epoch - 1]
 
+    def summary(self, held_out: str | None, *, with_path: bool = False) -> str:
+        """The chosen epoch, and its BLEU on odd and even lines of the held-out set."""
+        record, path = self.chosen, f": {self.weights}" if with_path else ""
+        which = f"epoch {self.epoch} of {len(self.log)}{path}"
+        if "report_bleu" not in record:
+            return f"{which} (the last: nothing is held out)"
+        odd, even = (
+            f"BLEU {record[f'{half}_bleu']:.2f} (brevity {record[f'{half}_brevity']:.3f})"
+            for half in ("choose", "report")
+        )
+        return f"{which}: {odd} on odd lines of {held_out}, which chose it; {even} on even lines"
+
 
 def tune(
     config: str | Path | Mapping[str, Any] | Config,
@@ -181,6 +196,7 @@ def _with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
     """Return the configuration with some keys of its ``tune`` section set."""
     known = dataclasses.asdict(config.tune or TuneConfig())
     settings = record(TuneConfig, known | dict(keys), "tune")
+    check_used(settings.algorithm, keys, "tune: {}".format)
     settings = map_paths(settings, lambda key, path: os.path.abspath(path) if key in keys else path)
     return dataclasses.replace(config, tune=settings)
 
@@ -387,6 +403,7 @@ class Tuning:
         if settings.neighbours != "none":  # bins without translations get weights, too
             not_expected.update(*(one.names for one in bins))
         loop.health.expect(name for name in names if name not in not_expected)
+        self._compare_start(loop)
         self._check_index(loop, say, index)
         if self.held_out is None:
             say("nothing is held out: the result is the last epoch (held_out names a set of data)")
@@ -396,6 +413,16 @@ class Tuning:
         if workers > num_shards and settings.row.online and settings.batch == 1:
             which = "one shard" if num_shards == 1 else f"{num_shards} shards"
             say(f"not all of {workers} workers are used: {which}, each learning sentence by sentence")
+
+    def _compare_start(self, loop: Loop) -> None:
+        """Compare initial weights from a file with the features of the model."""
+        start = self.settings.start
+        if start in STARTS:
+            return
+        path = f"{self.where}: tune: start: {start}"
+        check = WeightsCheck(path, strict=self.config.strict, report=loop.progress.say)
+        all_read = not self.config.grammar_folders and not self._own_grammars(self.files)
+        check.compare(loop.model, read_weights(start, Symbols()), all_read=all_read)
 
     def _check_index(
         self, loop: Loop, say: Callable[[str], None], index: Callable[[str], BitextIndex]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
@@ -232,6 +232,7 @@ class Algorithm:
     peers     works with ``peer``
     forests   works with ``forest``
     oracles   reports BLEU of the translations learnt towards and learnt away from
+    uses      the settings of its learner; None: unknown
     advice    settings to try if held-out BLEU ``falls``, if the weights ``diverge``, if translations are too
               ``short`` or too ``long``, or if a fit is ``unfinished``
     preset    defaults of its settings, beside ``COMMON``
@@ -246,6 +247,7 @@ class Algorithm:
     peers: bool = False
     forests: bool = False
     oracles: bool = False
+    uses: tuple[str, ...] | None = None
     advice: Mapping[str, str] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
 
@@ -255,6 +257,35 @@ class Algorithm:
 
     def learner_class(self) -> Any:
         return pkgutil.resolve_name(self.learner)
+
+    def has_use_for(self, key: str) -> bool:
+        """Whether a setting changes anything; those that no algorithm claims are for all."""
+        if key in _ONLINE:
+            return self.online
+        if key in _TERMS:
+            return self.terms
+        if self.uses is None or key in self.uses:
+            return True
+        return not any(key in (row.uses or ()) for row in ALGORITHMS.values())
+
+
+_ONLINE = ("batch", "mix", "by_sentences", "select", "norm", "average")
+_TERMS = ("beta", "gamma", "variant")
+_SAMPLE = ("metric", "pairs", "draws", "keep", "threshold", "soft", "length_deviations", "largest")
+_PAIRWISE = (*_SAMPLE, "share", "loss", "margin", "by_gold")
+
+
+def check_used(algorithm: str, keys: Iterable[str], names: Callable[[str], str] = str) -> None:
+    """Refuse settings, given one by one, that the algorithm does not use. ``names`` names one in messages.
+
+    Those of a file are not refused: it may have the settings of several algorithms.
+    """
+    for key in keys:
+        if not ALGORITHMS[algorithm].has_use_for(key):
+            users = ", ".join(name for name, row in ALGORITHMS.items() if row.has_use_for(key))
+            raise ConfigError(
+                f"{names(key)}: {algorithm} does not use it ({users} {'do' if ',' in users else 'does'})"
+            )
 
 
 COMMON: dict[str, Any] = {
@@ -303,6 +334,7 @@ _SGD = Algorithm(
     freezes=True,
     averages=True,
     terms=True,
+    uses=(*_PAIRWISE, "update", "rate", "decay", "decay_after"),
     advice={"falls": "a lower rate", "diverge": "a lower rate"},
     preset={
         "epochs": 10,
@@ -331,6 +363,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         online=True,
         averages=True,
         oracles=True,
+        uses=("metric", "c", "oracle", "prediction", "scale"),
         advice={"falls": "a smaller c", "diverge": "a smaller c"},
         preset={
             "epochs": 15,
@@ -350,6 +383,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         online=True,
         terms=True,
         stale=True,
+        uses=(*_PAIRWISE, "rate", "l1", "epsilon"),
         advice={"falls": "a lower rate or a larger l1", "diverge": "a lower rate"},
         preset={
             "epochs": 10,
@@ -371,6 +405,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         online=False,
         terms=True,
         peers=True,
+        uses=(*_SAMPLE, "l1", "l2", "l2_previous", "interpolation", "iterations", "buffers"),
         advice={
             "falls": "a larger l2",
             # BLEU + 1 prefers short translations, and nakov more than compensates for it.
@@ -384,6 +419,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "kbmira": Algorithm(
         learner="hiero.learning.mira:KBMIRA",
         online=False,
+        uses=("c", "passes", "memory", "remembered"),
         advice={"falls": "a smaller c", "diverge": "a smaller c"},
         preset={"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
     ),
@@ -392,6 +428,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         learner="hiero.learning.mert:MERT",
         online=False,
         forests=True,
+        uses=("restarts", "directions", "beam"),
         advice={"short": "more restarts", "long": "more restarts"},
         preset={"epochs": 15, "kbest": 100, "shards": 0},
     ),

@@ -64,6 +64,7 @@ class Plan:
     config  with the paths of the stages' outputs
     where   the beginning of messages: the file of the configuration
     texts   for each set to translate, the input of decoding
+    chosen_on  the set whose odd lines choose the weights, if there is one
     """
 
     def __init__(self, config: Config, out: Path, where: str) -> None:
@@ -71,6 +72,7 @@ class Plan:
         self.stages: list[Stage] = []
         self.texts: dict[str, Path] = {}
         self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
+        self.chosen_on: str | None = None
         self.outputs: dict[str, Path] = {}  # for each set, its translations
 
     def add(self, **stage: Any) -> None:

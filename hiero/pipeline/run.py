@@ -10,6 +10,7 @@ runs.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -77,11 +78,14 @@ def default_directory(config: Path) -> Path:
 class Run:
     """One run of a configuration in a directory."""
 
-    def __init__(self, path: str | Path, directory: Path, only: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: str | Path, directory: Path, only: Sequence[str] = (), *, strict: bool = False
+    ) -> None:
         self.path, self.directory = Path(path), directory
         # Absolute and without links, so that paths written into files are valid from any directory.
         content = read_settings(path)
-        self.config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
+        config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
+        self.config = dataclasses.replace(config, strict=config.strict or strict)
         # Absolute, so that paths in files do not depend on the working directory.
         self.plan: Plan = make_plan(self.config, Path(os.path.abspath(directory)), str(path))
         self._check_inputs()
@@ -223,11 +227,15 @@ class Run:
         display.finish(stage.name, used)
 
     def scores(self) -> dict[str, Mapping[str, float]]:
-        """The scores of each evaluated set."""
+        """The scores of each evaluated set, or of a part of its lines, which its name then says."""
         kind = "eval:"
-        names = [stage.name for stage in self.plan.stages if stage.name.startswith(kind)]
-        done = self.manifest.stages
-        return {name.removeprefix(kind): done[name]["figures"] for name in names if name in done}
+        found = {}
+        for stage in self.plan.stages:
+            if stage.name.startswith(kind) and stage.name in self.manifest.stages:
+                entry = self.manifest.stages[stage.name]
+                part = f" ({entry['settings']['lines']} lines)" if "lines" in entry["settings"] else ""
+                found[stage.name.removeprefix(kind) + part] = entry["figures"]
+        return found
 
 
 # ---- the directory

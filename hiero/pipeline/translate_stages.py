@@ -15,7 +15,7 @@ from hiero.core.directories import create_directory
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered_keys
 from hiero.core.text import open_output, read_chunks
-from hiero.evaluation.compare import check_config, score_files
+from hiero.evaluation.compare import EVEN, check_config, score_files
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
@@ -130,13 +130,19 @@ def add_decode(plan: Plan) -> None:
             work=partial(_decode, source, output, model),
             inputs=inputs,
             outputs=(output,),
-            settings=model_settings(config),
+            settings=model_settings(config) | ({"strict": True} if config.strict else {}),
         )
 
 
 def _decode(source: Path, output: Path, model: Config, task: Task) -> Figures:
     settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
-    job = Job(settings, model, task.progress, task.opened.model)
+
+    def report(note: str) -> None:
+        if note not in task.opened.reported:  # of another set
+            task.opened.reported.add(note)
+            task.progress.say(note)
+
+    job = Job(settings, model, task.progress, task.opened.model, report)
     job.run()
     job.report()
     return job.figures()
@@ -169,17 +175,18 @@ def add_eval(plan: Plan) -> None:
         inputs[f"translations of {name}"] = plan.outputs[name]
         inputs |= dict(zip(keys_of(name, data)[1:], map(Path, data.translations), strict=True))
         outputs = plan.out / f"{name}.eval.txt", plan.out / f"{name}.eval.json"
+        even = name == plan.chosen_on
         plan.add(
             name=f"eval:{name}",
-            work=partial(_evaluate, systems, data.translations, outputs, config),
+            work=partial(_evaluate, name, systems, data.translations, outputs, config, even),
             inputs=inputs,
             outputs=outputs,
-            settings=settings | {"systems": list(systems)},
+            settings=settings | {"systems": list(systems)} | ({"lines": EVEN} if even else {}),
         )
 
 
 def _check_lines(plan: Plan, name: str, data: DataSection) -> None:
-    """Check that references are as long as the source, before decoding."""
+    """Check before decoding that references are as long as the source, and have lines to score."""
     if plan.config.prep is not None:
         return  # it checks the lengths
     source, *others = (sum(chunk.data.count(b"\n") for chunk in read_chunks(p)) for p in data.all_sides)
@@ -187,14 +194,23 @@ def _check_lines(plan: Plan, name: str, data: DataSection) -> None:
         if lines != source:
             expected = f"expected {source}, as many as {data.source} has"
             raise plan.error(key, f"{path}: found {lines} lines, {expected}")
+    if name == plan.chosen_on and source == 1:
+        raise plan.error(
+            "tune: held_out", f"found {name}, which has one line: odd lines choose, even ones are scored"
+        )
 
 
 def _evaluate(
+    name: str,
     systems: Mapping[str, list[str]],
     references: list[str],
     outputs: tuple[Path, Path],
     config: EvalSection,
+    even: bool,
     task: Task,
 ) -> Figures:
     task.progress.begin(None)
-    return score_files(systems, references, config, *outputs, progress=task.progress)
+    if even:
+        task.progress.say(f"the even lines of {name} are scored: its odd lines chose the weights")
+    lines = EVEN if even else None
+    return score_files(systems, references, config, *outputs, lines=lines, progress=task.progress)

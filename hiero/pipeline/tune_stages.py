@@ -64,6 +64,7 @@ def add_tune_stage(
 ) -> None:
     """Add the stage that tunes in a folder, writes the weights to ``output``, and figures to a file."""
     on = tuning.settings.on
+    plan.chosen_on = tuning.settings.held_out if tuning.held_out is not None else None
     if plan.grammars and on not in plan.grammars:
         problem = "write: per_sentence makes no grammars for this set; set write: nothing"
         raise plan.error(f"tune: on: {on}", problem)
@@ -85,6 +86,7 @@ def _tune(tuning: Tuning, folder: Path, output: Path, to: Path | None, task: Tas
         shutil.rmtree(folder, ignore_errors=True)
     tuned = tuning.run(folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened)
     write_output(output, tuned.weights.read_bytes(), packed=True)
+    task.progress.say(tuned.summary(tuning.settings.held_out))
     chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}
     figures = {"epochs": len(tuned.log), "epoch": tuned.epoch} | chosen
     if to is not None:

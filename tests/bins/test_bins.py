@@ -26,6 +26,9 @@ from hiero.grammar.sources import RuleList
 from tests.naive import bins as naive
 from tests.worlds.bins import begins
 
+# Weights here leave out what a test does not need.
+pytestmark = pytest.mark.filterwarnings("ignore::hiero.core.errors.HieroWarning")
+
 numbers = st.floats(-8, 8, width=32) | st.sampled_from([0.0, 1.0, -math.inf, math.inf])
 
 

@@ -248,6 +248,7 @@ def test_without_a_configuration(world: Tuning, capfd: Capture) -> None:
 @pytest.fixture
 def experiment(tmp_path: Path) -> Experiment:
     experiment = Experiment(tmp_path / "exp")
+    experiment.add_line()
     experiment.set(
         weights=None,
         bins={"features": {"EgivenFCoherent": {"of": "probability"}, "CountEF": {"of": "count"}}, "bits": 2},

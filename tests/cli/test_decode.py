@@ -75,7 +75,88 @@ def test_one_line_out_per_line_in(
 @pytest.mark.parametrize("style", ["text", "cdec", "moses", "json"])
 def test_output_does_not_depend_on_threads(style: str, small: list[str], tmp_path: Path) -> None:
     source = written(tmp_path / "in", TEXT)
-    assert_equal_output_with_threads(tmp_path, "-i", source, "--format", style, "--kbest", "3", *small)
+    number = "0" if style == "text" else "3"
+    assert_equal_output_with_threads(tmp_path, "-i", source, "--format", style, "--kbest", number, *small)
+
+
+def test_lists_have_no_room_in_plain_text(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "in", TEXT)
+    config = written(tmp_path / "config", "search: {kbest: 3}\n")
+    for more in (["--kbest", "3"], ["-c", config]):
+        assert run("-i", source, "--format", "text", *small, *more) == 2
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        message = "argument --format: text has no room for the translations of --kbest 3"
+        assert captured.err == f"hiero decode: {message} (cdec, moses and json have)\n"
+    assert run("-i", source, "--format", "text", *small, "-c", config, "--kbest", "0") == 0
+
+
+def test_references_outside_of_tags_are_told_once(
+    small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["das", "das haus ||| the house", "<seg>das</seg> ||| the", "buch ||| book"]
+    source = written(tmp_path / "in", "".join(f"{line}\n" for line in lines))
+    assert main(["decode", "-i", source, *small]) == 0
+    captured = capfd.readouterr()
+    assert captured.out.splitlines() == ["the", "the house ||| the house", "the", "book ||| book"]
+    notes = [line for line in captured.err.splitlines() if "|||" in line]
+    assert notes[0].startswith(f"hiero: {source}:2: the words from ||| on are translated as well (")
+    assert len([note for note in notes if "are translated as well" in note]) == 1
+
+
+def notes_of(capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[str]:
+    """The messages of a run, but for that on compiling."""
+    capfd.readouterr()
+    assert main(["decode", *arguments]) == code
+    return [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
+
+
+def test_weights_that_do_not_fit(small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "in", "das haus\n<seg id='2'>ein haus</seg>\n")
+    weights = written(tmp_path / "weights", "p -1\nGlue -0.1\nLanguageModle 0.5\n")
+    options = ["-i", source, *small, "-w", weights]
+    expected = (
+        f"{weights}: the weight LanguageModle names no feature of the model; the language model "
+        "LanguageModel has no weight (is 'LanguageModle' meant for 'LanguageModel'?)"
+    )
+    assert notes_of(capfd, "-i", source, *small) == []
+    assert notes_of(capfd, *options) == [f"hiero: {expected}"]
+    assert notes_of(capfd, *options, "-q") == []
+    out = tmp_path / "out"
+    assert notes_of(capfd, *options, "--strict", "-q", "-o", str(out), code=1) == [expected]
+    assert not out.exists()
+    config = written(tmp_path / "config", "strict: true\n")
+    assert notes_of(capfd, *options, "-c", config, code=1) == [expected]
+    # Another name of the model, and none.
+    lm = small[small.index("-l") + 1]
+    (note,) = notes_of(capfd, "-i", source, *small[:4], "-l", f"LM={lm}")
+    assert "the weight LanguageModel names no feature" in note
+    assert note.endswith("the language model LM has no weight (is 'LanguageModel' meant for 'LM'?)")
+    (note,) = notes_of(capfd, "-i", source, *small[:4])
+    assert note.endswith("the weight LanguageModel names no feature of the model")
+
+
+def test_weights_and_grammars_of_sentences(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """All features are known after the last sentence."""
+    written(tmp_path / "one", RULES)
+    written(tmp_path / "two", "[X] ||| das ||| the ||| q=1 r=2\n")
+    tagged = '<seg grammar="one">das haus</seg>\n<seg grammar="two">das</seg>\n'
+    source = written(tmp_path / "in", tagged)
+    weights = written(tmp_path / "weights", "p -1\nq -1\nGlue 1\n")
+    assert notes_of(capfd, "-i", source, "-w", weights) == [
+        f"hiero: {weights}: the dense feature r has no weight"
+    ]
+    weights = written(tmp_path / "weights", "p -1\nq -1\nrr -1\nGlue 1\nPassThrough -1\n")
+    expected = (
+        f"{weights}: the weight rr names no feature of the model; the dense feature r has no weight "
+        "(is 'rr' meant for 'r'?)"
+    )
+    assert notes_of(capfd, "-i", source, "-w", weights) == [f"hiero: {expected}"]
+    assert expected in notes_of(capfd, "-i", source, "-w", weights, "--strict", "-q", code=1)
+    fits = written(tmp_path / "weights", "p -1\nq -1\nr -1\nGlue 1\n")
+    assert notes_of(capfd, "-i", source, "-w", fits) == []
 
 
 @pytest.mark.slow

@@ -313,6 +313,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
 
 
 WEIGHTS = "EgivenFCoherent -1\nMaxLexFgivenE -0.2\nPassThrough -3\nGlue -0.1\n"
+WEIGHTS += "SampleCountF 0\nCountEF 0\nMaxLexEgivenF 0\nIsSingletonF 0\nIsSingletonFE 0\n"
 
 
 def assert_same_translations(

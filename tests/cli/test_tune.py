@@ -111,6 +111,8 @@ def test_from_python(world: Tuning) -> None:
     content = yaml.safe_load((world.out / "config.yaml").read_text())
     again = tune(content, world.folder / "again")
     assert again.weights.read_bytes() == tuned.weights.read_bytes()
+    with pytest.raises(ConfigError, match=r"tune: rate: kbmira does not use it \(sgd, .* do\)"):
+        tune(world.path, world.folder / "third", algorithm="kbmira", rate=0.2)
     with pytest.raises(ConfigError, match=r"tune: unknown key 'rates'; did you mean 'rate'\?"):
         tune(world.path, world.folder / "third", rates=0.2)
 
@@ -416,6 +418,9 @@ def test_usage(world: Tuning, capfd: Capture) -> None:
         (["--rate", "nan"], "argument --rate: found nan, expected more than 0"),
         (["--kbest", "0"], "argument --kbest: found 0, expected at least 1"),
         (["--peer", "moses"], "peer works with pro, not with sgd"),
+        (["--algorithm", "kbmira", "--rate", "0.1"], "argument --rate: kbmira does not use it (sgd, "),
+        (["--algorithm", "mert", "--mix", "end"], "argument --mix: mert does not use it"),
+        (["--passes", "3"], "argument --passes: sgd does not use it (kbmira does)"),
     ):
         assert message in world.error(capfd, *more, code=2)
     with pytest.raises(SystemExit) as stopped:

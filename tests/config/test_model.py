@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import kenlm
 import numpy as np
 import pytest
 
+import hiero
 from grammars.make_demo.__main__ import SIZES, TRAINED, WEIGHTS, files, install, pack
 from grammars.make_demo.trees import Node, leaf, rule
 from hiero.cli.main import main
@@ -77,10 +80,10 @@ def test_unknown_file() -> None:
 def test_sizes_of_parts_and_no_common_sentences() -> None:
     parts = {part: read(f"demo.{part}.de{'.gz' * (part == 'train')}").splitlines() for part in SIZES}
     assert len(parts["train"]) >= SIZES["train"]
-    assert (len(parts["dev"]), len(parts["devtest"])) == (SIZES["dev"], SIZES["devtest"])
-    assert not set(parts["train"]) & set(parts["dev"])
-    assert not set(parts["train"]) & set(parts["devtest"])
-    assert not set(parts["dev"]) & set(parts["devtest"])
+    others = ("dev", "devtest", "test")
+    assert [len(parts[part]) for part in others] == [SIZES[part] for part in others]
+    for one, other in combinations(parts.values(), 2):
+        assert not set(one) & set(other)
     for part, lines in parts.items():
         targets = read(f"demo.{part}.en{'.gz' * (part == 'train')}").splitlines()
         assert len(targets) == len(lines)
@@ -164,7 +167,7 @@ def advance(lm: kenlm.Model, state: kenlm.State, word: str) -> tuple[kenlm.State
 def test_dev_sets_have_a_few_unknown_words() -> None:
     """A few words are not in the training part, but most are."""
     known = Counter(read("demo.train.de.gz").split())
-    for part in ("dev", "devtest"):
+    for part in ("dev", "devtest", "test"):
         tokens = read(f"demo.{part}.de").split()
         unknown = [token for token in tokens if token not in known]
         assert 0 < len(unknown) < 0.02 * len(tokens)
@@ -196,3 +199,90 @@ def test_opened_files_are_shared_until_their_content_changes(tmp_path: Path) -> 
     weights.write_text("P 2\n")
     assert opened.model(first).weights["P"] == 2
     assert three.weights["P"] == 1
+
+
+# ---- weights that do not fit
+
+
+RULES = ["[X] ||| das ||| the ||| p=1 s=2", "[X] ||| haus ||| house ||| p=1", "[X] ||| ein ||| a ||| p=2"]
+TINY = Path(__file__).parents[1] / "data" / "tiny.arpa"
+
+
+def mismatch(**how: Any) -> str:
+    """The one warning of ``load``; empty if there is none."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        hiero.load(**how)
+    assert len(found) <= 1
+    for one in found:
+        assert one.category is hiero.HieroWarning
+        assert one.filename == __file__
+    return "".join(str(one.message) for one in found)
+
+
+@hiero.rule_feature
+def mine(rules: Any) -> dict[str, Any]:
+    return {"Mine": np.ones(len(rules))}
+
+
+def test_weights_that_fit_are_not_mentioned(tmp_path: Path) -> None:
+    weights = {"p": -1.0, "s": 1.0, "WordPenalty": 1.0, "PassThrough": -1.0, "Glue": 1.0}
+    assert mismatch(rules=RULES, weights=weights) == ""
+    lm = {**weights, "LM": 1.0, "LM_OOV": -1.0}
+    assert mismatch(rules=RULES, weights=lm, lm={"LM": TINY}) == ""
+    more = {"SpanSize_X_3": 1.0, "R:X:das:the": 1.0, "Arity_1": 1.0, "SourceWordPenalty": 1.0}
+    features = ["span_size", "rule_id", "arity", "source_word_penalty"]
+    assert mismatch(rules=RULES, weights=weights | more, features=features) == ""
+    assert mismatch(rules=RULES, weights=weights | {"Mine": 1.0}, features=mine) == ""
+    # Many sparse features: weights of another part of the grammar.
+    sparse = [f"[X] ||| w{i} ||| v{i} ||| p=1 F_{i}=1" for i in range(100)]
+    assert mismatch(rules=sparse, weights={"p": 1.0, "F_7": 1.0, "F_1000": 1.0}) == ""
+    # Grammars that sentences name may have any feature.
+    assert mismatch(grammar=(), lm={"LM": TINY}, weights=lm) == ""
+    written = tmp_path / "weights"
+    written.write_text("p -1\ns 1\n")
+    compiled = tmp_path / "compiled"
+    (tmp_path / "rules").write_text("".join(f"{rule}\n" for rule in RULES))
+    assert main(["grammar", "compile", str(tmp_path / "rules"), str(compiled)]) == 0
+    assert mismatch(grammar=compiled, weights=written) == ""
+    # Bins, and converted features, in place of a dense one.
+    transform = {"features": {"transform": {"p": "probability"}}}
+    assert mismatch(config=transform, rules=RULES, weights={"p_probability": 1.0}) == ""
+    dropped = {"features": {"transform": {"p": "drop"}}}
+    assert mismatch(config=dropped, rules=RULES, weights={"s": 1.0}) == ""
+
+
+@pytest.mark.heavy
+def test_the_bundled_model_fits_its_weights() -> None:
+    assert mismatch() == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hiero.load(strict=True, features=["shape"])
+
+
+def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    weights = {"p": -1.0, "LanguageModle": 0.5}
+    expected = (
+        "weights: the weight LanguageModle names no feature of the model; the language model LanguageModel "
+        "has no weight (is 'LanguageModle' meant for 'LanguageModel'?)"
+    )
+    assert mismatch(rules=RULES, weights=weights, lm=TINY) == expected
+    with pytest.raises(HieroError, match="weights: the weight LanguageModle names no feature"):
+        hiero.load(rules=RULES, weights=weights, lm=TINY, strict=True)
+    with pytest.raises(HieroError, match="weights: the weight LanguageModle names no feature"):
+        hiero.load({"strict": True}, rules=RULES, weights=weights, lm=TINY)
+    # Unknown names of features do not hide it.
+    found = mismatch(rules=RULES, weights=weights | {"Mine": 1.0}, lm=TINY, features=mine)
+    assert found == expected
+    assert mismatch(rules=RULES, weights={"s": 1.0}) == "weights: the dense feature p has no weight"
+    found = mismatch(rules=RULES, weights={"p": 1.0, "R:X:das:the": 1.0})
+    assert found == "weights: 1 weight needs --features rule_id"
+    assert mismatch(rules=RULES) == "no weights given: every translation scores 0"
+    with pytest.raises(HieroError, match="no weights given"):
+        hiero.load(rules=RULES, strict=True)
+    # A file of hiero does not have weights of 0.
+    written = tmp_path / "weights"
+    written.write_text("# hiero weights: every name is exact\nGlue 1\n")
+    assert mismatch(rules=RULES, weights=written) == f"{written}: the dense feature p has no weight"
+    written.write_text("# hiero weights: every name is exact\nq 1\np 1\n")
+    assert mismatch(rules=RULES, weights=written) == f"{written}: the weight q names no feature of the model"

@@ -27,6 +27,9 @@ from tests.conftest import INTERPRETED
 from tests.naive import search as naive
 from tests.worlds.search import LABELS, System, enumerated, steps_of, systems
 
+# Weights here leave out what a test does not need.
+pytestmark = pytest.mark.filterwarnings("ignore::hiero.core.errors.HieroWarning")
+
 TINY = Path(__file__).parents[1] / "data" / "tiny.arpa"
 RULES = [
     "[X] ||| das ||| the ||| p=0.5",

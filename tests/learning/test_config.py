@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from hiero.core.errors import ConfigError
-from hiero.learning.config import ALGORITHMS, TuneConfig, TuneSettings
+from hiero.learning.config import ALGORITHMS, TuneConfig, TuneSettings, check_used
 from hiero.learning.learner import LearnerContext, make_learner
 
 
@@ -30,3 +31,43 @@ def test_settings_of_files_lack_those_that_are_not_used() -> None:
 def test_unknown_algorithms() -> None:
     with pytest.raises(ConfigError, match="algorithm: found 'sdg'"):
         TuneConfig(algorithm="sdg")
+
+
+class Recorded:
+    """Settings that note the keys that are read."""
+
+    def __init__(self, settings: TuneSettings) -> None:
+        self.settings, self.read = settings, set[str]()
+
+    def __getattr__(self, key: str) -> Any:
+        self.read.add(key)
+        return getattr(self.settings, key)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_settings_in_use_are_those_that_learners_read(algorithm: str) -> None:
+    row, read = ALGORITHMS[algorithm], set[str]()
+    context = LearnerContext(dense=[0])
+    for keys in ({}, {"pairs": "pro"}, {"pairs": "multipartite"}):
+        recorded = Recorded(TuneConfig(algorithm=algorithm, **keys).resolved())  # type: ignore[arg-type]
+        with contextlib.suppress(ConfigError):  # pro works with its own pairs only
+            row.learner_class().make(recorded, context)
+        read |= recorded.read
+    assert row.uses is not None
+    keys_of_learners = {key for one in ALGORITHMS.values() for key in one.uses or ()}
+    others = {"beam"}  # read by the course, which prunes forests
+    unread = {"share"} if algorithm == "pro" else set()
+    assert set(row.uses) - others == (read & keys_of_learners) - unread
+
+
+def test_settings_that_are_not_used_are_refused_one_by_one() -> None:
+    check_used("sgd", ["rate", "epochs", "mix", "kbest", "seed"])
+    check_used("mert", ["restarts", "epochs", "shards"])
+    with pytest.raises(ConfigError, match=r"^rate: kbmira does not use it \(sgd, .*, adagrad do\)$"):
+        check_used("kbmira", ["c", "rate"])
+    with pytest.raises(ConfigError, match=r"^batch: pro does not use it"):
+        check_used("pro", ["batch"])
+    with pytest.raises(ConfigError, match=r"^beta: mira does not use it"):
+        check_used("mira", ["beta"])
+    # A file may have the settings of several algorithms.
+    assert TuneConfig(algorithm="kbmira", rate=0.1).rate == 0.1

@@ -22,6 +22,7 @@ LABELS = ["bits=1,beta=0.1", "bits=1,beta=10", "bits=2,beta=0.1", "bits=2,beta=1
 @pytest.fixture
 def experiment(tmp_path: Path) -> Experiment:
     experiment = Experiment(tmp_path / "exp")
+    experiment.add_line()
     experiment.set(
         weights=None,
         bins=BINS,

@@ -21,6 +21,7 @@ TUNE = {"algorithm": "itermixsgd", "shards": 2, "epochs": 2, "kbest": 10, "held_
 @pytest.fixture
 def experiment(tmp_path: Path) -> Experiment:
     experiment = Experiment(tmp_path / "exp")
+    experiment.add_line()
     experiment.set(weights=None, tune=TUNE, eval={"metrics": ["bleu"], "tokenize": "none", "trials": 10})
     return experiment
 
@@ -100,6 +101,33 @@ def test_weights_are_given_or_learnt(experiment: Experiment, capfd: Capture) -> 
     assert experiment.run("-q") == 0
     experiment.set(tune=TUNE | {"on": "dve"})
     assert "tune: on: unknown set 'dve'; did you mean 'dev'?" in experiment.error(capfd)
+
+
+def test_even_lines_are_scored_where_odd_ones_chose(experiment: Experiment, capfd: Capture) -> None:
+    assert experiment.run() == 0
+    captured = capfd.readouterr()
+    assert [line.split("  ")[0] for line in captured.out.splitlines()] == ["dev", "test (even lines)"]
+    assert "tune: epoch 1 of 2: BLEU" in captured.err or "tune: epoch 2 of 2: BLEU" in captured.err
+    assert "on odd lines of test, which chose it" in captured.err
+    assert "eval:test: the even lines of test are scored: its odd lines chose the weights" in captured.err
+    made = experiment.artefacts()
+    record, table = json.loads(made["test.eval.json"]), made["test.eval.txt"].decode()
+    assert (record["lines"], record["sentences"]) == ("even", 1)
+    assert "even lines only: the others chose the weights" in table
+    assert "lines" not in json.loads(made["dev.eval.json"])
+    (experiment.folder / "test.de").write_text("sie hat ein haus\n")
+    (experiment.folder / "test.en").write_text("she has a house\n")
+    (experiment.folder / "test.other.en").write_text("she has a house\n")
+    message = "tune: held_out: found test, which has one line: odd lines choose, even ones are scored"
+    assert message in experiment.error(capfd)
+    # With the last epoch instead, nothing is chosen.
+    experiment.set(tune=TUNE | {"held_out": None})
+    assert experiment.run() == 0
+    captured = capfd.readouterr()
+    assert "tune: epoch 2 of 2 (the last: nothing is held out)" in captured.err
+    assert captured.out.splitlines()[1].startswith("test  BLEU") or captured.out.splitlines()[1].startswith(
+        "test "
+    )
 
 
 class Killed(BaseException):

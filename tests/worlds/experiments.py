@@ -21,6 +21,7 @@ PAIRS = [
     ("sie hat das buch gelesen", "she has read the book"),
 ]
 WEIGHTS = "EgivenFCoherent -1\nMaxLexFgivenE -0.3\nLanguageModel 0.5\nPassThrough -3\nGlue -0.1\n"
+WEIGHTS += "SampleCountF 0\nCountEF 0\nMaxLexEgivenF 0\nIsSingletonF 0\nIsSingletonFE 0\n"
 FILES = {
     "train.de": "".join(f"{src}\n" for src, _ in PAIRS),
     "train.en": "".join(f"{tgt}\n" for _, tgt in PAIRS),
@@ -57,6 +58,12 @@ class Experiment:
         for name, text in FILES.items():
             (folder / name).write_text(text)
         self.write()
+
+    def add_line(self) -> None:
+        """Add a line to the test set, so that it has an odd and an even one."""
+        for name, line in (("de", "er hat das buch"), ("en", "he has the book"), ("other.en", "he owns it")):
+            with (self.folder / f"test.{name}").open("a") as stream:
+                stream.write(f"{line}\n")
 
     def write(self) -> None:
         self.path.write_text(yaml.safe_dump(self.config, sort_keys=False))
