@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hiero.config.model import load
-    from hiero.core.errors import HieroError, HieroWarning
+    from hiero.core.errors import HieroError
     from hiero.decoder.config import SearchConfig
     from hiero.decoder.derivation import Derivation
     from hiero.decoder.forest import Forest
@@ -32,7 +32,6 @@ __all__ = [
     "Derivation",
     "Forest",
     "HieroError",
-    "HieroWarning",
     "Model",
     "SearchConfig",
     "Statistics",
@@ -54,7 +53,6 @@ _MODULES = {
     "Weights": "features.weights",
     "rule_feature": "features.user",
     "HieroError": "core.errors",
-    "HieroWarning": "core.errors",
 }
 
 

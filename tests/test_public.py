@@ -20,7 +20,6 @@ NAMES = {
     "Derivation",
     "Forest",
     "HieroError",
-    "HieroWarning",
     "Model",
     "SearchConfig",
     "Statistics",
