@@ -340,7 +340,7 @@ def compare_weights(weights: Weights, model: ModelFeatures, *, has_zeros: bool =
     dense = [name for name, kind in model.expected.items() if kind == DENSE]
     if not has_zeros and not unused and not unasked and not all(name in lacking for name in dense):
         lacking = {name: kind for name, kind in lacking.items() if kind != DENSE}
-    near = _nearest(unused, lacking, LIKE) or _nearest(unused, known, VERY_LIKE)
+    near = _nearest(unused, lacking, LIKE) or _nearest(unused, {*known, *(others or ())}, VERY_LIKE)
     if near is None:
         near = next(((name, found) for name in unused if (found := _usual_model(name, lacking))), None)
     return Mismatch(tuple(unused), dict(unasked), lacking, near)

@@ -50,6 +50,25 @@ def test_all_stages_of_a_configuration(
     assert best.text == "the house"
 
 
+def test_weights_that_do_not_fit_are_told_once(experiment: Experiment, capfd: Capture) -> None:
+    """Not for each set that is translated."""
+    assert experiment.run() == 0
+    assert "names no feature" not in capfd.readouterr().err
+    weights = experiment.folder / "weights"
+    weights.write_text(FILES["weights"].replace("LanguageModel", "LanguageModle"))
+    assert experiment.run() == 0
+    told = [line for line in capfd.readouterr().err.splitlines() if "no weight" in line]
+    expected = f"{weights}: the weight LanguageModle names no feature of the model; the language model"
+    assert len(told) == 1
+    assert told[0].startswith(f"hiero run: decode:dev: {expected} LanguageModel has no weight (is ")
+    # Translations that were made without it are not taken over.
+    assert experiment.error(capfd, "--strict").startswith(expected)
+    experiment.set(strict=True)
+    assert experiment.error(capfd).startswith(expected)
+    weights.write_text(FILES["weights"])
+    assert experiment.run("-q") == 0
+
+
 def test_the_manifest(experiment: Experiment, capfd: Capture) -> None:
     assert experiment.run("-q") == 0
     assert capfd.readouterr().err == ""

@@ -411,6 +411,26 @@ def test_invalid_start_weights(world: Tuning, capfd: Capture) -> None:
     assert world.run("-q", "--start", str(given)) == 0
 
 
+def test_start_weights_that_do_not_fit(world: Tuning, capfd: Capture) -> None:
+    given = world.file("given", ["Right 1", "Wrnog -1", "Length 0"])
+    expected = (
+        f"{world.path}: tune: start: {given}: the weight Wrnog names no feature of the model "
+        "(is 'Wrnog' meant for 'Wrong'?)"
+    )
+    assert world.error(capfd, "--start", str(given), "--strict") == expected
+    world.out = world.folder / "key"
+    world.set(strict=True)
+    assert world.error(capfd, "--start", str(given)) == expected
+    world.set(strict=None)
+    world.out = world.folder / "other"
+    assert world.run("--start", str(given)) == 0
+    assert capfd.readouterr().err.count(f"hiero: {expected}\n") == 1
+    world.out = world.folder / "fitting"
+    world.file("given", ["Right 1", "Wrong -1", "Length 0"])
+    assert world.run("--start", str(given), "--strict") == 0
+    assert "no weight" not in capfd.readouterr().err
+
+
 def test_usage(world: Tuning, capfd: Capture) -> None:
     for more, message in (
         (["--stale"], "stale works with adagrad, not with sgd"),
