@@ -158,6 +158,13 @@ class ResumableOutput:
             self._remove()
         self._claim.release()
 
+    def discard(self) -> None:
+        """Remove the output: it must not be continued."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._remove()
+        self._claim.release()
+
     def _remove(self) -> None:
         self.part.unlink(missing_ok=True)
         self.state.unlink(missing_ok=True)
@@ -217,6 +224,9 @@ class StandardOutput:
 
     def close(self) -> None:
         """Do nothing: no blocks are kept."""
+
+    def discard(self) -> None:
+        """Do nothing: what is written cannot be taken back."""
 
     def finish(self) -> None:
         """Do nothing: all blocks are written."""

@@ -121,14 +121,18 @@ class Job:
             start = time.perf_counter()
             self._decode(output, lines, total)
             self.decode_seconds = time.perf_counter() - start
-            if self.may_name_grammars and not self.num_resumed:
-                self._compare_weights(all_read=True)
         except BaseException:
             output.close()
             if output.kept:
                 kept = _counted(output.kept, "line is", "lines are")
                 next_time = "--resume" if self.settings.key is None else "the next run"
                 self.progress.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
+            raise
+        try:
+            if self.may_name_grammars and not self.num_resumed:
+                self._compare_weights(all_read=True)
+        except HieroError:
+            output.discard()
             raise
         output.finish()
 
