@@ -162,7 +162,8 @@ def working_directory_importable() -> Iterator[None]:
 DENSE, LANGUAGE_MODEL, ORIENTATION = "dense feature", "language model", "orientation model"
 LIKE, VERY_LIKE = 0.6, 0.8  # least similarity of two spellings of a name
 USUAL_MODELS = ("LanguageModel", "LM", "LM0", "lm")  # names of language models here and in other systems
-MOST_COMPARED, MOST_CHECKED = 50, 10_000  # names: each with each, and with those of features without a weight
+MOST_COMPARED = 50  # names, each with each
+MOST_CHECKED = 20_000  # names, each with those of features without a weight
 MOST_SHOWN = 3  # names of a kind in a message
 
 # Flags that features with these names, or beginnings of names, need.
@@ -321,7 +322,8 @@ def compare_weights(weights: Weights, model: ModelFeatures, *, has_zeros: bool =
     others = model.others() if unused or (kinds and given.is_shared) else ()
     if others is None:
         # Any weight may be that of a feature, unless its name is much like one that lacks a weight.
-        unused = [name for name in unused[:MOST_CHECKED] if _stands_for(name, lacking)]
+        alike = {name for _, name, _ in _alike(unused[:MOST_CHECKED], lacking, VERY_LIKE)}
+        unused = [name for name in unused if name in alike or _usual_model(name, lacking)]
     elif others:
         unknown = set(given.unknown({*known, *others}))
         unused = [name for name in unused if name in unknown]
@@ -350,11 +352,6 @@ def _begins(names: Iterable[bytes], prefix: bytes) -> bool:
     return any(name.startswith(prefix) for name in names)
 
 
-def _stands_for(name: str, lacking: Mapping[str, str]) -> bool:
-    """Whether a name is much like that of a feature without a weight."""
-    return _nearest([name], lacking, VERY_LIKE) is not None or bool(_usual_model(name, lacking))
-
-
 def _usual_model(name: str, lacking: Mapping[str, str]) -> str:
     """The language model without a weight, if there is one, for a name like the usual ones."""
     models = [one for one, kind in lacking.items() if kind == LANGUAGE_MODEL]
@@ -362,10 +359,19 @@ def _usual_model(name: str, lacking: Mapping[str, str]) -> str:
 
 
 def _nearest(names: Sequence[str], choices: Iterable[str], least: float) -> tuple[str, str] | None:
-    """The name and the choice that are most alike, upper and lower case being equal."""
-    best, found = least, None
-    for name, choice in itertools.product(names[:MOST_COMPARED], sorted(choices)[:MOST_COMPARED]):
-        likeness = difflib.SequenceMatcher(None, name.lower(), choice.lower()).ratio()
-        if likeness >= best:
-            best, found = likeness + 1e-9, (name, choice)
-    return found
+    """The name and the choice that are most alike."""
+    found = max(_alike(names[:MOST_COMPARED], choices, least), default=None)
+    return None if found is None else found[1:]
+
+
+def _alike(names: Sequence[str], choices: Iterable[str], least: float) -> Iterator[tuple[float, str, str]]:
+    """Likeness, name and choice where they are alike, upper and lower case being equal."""
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    for choice in sorted(choices)[:MOST_COMPARED]:
+        matcher.set_seq2(choice.lower())
+        for name in names:
+            matcher.set_seq1(name.lower())
+            # Upper bounds first, which are quickly computed.
+            if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least:
+                if (likeness := matcher.ratio()) >= least:
+                    yield likeness, name, choice

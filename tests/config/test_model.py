@@ -22,7 +22,7 @@ from grammars.make_demo.trees import Node, leaf, rule
 from hiero.cli.main import main
 from hiero.config.config import config_of
 from hiero.config.model import OpenedFiles, bundled_names, bundled_path
-from hiero.core.errors import HieroError
+from hiero.core.errors import HieroError, HieroWarning
 
 ONLY = [word for stage in ("align", "lm", "index", "extract") for word in ("--only", stage)]
 NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e-?\d+)?\b")
@@ -215,7 +215,7 @@ def mismatch(**how: Any) -> str:
         hiero.load(**how)
     assert len(found) <= 1
     for one in found:
-        assert one.category is hiero.HieroWarning
+        assert one.category is HieroWarning
         assert one.filename == __file__
     return "".join(str(one.message) for one in found)
 
