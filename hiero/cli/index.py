@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="word links i-j of each pair, source first, from 0; repeatable",
     )
     add("-o", "--output", metavar="INDEX", help="directory to write")
-    add("--check", metavar="INDEX", help="verify an existing index against its digests")
+    add("--check", metavar="INDEX", help="check all of an existing index, also if it passed before")
     add_quiet(command)
     command.set_defaults(run=run)
     add_files(command, "-s -t -a --check", "-o")

@@ -7,9 +7,10 @@ Unknown keys are errors that name the nearest one. Paths in a file are relative 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from hiero.config.sections import (
 )
 from hiero.core.errors import ConfigError, FormatError, show
 from hiero.core.records import map_paths, record, record_paths
-from hiero.core.text import decode_utf8, read_lines, write_output
+from hiero.core.text import decode_utf8, read_chunks, write_output
 from hiero.decoder.config import SearchConfig
 from hiero.learning.config import TuneConfig
 
@@ -175,6 +176,7 @@ def check_entries(config: Config, where: str = "") -> None:
 # ---- YAML
 
 BOOL = "tag:yaml.org,2002:bool"
+NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -203,12 +205,52 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver(BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
+MOST_SETTINGS = 1 << 20  # bytes of a file
+MOST_VALUES = 100_000  # with those that aliases repeat
+MOST_DIGITS = 1000
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Refuse aliases that repeat too much, or themselves, and numbers that take minutes to convert."""
+    sizes: dict[int, int] = {}  # of nodes; 0 while the node is being counted
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 0
+            below: Iterable[yaml.Node] = ()
+            if isinstance(node, yaml.MappingNode):
+                below = itertools.chain.from_iterable(node.value)
+            elif isinstance(node, yaml.SequenceNode):
+                below = node.value
+            elif node.tag in NUMBER_TAGS and len(node.value) > MOST_DIGITS:
+                problem = f"a number of {len(node.value)} characters"
+                raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            sizes[id(node)] = 1 + sum(map(size, below))
+        found = sizes[id(node)]
+        if not found or found > MOST_VALUES:
+            problem = f"more than {MOST_VALUES:,} values" if found else "an alias within what it stands for"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return found
+
+    size(root)
+
+
 def read_settings(path: str | Path) -> Any:
     """The content of a YAML file, None if it is empty."""
-    data = b"\n".join(read_lines(path, "settings in YAML"))
-    text = decode_utf8(path, data)
+    data = bytearray()
+    for chunk in read_chunks(path, what="settings in YAML"):
+        data += chunk.data
+        if len(data) > MOST_SETTINGS:
+            found = f"more than {MOST_SETTINGS >> 20} MB"
+            raise FormatError(path, 0, found=found, expected="settings in YAML")
+    text = decode_utf8(path, bytes(data))
     try:
-        return yaml.load(text, _Loader)
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _check_size(root)
+        return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         found = (error.problem or error.context or "a mistake").removeprefix("but ").removeprefix("found ")

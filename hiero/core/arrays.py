@@ -17,6 +17,7 @@ Ids = npt.NDArray[np.int32]  # words, rules, features, nodes
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
+BLOCK = 1 << 16
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -61,6 +62,27 @@ def offsets_by_row(row: npt.NDArray[Any], num_rows: int) -> Ints:
 def count_per_row(flags: Flags, first: Ints) -> Ints:
     """The number of entries in each row of a CSR array that are true."""
     return np.diff(offsets_of(flags)[first])
+
+
+def are_offsets(first: npt.NDArray[Any], num_entries: int) -> bool:
+    """Whether an array has the CSR offsets of so many entries. Kernels do not check."""
+    if not (len(first) and first[0] == 0 and first[-1] == num_entries):
+        return False
+    for start in range(0, len(first) - 1, BLOCK):  # a block fits into the processor's cache
+        after = first[start + 1 : start + 1 + BLOCK]
+        if not (first[start : start + len(after)] <= after).all():
+            return False
+    return True
+
+
+def is_within(array: npt.NDArray[Any], low: int, high: int) -> bool:
+    """Whether low <= x < high for all entries."""
+    return not array.size or bool(low <= array.min() and array.max() < high)
+
+
+def is_finite(array: npt.NDArray[Any]) -> bool:
+    """Whether there is neither an infinite entry nor one that is not a number, without a temporary array."""
+    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
 
 def take_rows(first: Ints, order: Ints) -> tuple[Ints, Ints]:

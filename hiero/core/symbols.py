@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, Ids, Ints, grown, offsets_of, read_only
+from hiero.core.arrays import Bytes, Ids, Ints, are_offsets, grown, offsets_of, read_only
 from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import (
     UNKNOWN,
@@ -173,13 +173,13 @@ def word_table_from(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> WordTa
 
 def is_sound(table: WordTable) -> bool:
     """Whether the arrays of a table fit together, since kernels do not check."""
-    slots = len(table.slot)
-    return (
-        0 < len(table.first) <= slots
-        and slots & (slots - 1) == 0
-        and table.first[0] == 0
-        and table.first[-1] == len(table.pool)
-    )
+    return are_offsets(table.first, len(table.pool)) and are_slots(table.slot, len(table.first) - 1)
+
+
+def are_slots(slot: Ids, num_entries: int) -> bool:
+    """Whether a hash table of entries has slots of them, and an empty one, where probing ends."""
+    size = len(slot)
+    return size > 0 and size & (size - 1) == 0 and int(slot.min()) == -1 and int(slot.max()) < num_entries
 
 
 # ---- numbers of the strings of one file

@@ -12,6 +12,7 @@ import contextlib
 import difflib
 import errno
 import gzip
+import json
 import os
 import re
 import shutil
@@ -21,12 +22,15 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from hiero.core.errors import FormatError, HieroError, os_message, show
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
+LONGEST_LINE = 64 << 20  # bytes, to hold no file without line ends as a whole
+# Text is compressed to a tenth, and what gz can expand a thousandfold fills any memory.
+MOST_GROWTH, FREE_GROWTH = 200, 64 << 20  # bytes from each byte of a gz file, beyond the first so many
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -69,15 +73,24 @@ def _read(stream: IO[bytes], path: str | Path, what: str) -> bytes:
         raise FormatError(path, 0, found=_reason(error), expected=what) from None
 
 
+WHOLE = "a whole gz file", "the file is truncated or damaged; make or fetch it again"
+
+
 class _Compressed(Exception):
     """Damaged compressed data; the caller adds the line."""
+
+    def __init__(self, found: str, expected: tuple[str, str] = WHOLE) -> None:
+        super().__init__(found)
+        self.expected = expected
 
 
 def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
     """Decompress the members of a gz file one after the other, in pieces of at most ``piece_bytes``."""
     member = zlib.decompressobj(31)
     fresh = False  # no data of a later member so far, so the file may end here
+    room = FREE_GROWTH
     for data in raw:
+        room += MOST_GROWTH * len(data)
         while data:
             if fresh and not data.strip(b"\0"):
                 break  # zero bytes may pad the end of a gz file
@@ -86,6 +99,9 @@ def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
                 piece = member.decompress(data, piece_bytes)
             except zlib.error as error:
                 raise _Compressed(f"damaged compressed data ({error})") from None
+            room -= len(piece)
+            if room < 0:
+                raise _Compressed(f"data that grow more than {MOST_GROWTH}-fold", ("compressed text", ""))
             if piece:
                 yield piece
             data = member.unconsumed_tail
@@ -119,6 +135,10 @@ def read_chunks(
         for piece in _pieces(path, chunk_bytes, what):
             held.append(piece)
             held_bytes += len(piece)
+            if held_bytes > LONGEST_LINE and b"\n" not in piece:
+                line += sum(part.count(b"\n") for part in held)
+                found = f"a line of more than {LONGEST_LINE >> 20} MB"
+                raise FormatError(path, line, found=found, expected=what, hint="is it text?")
             if held_bytes < chunk_bytes or b"\n" not in piece:
                 continue
             data = b"".join(held)
@@ -129,11 +149,19 @@ def read_chunks(
             held, held_bytes = [data[cut:]], len(data) - cut
     except _Compressed as error:
         line += b"".join(held).count(b"\n")
-        hint = "the file is truncated or damaged; make or fetch it again"
-        raise FormatError(path, line, found=str(error), expected="a whole gz file", hint=hint) from None
+        expected, hint = error.expected
+        raise FormatError(path, line, found=str(error), expected=expected, hint=hint) from None
     rest = b"".join(held)
     if rest:
         yield Chunk(rest if rest.endswith(b"\n") else rest + b"\n", line, offset)
+
+
+def parse_json(data: str | bytes) -> Any:
+    """``json.loads``, with a ValueError also for lists that are nested too deeply."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("lists nested too deeply") from None
 
 
 def read_lines(path: str | Path, what: str = "a readable file") -> Iterator[bytes]:

@@ -38,8 +38,6 @@ from __future__ import annotations
 import io
 import itertools
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +47,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Floats32, Ids, offsets_by_row
+from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, offsets_by_row
+from hiero.core.directories import ArrayKind, check_kinds, read_npz
 from hiero.core.errors import FormatError, UsageError, show
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
-from hiero.core.text import open_bytes, open_output, read_chunks
+from hiero.core.text import open_output, read_chunks
 from hiero.decoder.forest_features import EdgeFeatures
 from hiero.decoder.hypergraph import Hypergraph, heads, validate
 from hiero.grammar.rules import Rules, featureless_rules, rule_lists, rules_from_lists
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from hiero.decoder.forest import Forest
 
 FORMAT = "hiero forest 1"
+MOST_JSON = 256 << 20  # bytes; reading it takes several times as much memory
 # The message of msgspec for a value of the wrong type.
 WRONG_KIND = re.compile(r"Expected (?P<expected>.*), got (?P<found>.*) - at (?P<place>.*)")
 HINT = "was it written by `hiero decode --forest`?"
@@ -206,10 +206,15 @@ def _json_edges(forest: StoredForest) -> Iterable[_Edge]:
 
 def _read_json(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
-    text = b"".join(chunk.data for chunk in read_chunks(path, what="a forest"))
+    text = bytearray()
+    for chunk in read_chunks(path, what="a forest"):
+        text += chunk.data
+        if len(text) > MOST_JSON:
+            found, hint = f"more than {MOST_JSON >> 20} MB of JSON", "write large forests as .npz"
+            raise FormatError(path, 0, found=found, expected="a forest", hint=hint)
     try:
         forest = msgspec.json.decode(text, type=_Forest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         found, expected = str(error), "a forest as JSON"
         kinds = WRONG_KIND.fullmatch(found)
         if kinds:
@@ -257,6 +262,8 @@ def _from_json(forest: _Forest) -> StoredForest:
     tails = [[*edge.tails, -1, -1][:2] for edge in edges]
     with np.errstate(over="ignore"):
         lm = np.array([edge.lm for edge in edges], np.float32)
+    if not is_finite(lm):
+        raise ValueError("a language model score that is not finite")
     has_features = any(edge.features for edge in edges)
     return StoredForest(
         Hypergraph(first_edge, np.array(tails, np.int32).reshape(-1, 2)),
@@ -275,11 +282,28 @@ def _from_json(forest: _Forest) -> StoredForest:
     )
 
 
-# Raised by numpy and zipfile for a damaged archive or an array of the wrong type.
-DAMAGE = (ValueError, TypeError, EOFError, OSError, AttributeError, zipfile.BadZipFile, zlib.error)
 RULE_ARRAYS = ("lhs", "first_src", "src", "first_tgt", "tgt", "first_link", "link")
 EDGE_AND_NODE_ARRAYS = ("edge_score", "edge_rule", "edge_lm", "node_label", "node_start", "node_end")
 TEXTS = ("words", "labels", "source", "lm_names")
+
+
+def _kinds(texts: Sequence[str], **scalars: str) -> dict[str, ArrayKind]:
+    """The kinds of arrays: lists of strings, and arrays of one dimension by their scalars."""
+    found: dict[str, ArrayKind] = {name: (np.dtype(scalar).type, 1) for name, scalar in scalars.items()}
+    for name in texts:
+        found |= {name: (np.uint8, 1), f"first_{name}": (np.int64, 1)}
+    return found
+
+
+FEATURE_ARRAYS = _kinds(["feature_names"], edge_first_feature="i8", edge_feature="i4", edge_value="f8")
+FOREST_ARRAYS: dict[str, ArrayKind] = {
+    **_kinds(TEXTS, first_edge="i8", edge_score="f8", edge_rule="i4"),
+    **_kinds([], node_label="i4", node_start="i4", node_end="i4", rule_lhs="i4", rule_first_src="i8"),
+    **_kinds([], rule_src="i4", rule_first_tgt="i8", rule_tgt="i4", rule_first_link="i8"),
+    "tail": (np.int32, 2),
+    "edge_lm": (np.float32, 2),
+    "rule_link": (np.int16, 2),
+}
 
 
 def write_forest(forest: StoredForest, path: str | Path) -> None:
@@ -291,7 +315,8 @@ def write_forest(forest: StoredForest, path: str | Path) -> None:
         else:
             # In memory first: writing an archive needs seeking, which a pipe does not allow.
             packed = io.BytesIO()
-            arrays: dict[str, Any] = _arrays(forest)
+            # In C order, which is the only one that is read.
+            arrays: dict[str, Any] = {name: np.asarray(a, order="C") for name, a in _arrays(forest).items()}
             np.savez_compressed(packed, **arrays)
             stream.write(packed.getvalue())
 
@@ -334,28 +359,26 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
 
 def _read_npz(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
+    arrays = read_npz(path, "a forest", FOREST_ARRAYS)
+    features = None
     try:
-        with open_bytes(path, "a forest") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        features = None
         if "feature_names" in arrays:
+            check_kinds(path, "a forest", arrays, FEATURE_ARRAYS)
             rows = arrays["edge_first_feature"], arrays["edge_feature"], arrays["edge_value"]
             features = EdgeFeatures(tuple(_texts(arrays, "feature_names")), *rows)
-        rules = featureless_rules(*(arrays[f"rule_{name}"] for name in RULE_ARRAYS))
-        columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
         texts = [_texts(arrays, name) for name in TEXTS]
-        graph = Hypergraph(arrays["first_edge"], arrays["tail"])
-        return StoredForest(graph, *columns, rules, *texts, features)  # type: ignore[call-arg]
-    except KeyError as error:
-        raise FormatError(path, 0, found=f"no array {error}", expected="a forest", hint=HINT) from None
-    except DAMAGE as error:
+    except ValueError as error:
         raise FormatError(path, 0, found=str(error), expected="a forest as .npz", hint=HINT) from None
+    rules = featureless_rules(*(arrays[f"rule_{name}"] for name in RULE_ARRAYS))
+    columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
+    graph = Hypergraph(arrays["first_edge"], arrays["tail"])
+    return StoredForest(graph, *columns, rules, *texts, features)  # type: ignore[call-arg, arg-type]
 
 
 def _texts(arrays: dict[str, npt.NDArray[Any]], name: str) -> list[str]:
     pool, first = arrays[name], arrays[f"first_{name}"]
-    if pool.dtype != np.uint8 or first.dtype != np.int64 or not len(first):
-        raise ValueError(f"{name} as {pool.dtype} with {first.dtype} offsets instead of uint8 with int64")
+    if not are_offsets(first, len(pool)):
+        raise ValueError(f"offsets of {name} that do not ascend from 0 to {len(pool)}")
     text, offsets = pool.tobytes(), first.tolist()
     return [text[start:end].decode() for start, end in itertools.pairwise(offsets)]
 
@@ -405,6 +428,8 @@ def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
         parts.append(("edge_feature", features.first, num_edges, features.feature, "int32", ()))
         expected.append(("edge_value", features.value, "float64", features.feature.shape))
         _check_ids("feature", features.feature, len(features.names))
+        if not is_finite(features.value):
+            raise ValueError("a feature with a value that is not finite")
     for name, first, count, values, dtype, width in parts:
         expected.append((name, values, dtype, (len(values), *width)))
         expected.append((f"offsets of {name}", first, "int64", (count + 1,)))

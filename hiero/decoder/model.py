@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import Floats, Ids, Ints, is_finite, offsets_of, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
@@ -224,6 +224,8 @@ class Model:
         own.sentences += 1
         own.words += len(segment.words)
         with own.timed("kbest"):
+            if forest.num_nodes:
+                _check_finite(segment, "the best translation", forest.best()[0][-1:])
             if forest:
                 own.score += float(forest.best()[0][-1])
             else:
@@ -337,6 +339,7 @@ class Model:
             lm_word = self.language_models.word_ids(self.symbols.words)
         with statistics.timed("features"):
             rule_score = self.scorer.scores(grammar, lm_word)
+            _check_finite(segment, "a rule", rule_score)
             lm_weight = self._lm_weight()
         with statistics.timed("parse"):
             parse = self._find_spans(src, grammar, first_glue, ranks)
@@ -352,6 +355,7 @@ class Model:
             )
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
+            _check_finite(segment, "an applied rule", pairs.score)
         with statistics.timed("cube"):
             search = search_of(self.search.algorithm)
             done, num_scored, chart = search(
@@ -459,6 +463,13 @@ def _unpickled(key: bytes, made_by: bytes, weights: Weights, search: SearchConfi
     model = (_LIVE.get(key) or _made(made_by)).with_weights(weights)
     model.search = search
     return model
+
+
+def _check_finite(segment: Segment, what: str, scores: Floats) -> None:
+    if not is_finite(scores):
+        found = float(scores[np.argmin(np.isfinite(scores))])
+        hint = "weights or values of features are too large"
+        raise HieroError(f"sentence of {len(segment.words)} words: the score of {what} is {found} ({hint})")
 
 
 def _segment_of(sentence: object) -> Segment:

@@ -94,7 +94,7 @@ def _from_json(path: str | Path, lines: list[str]) -> Hypotheses:
             record: Any = msgspec.json.decode(line.encode())
             found = record["translations"]
             texts.append(str(found[0]["text"]) if found else None)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             reason = str(error).split(" (")[0].lower()
             raise FormatError(path, number, found=reason, expected="a JSON object on a line") from None
         except (KeyError, IndexError, TypeError):

@@ -3,7 +3,7 @@
 Each thread has a workspace: cached patterns, and scratch arrays that grow.
 
 Rules of sentences may be kept between runs (``RuleStore``): a file each, of arrays end to end. It is named
-after a digest of everything that its rules depend on, so it is never out of date. An incomplete file, or one
+after a digest of everything that its rules depend on, so it is never out of date. A damaged file, or one
 of another version, counts as missing, so files are written in place, and a killed run leaves nothing behind
 that has to be removed.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -245,7 +246,7 @@ def _emit(patterns: Patterns, store: Store, found: Ids) -> Rules:
 
 # ---- kept between runs
 
-MAGIC = b"hiero rules 1\n\0\0"
+MAGIC = b"hiero rules 2\n\0\0"
 # Name, scalar, last axis of arrays with two. Larger items first, so that all are aligned.
 _ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
     ("first_src", np.int64, 0),
@@ -256,7 +257,7 @@ _ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
     ("dense", np.float32, 7),
     ("link", np.int16, 2),
 )
-_HEAD_BYTES = len(MAGIC) + 8 * len(_ARRAYS)
+_HEAD_BYTES = len(MAGIC) + 8 * (len(_ARRAYS) + 1)  # the sizes of the arrays, and the CRC-32 of the rest
 
 
 class RuleStore:
@@ -282,9 +283,9 @@ class RuleStore:
             return None
         if len(data) < _HEAD_BYTES or not data.startswith(MAGIC):
             return None
-        sizes = np.frombuffer(data, np.int64, len(_ARRAYS), len(MAGIC)).tolist()
+        *sizes, crc = np.frombuffer(data, np.int64, len(_ARRAYS) + 1, len(MAGIC)).tolist()
         total = sum(size * np.dtype(kind).itemsize for size, (_, kind, _) in zip(sizes, _ARRAYS, strict=True))
-        if len(data) != _HEAD_BYTES + total:
+        if len(data) != _HEAD_BYTES + total or zlib.crc32(data[_HEAD_BYTES:]) != crc:
             return None
         arrays = {}
         at = _HEAD_BYTES
@@ -304,12 +305,13 @@ class RuleStore:
     def put(self, key: str, rules: Rules) -> None:
         """Store rules without labels and named features, as they are extracted."""
         arrays = [np.ascontiguousarray(getattr(rules, name), kind) for name, kind, _ in _ARRAYS]
-        sizes = np.array([array.size for array in arrays], np.int64)
+        content = b"".join(array.tobytes() for array in arrays)
+        head = np.array([*(array.size for array in arrays), zlib.crc32(content)], np.int64)
         file = self._file(key)
         try:
             file.parent.mkdir(exist_ok=True)
             # A process that writes this file at the same time writes the same bytes.
-            file.write_bytes(b"".join([MAGIC, sizes.tobytes(), *(array.tobytes() for array in arrays)]))
+            file.write_bytes(MAGIC + head.tobytes() + content)
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)

@@ -12,10 +12,9 @@ outdated bitext would otherwise go unnoticed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,35 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import Text, read_bitext
-from hiero.core.arrays import Bytes, Ids, Ints, offsets_by_row, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import (
+    Ids,
+    Ints,
+    are_offsets,
+    is_finite,
+    is_within,
+    offsets_by_row,
+    offsets_of,
+    read_only,
+    row_of_entry,
+)
 from hiero.core.directories import META, Kind, digest_of
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import word_table_arrays, word_table_files, word_table_from
-from hiero.extraction.config import FrequentSettings, RuleLimits
+from hiero.core.symbols import is_sound, word_table_arrays, word_table_files, word_table_from
+from hiero.extraction.config import MAX_SPAN, FrequentSettings, RuleLimits
 from hiero.extraction.lexicon import Side, make_lexicon
 from hiero.extraction.phrase_kernels import link_spans_kernel
-from hiero.extraction.suffix_kernels import collocations_kernel, frequent_kernel, suffix_array_kernel
+from hiero.extraction.suffix_kernels import (
+    MAX_LENGTH,
+    are_links_kernel,
+    are_matches_kernel,
+    are_suffixes_kernel,
+    collocations_kernel,
+    frequent_kernel,
+    is_text_kernel,
+    suffix_array_kernel,
+)
 from hiero.extraction.table_kernels import Collocations, IndexedLinks, IndexedText, LexicalLosses
 
 _TABLES: dict[str, tuple[type[np.generic], int]] = {
@@ -56,9 +74,92 @@ _TABLES: dict[str, tuple[type[np.generic], int]] = {
     "match": (np.int64, 1),
 }
 SIDES = ("src_words", "tgt_words")
-INDEX = Kind("hiero index", 1, "make it again with hiero index", _TABLES | word_table_files(*SIDES))
 Arrays = dict[str, npt.NDArray[Any]]
-SPOTS, SPOT_BYTES = 64, 4096
+
+
+def _is_sound(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    text, links, lexicon, listed = _parts(arrays)
+    words = [word_table_from(arrays, side) for side in SIDES]
+    num_src, num_tgt = (len(table.first) - 1 for table in words)
+    none, num_sentences = np.zeros(0, np.int32), len(text.first_src) - 1
+    return (
+        all(map(is_sound, words))
+        and num_sentences > 0
+        and len(text.first_tgt) == num_sentences + 1
+        and meta.get("sentences") == num_sentences
+        and are_offsets(text.first_src, len(text.src))
+        and are_offsets(text.first_tgt, len(text.tgt))
+        and len(text.sentence) == len(text.suffix) == len(text.src)
+        and len(text.first_suffix) == num_src + 2
+        and are_offsets(text.first_suffix, len(text.src))
+        and bool(is_text_kernel(text.src, text.first_src, num_src, text.sentence))
+        and bool(is_text_kernel(text.tgt, text.first_tgt, num_tgt, none))
+        and bool(are_suffixes_kernel(text.src, text.suffix, text.first_suffix))
+        and _are_links(text, links)
+        and _is_lexicon(lexicon)
+        and _are_collocations(text, listed)
+    )
+
+
+def _are_links(text: IndexedText, links: IndexedLinks) -> bool:
+    num_alignments, num_src, num_tgt = len(links.first_link), len(text.src), len(text.tgt)
+    if not (
+        num_alignments > 0
+        and links.first_link.shape == (num_alignments, num_src + 1)
+        and links.src_span.shape == (num_alignments, num_src, 2)
+        and links.tgt_span.shape == (num_alignments, num_tgt, 2)
+        and links.first_link[-1, -1] == len(links.link)
+    ):
+        return False
+    for a in range(num_alignments):
+        if not are_links_kernel(text.first_src, text.first_tgt, links.first_link[a], links.link):
+            return False
+        src_span, tgt_span = np.empty((num_src, 2), np.int16), np.full((num_tgt, 2), -1, np.int16)
+        link_spans_kernel(text.first_src, text.first_tgt, links.first_link[a], links.link, src_span, tgt_span)
+        if not (np.array_equal(src_span, links.src_span[a]) and np.array_equal(tgt_span, links.tgt_span[a])):
+            return False
+    return True
+
+
+def _is_lexicon(lexicon: LexicalLosses) -> bool:
+    key, loss = lexicon
+    # As ``are_slots``; a key is no number of an entry.
+    size = len(key)
+    return (
+        size > 0
+        and size & (size - 1) == 0
+        and int(key.min()) == -1
+        and loss.shape == (size, 2)
+        and is_finite(loss)
+    )
+
+
+def _are_collocations(text: IndexedText, listed: Collocations) -> bool:
+    num_frequent = len(listed.frequent)
+    return (
+        listed.frequent.shape == (num_frequent, 3)
+        and len(listed.first_pair) == num_frequent**2 + 1
+        and len(listed.first_triple) == num_frequent**3 + 1
+        and is_within(listed.frequent[:, 0], 1, len(text.suffix) + 1)
+        and is_within(listed.frequent[:, 1], 0, len(text.suffix))
+        # Triples follow the pairs.
+        and are_offsets(np.concatenate([listed.first_pair, listed.first_triple]), len(listed.match))
+        and bool(are_matches_kernel(text, listed))
+    )
+
+
+def _parts(
+    arrays: Mapping[str, npt.NDArray[Any]],
+) -> tuple[IndexedText, IndexedLinks, LexicalLosses, Collocations]:
+    def part(kind: Any) -> Any:
+        return kind(**{name: arrays[name] for name in kind._fields})
+
+    return part(IndexedText), part(IndexedLinks), part(LexicalLosses), part(Collocations)
+
+
+INDEX = Kind(
+    "hiero index", 2, "make it again with hiero index", _TABLES | word_table_files(*SIDES), _is_sound
+)
 
 
 # ---- files
@@ -84,32 +185,16 @@ def write_index(
             }
             for source in sources
         ],
-        "arrays": {
-            name: {"sha256": _whole(arrays[name]), "spots": _spots(arrays[name])} for name in INDEX.arrays
-        },
     }
     INDEX.write(path, meta, arrays)
 
 
 def read_index(path: Path, *, thorough: bool = False) -> tuple[dict[str, Any], Arrays, dict[str, WordTable]]:
-    """Map an index: the content of ``meta.json``, the arrays, the words of both sides.
-
-    Of every array, evenly spaced pieces are compared with their digest; with ``thorough``, all of it.
-    """
-    meta, arrays = INDEX.read(path)
-    digests, sources = meta.get("arrays"), meta.get("sources")
-    if (
-        not isinstance(digests, dict)
-        or not isinstance(sources, list)
-        or not isinstance(meta.get("settings"), dict)
-    ):
-        raise INDEX.broken(path / META, "no digests", f"a {INDEX.name}")
-    for name, array in arrays.items():
-        known = digests.get(name)
-        kind, digest = ("sha256", _whole) if thorough else ("spots", _spots)
-        if not isinstance(known, dict) or known.get(kind) != digest(array):
-            raise INDEX.broken(path / f"{name}.npy", "other content", "what was written with the index")
-    for source in sources:
+    """Map and check an index: the content of ``meta.json``, the arrays, the words of both sides."""
+    meta, arrays = INDEX.read(path, thorough=thorough)
+    if not isinstance(meta.get("sources"), list) or not isinstance(meta.get("settings"), dict):
+        raise INDEX.broken(path / META, "no sources or settings", f"a {INDEX.name}")
+    for source in meta["sources"]:
         _check_source(path, source)
     words = {side: word_table_from(arrays, side) for side in SIDES}
     return meta, {name: arrays[name] for name in _TABLES}, words
@@ -128,29 +213,6 @@ def _check_source(path: Path, source: Any) -> None:
             expected=f"the file that {path} is made from",
             hint=INDEX.hint,
         )
-
-
-def _whole(array: npt.NDArray[Any]) -> str:
-    return _digest(array, [array.reshape(-1).view(np.uint8)])
-
-
-def _spots(array: npt.NDArray[Any]) -> str:
-    """A digest of pieces of an array, so that opening a large index takes milliseconds."""
-    data = array.reshape(-1).view(np.uint8)
-    if len(data) <= SPOTS * SPOT_BYTES:
-        return _digest(array, [data])
-    starts = np.linspace(0, len(data) - SPOT_BYTES, SPOTS).astype(np.int64)
-    return _digest(array, [data[start : start + SPOT_BYTES] for start in starts.tolist()])
-
-
-def _digest(array: npt.NDArray[Any], pieces: Sequence[Bytes]) -> str:
-    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    for piece in pieces:
-        digest.update(np.ascontiguousarray(piece).data)
-    return digest.hexdigest()
-
-
-MAX_LENGTH = 32_000  # words of a sentence: positions in it are int16
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +394,7 @@ def is_index(path: str | Path | None) -> bool:
 
 
 def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
-    """Map an index; its arrays are read as they are used. ``thorough`` checks all of their content first."""
+    """Map an index. ``thorough`` checks all of it, even if it passed before."""
     path = Path(path)
     meta, arrays, words = read_index(path, thorough=thorough)
     try:
@@ -341,50 +403,15 @@ def open_index(path: str | Path, *, thorough: bool = False) -> BitextIndex:
         frequent = FrequentSettings(
             **{name: settings[name] for name in FrequentSettings.__dataclass_fields__}
         )
-        digest = "".join(meta["arrays"][name]["sha256"] for name in sorted(meta["arrays"]))
+        numbers = (*astuple(limits), *astuple(frequent))
+        is_valid = all(type(number) is int and number >= 0 for number in numbers)
+        is_valid = is_valid and is_within(arrays["frequent"][:, 2], 1, frequent.max_length + 1)
+        is_valid = is_valid and frequent.max_length <= MAX_SPAN
     except (KeyError, TypeError, ConfigError):
-        raise INDEX.broken(path / META, "invalid settings", f"a {INDEX.name}") from None
-    index = BitextIndex(
-        path,
-        IndexedText(**_fields(IndexedText, arrays)),
-        IndexedLinks(**_fields(IndexedLinks, arrays)),
-        LexicalLosses(**_fields(LexicalLosses, arrays)),
-        Collocations(**_fields(Collocations, arrays)),
-        words["src_words"],
-        words["tgt_words"],
-        limits,
-        frequent,
-        digest,
-    )
-    if not _fits_together(index):
-        raise INDEX.broken(path, "arrays that do not fit together", f"a {INDEX.name}")
-    return index
-
-
-def _fields(kind: Any, arrays: Arrays) -> Arrays:
-    return {name: arrays[name] for name in kind._fields}
-
-
-def _fits_together(index: BitextIndex) -> bool:
-    text, links, lexicon, listed = index.text, index.links, index.lexicon, index.collocations
-    num_places, num_targets = len(text.src), len(text.tgt)
-    num_alignments, num_frequent, num_slots = len(links.src_span), len(listed.frequent), len(lexicon.pair_key)
-    return bool(
-        len(text.sentence) == len(text.suffix) == num_places
-        and len(text.first_src) == len(text.first_tgt) > 1
-        and text.first_src[-1] == num_places
-        and text.first_tgt[-1] == num_targets
-        and len(text.first_suffix) == len(index.src_words.first) + 1
-        and text.first_suffix[-1] == num_places
-        and num_alignments > 0
-        and links.src_span.shape == (num_alignments, num_places, 2)
-        and links.tgt_span.shape == (num_alignments, num_targets, 2)
-        and links.first_link.shape == (num_alignments, num_places + 1)
-        and links.first_link[-1, -1] == len(links.link)
-        and num_slots & (num_slots - 1) == 0
-        and lexicon.pair_loss.shape == (num_slots, 2)
-        and listed.frequent.shape == (num_frequent, 3)
-        and len(listed.first_pair) == num_frequent**2 + 1
-        and len(listed.first_triple) == num_frequent**3 + 1
-        and listed.first_triple[-1] == len(listed.match)
+        is_valid = False
+    if not is_valid:
+        raise INDEX.broken(path / META, "invalid settings", f"a {INDEX.name}")
+    digest = " ".join(f"{name} {meta['arrays'][name]}" for name in sorted(INDEX.arrays))
+    return BitextIndex(
+        path, *_parts(arrays), words["src_words"], words["tgt_words"], limits, frequent, digest
     )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.arrays import Ids, Ints, offsets_by_row, read_only
+from hiero.core.errors import HieroError
 from hiero.extraction.lexicon_kernels import (
     count_lexicon_kernel,
     grow_lexicon_kernel,
@@ -84,7 +85,10 @@ class LeftOutLexicon:
         sides = (Side(text.src, text.first_src, num_words[0]), Side(text.tgt, text.first_tgt, num_words[1]))
         alignments = [(first, links.link) for first in links.first_link]
         key, pair = _count_pairs(*sides, alignments)
-        assert np.array_equal(key, lexicon.pair_key)
+        if not np.array_equal(key, lexicon.pair_key):
+            raise HieroError(
+                "the lexicon of the index is not that of its links (make it again with hiero index)"
+            )
         slot = np.flatnonzero(key >= 0)
         src, tgt = key[slot] >> 32, key[slot] & 0xFFFFFFFF
         of_src, first_of_src, src_total = _by_word(slot, src, pair, num_words[0])

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Suffix arrays over words, and frequent sequences of a text.
+"""Suffix arrays over words, and frequent sequences of a text; checks of an index.
 
 A text is an int32 array of words >= 1 in which 0 ends every sentence; its last entry is 0. Suffixes are
 compared by the numbers of their words, through the ends of sentences; the end of the text is the smallest.
@@ -9,6 +9,7 @@ import numpy as np
 
 from hiero.core.jit import kernel, leaf
 
+MAX_LENGTH = 32_000  # words of a sentence of an index: positions in it are int16
 SMALL = 12  # groups up to this size are sorted by insertion
 
 
@@ -278,3 +279,134 @@ def collocations_kernel(text, pattern, limits, out_first_pair, out_first_triple,
         for k in range(triples):
             out_first_triple[k + 1] += out_first_triple[k]
     return total
+
+
+# ---- checks of files
+
+
+@kernel
+def is_text_kernel(text, first, num_words, sentence):
+    """Whether a text has known words, and sentences of one word or more that end with a 0 each.
+
+    text       int32 [N]
+    first      int64 [S + 1]  CSR offsets
+    num_words  words are 1 ... num_words
+    sentence   int32 [N]      to be checked: the sentence of each place; empty: not given
+
+    O(N).  Twin: tests/naive/extract.py::is_text.
+    """
+    for s in range(first.shape[0] - 1):
+        last = first[s + 1] - 1
+        if last <= first[s] or last - first[s] > MAX_LENGTH or text[last] != 0:
+            return False
+        for at in range(first[s], last):
+            if text[at] <= 0 or text[at] > num_words:
+                return False
+        if sentence.shape[0] > 0:
+            for at in range(first[s], last + 1):
+                if sentence[at] != s:
+                    return False
+    return True
+
+
+@kernel
+def are_links_kernel(first_src, first_tgt, first_link, link):
+    """Whether the links of every source word are ascending words of the target sentence.
+
+    first_src, first_tgt  int64 [S + 1]  of sound texts
+    first_link            int64 [N + 1]  CSR offsets, not necessarily from 0
+    link                  int16 [L]
+
+    O(N + L).  Twin: tests/naive/extract.py::are_links.
+    """
+    for s in range(first_src.shape[0] - 1):
+        size = first_tgt[s + 1] - first_tgt[s] - 1
+        for at in range(first_src[s], first_src[s + 1]):
+            begin, end = first_link[at], first_link[at + 1]
+            if (
+                begin < 0
+                or end < begin
+                or end > link.shape[0]
+                or (at + 1 == first_src[s + 1] and end > begin)
+            ):
+                return False
+            last = -1
+            for k in range(begin, end):
+                if link[k] <= last or link[k] >= size:
+                    return False
+                last = link[k]
+    return True
+
+
+@kernel
+def are_suffixes_kernel(text, suffix, first):
+    """Whether an array is the suffix array of a text, with the first place of every word.
+
+    text    int32 [N]      words from 0 to V - 1
+    suffix  int32 [N]
+    first   int64 [V + 1]  CSR offsets
+
+    A suffix array is a permutation in which neighbours are in the order of their first words or, if these are
+    equal, of the rest. O(N).  Twin: tests/naive/extract.py::are_suffixes.
+    """
+    size = text.shape[0]
+    rank = np.full(size + 1, -1, np.int32)
+    for k in range(size):
+        at = suffix[k]
+        if at < 0 or at >= size or rank[at] >= 0:
+            return False
+        rank[at] = k
+    for word in range(first.shape[0] - 1):
+        for k in range(first[word], first[word + 1]):
+            if text[suffix[k]] != word or (
+                k > first[word] and rank[suffix[k - 1] + 1] >= rank[suffix[k] + 1]
+            ):
+                return False
+    return True
+
+
+@leaf
+def _are_in_sentence(text, first_place, begin, end, one, two, three):
+    """Whether these places have runs of so many words, apart from each other, each within a sentence."""
+    size = text.src.shape[0]
+    for k in range(begin, end):
+        match = first_place[k]
+        start, second, third = match >> 16, match >> 8 & 255, match & 255
+        if start < 0 or start >= size or second <= one:
+            return False
+        last = second + two
+        if three > 0:
+            if third <= last:
+                return False
+            last = third + three
+        elif third != 0:
+            return False
+        if start + last >= text.first_src[text.sentence[start] + 1]:
+            return False
+    return True
+
+
+@kernel
+def are_matches_kernel(text, listed):
+    """Whether all matches of collocations lie within sentences.
+
+    text    IndexedText, sound
+    listed  Collocations, with fitting lengths and CSR offsets
+
+    O(matches + F ** 3).  Twin: tests/naive/extract.py::are_matches.
+    """
+    num, length, match = listed.frequent.shape[0], listed.frequent[:, 2], listed.match
+    first_pair, first_triple = listed.first_pair, listed.first_triple
+    for a in range(num):
+        for b in range(num):
+            pair = a * num + b
+            one, two = length[a], length[b]
+            if not _are_in_sentence(text, match, first_pair[pair], first_pair[pair + 1], one, two, 0):
+                return False
+            for c in range(num):
+                k = pair * num + c
+                if not _are_in_sentence(
+                    text, match, first_triple[k], first_triple[k + 1], one, two, length[c]
+                ):
+                    return False
+    return True

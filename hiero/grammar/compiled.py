@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from hiero.core.directories import Kind, digest_of
+from hiero.core.arrays import are_offsets, is_finite, is_within
+from hiero.core.directories import Arrays, Kind, digest_of
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import (
     Symbols,
@@ -30,6 +31,7 @@ from hiero.core.symbols import (
     word_table_from,
 )
 from hiero.grammar.rules import Grammar, Rules, Trie
+from hiero.grammar.trie_kernels import first_unsound_node_kernel, first_unsound_rule_kernel
 
 _TABLES = ("words", "labels", "names")
 _Types = dict[str, tuple[type[np.generic], int]]
@@ -48,7 +50,67 @@ _RULES: _Types = {
 }
 _TRIE: _Types = {"symbol": (np.int32, 1), "first_child": (np.int64, 1), "first_rule": (np.int64, 1)}
 _ARRAYS = _RULES | _TRIE | word_table_files(*_TABLES)
-GRAMMAR = Kind("hiero grammar", 1, "make it again with hiero grammar compile", _ARRAYS)
+
+
+def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
+    rules, trie = _rules_in(arrays), _trie_in(arrays)
+    words, labels, names = (word_table_from(arrays, name) for name in _TABLES)
+    columns = meta.get("columns")
+    return (
+        isinstance(columns, dict)
+        and all(type(column) is int for column in columns.values())
+        and all(map(is_sound, (words, labels, names)))
+        and _rules_are_sound(rules, len(columns), *(len(table.first) - 1 for table in (words, labels, names)))
+        and _trie_is_sound(trie, len(rules.lhs))
+        and all(_is_entry(names, column, name.encode()) for name, column in columns.items())
+    )
+
+
+def _rules_are_sound(rules: Rules, num_columns: int, num_words: int, num_labels: int, num_names: int) -> bool:
+    rows = (
+        (rules.first_src, rules.src),
+        (rules.first_tgt, rules.tgt),
+        (rules.first_sparse, rules.sparse_name),
+        (rules.first_sparse, rules.sparse_value),
+        (rules.first_link, rules.link),
+    )
+    num_rules = len(rules.lhs)
+    return (
+        rules.dense.shape == (num_rules, num_columns)
+        and rules.link.shape[1] == 2
+        and all(len(first) == num_rules + 1 and are_offsets(first, len(items)) for first, items in rows)
+        and is_within(rules.lhs, 0, num_labels)
+        and is_within(rules.sparse_name, 0, num_names)
+        and is_finite(rules.dense)
+        and is_finite(rules.sparse_value)
+        and first_unsound_rule_kernel(rules, num_words, num_labels) == num_rules
+    )
+
+
+def _trie_is_sound(trie: Trie, num_rules: int) -> bool:
+    num_nodes = len(trie.symbol)
+    return (
+        num_nodes > 0
+        and len(trie.first_child) == len(trie.first_rule) == num_nodes + 1
+        and trie.first_child[-1] == num_nodes
+        and are_offsets(trie.first_rule, num_rules)
+        and first_unsound_node_kernel(trie) == num_nodes
+    )
+
+
+def _is_entry(table: WordTable, index: int, entry: bytes) -> bool:
+    return 0 <= index < len(table.first) - 1 and table_entry(table, index) == entry
+
+
+def _rules_in(arrays: Arrays) -> Rules:
+    return Rules(**{name: arrays[name] for name in _RULES})
+
+
+def _trie_in(arrays: Arrays) -> Trie:
+    return Trie(**{name: arrays[name] for name in _TRIE})
+
+
+GRAMMAR = Kind("hiero grammar", 2, "make it again with hiero grammar compile", _ARRAYS, _is_sound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,47 +150,8 @@ def _provenance(source: Path) -> dict[str, Any]:
 
 
 def read_compiled(path: str | Path) -> CompiledGrammar:
-    """Map a grammar; its arrays are read as they are used."""
-    path = Path(path)
-    meta, arrays = GRAMMAR.read(path)
-    rules = Rules(**{name: arrays[name] for name in _RULES})
-    trie = Trie(**{name: arrays[name] for name in _TRIE})
+    """Map and check a grammar."""
+    meta, arrays = GRAMMAR.read(Path(path))
     words, labels, names = (word_table_from(arrays, name) for name in _TABLES)
-    columns = meta.get("columns")
-    if not (
-        isinstance(columns, dict)
-        and all(isinstance(column, int) for column in columns.values())
-        and _rules_are_sound(rules, len(columns))
-        and _trie_is_sound(trie, len(rules.lhs))
-        and all(map(is_sound, (words, labels, names)))
-    ):
-        raise GRAMMAR.broken(path, "arrays that do not fit together", f"a {GRAMMAR.name}")
-    num_names = len(names.first) - 1
-    for name, column in columns.items():
-        if not 0 <= column < num_names or table_entry(names, column) != name.encode():
-            raise GRAMMAR.broken(path / "meta.json", f"column {name!r}", f"name {column} of this grammar")
-    return CompiledGrammar(Grammar(rules, trie, tuple(columns.values())), words, labels, names, meta)
-
-
-def _rules_are_sound(rules: Rules, num_columns: int) -> bool:
-    rows = (
-        (rules.first_src, rules.src),
-        (rules.first_tgt, rules.tgt),
-        (rules.first_sparse, rules.sparse_name),
-        (rules.first_sparse, rules.sparse_value),
-        (rules.first_link, rules.link),
-    )
-    return rules.dense.shape == (len(rules.lhs), num_columns) and all(
-        len(first) == len(rules.lhs) + 1 and first[0] == 0 and first[-1] == len(items)
-        for first, items in rows
-    )
-
-
-def _trie_is_sound(trie: Trie, num_rules: int) -> bool:
-    num_nodes = len(trie.symbol)
-    return (
-        num_nodes > 0
-        and len(trie.first_child) == len(trie.first_rule) == num_nodes + 1
-        and trie.first_child[-1] == num_nodes
-        and trie.first_rule[-1] == num_rules
-    )
+    grammar = Grammar(_rules_in(arrays), _trie_in(arrays), tuple(meta["columns"].values()))
+    return CompiledGrammar(grammar, words, labels, names, meta)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Tries of source sides: find children of a node and nodes that a sentence matches, and build tries."""
+"""Tries of source sides: find children of a node and nodes that a sentence matches; build and check tries."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ import numpy as np
 from hiero.core.arrays import Ids
 from hiero.core.hash_kernels import ONE, mix, probe, probe_new, table_size
 from hiero.core.jit import kernel, leaf
+from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.grammar.assemble_kernels import measure_rule, offsets_kernel, shared_id
 
@@ -325,3 +326,82 @@ def order_trie_kernel(nodes, key, size):
         place[r] = filled[node]
         filled[node] += 1
     return symbol, first_child, first_rule, place, offsets_kernel(size, place)
+
+
+# ---- checks of files
+
+
+@kernel
+def first_unsound_node_kernel(trie):
+    """The first node whose children are not those of a tree in breadth-first order, siblings by symbol.
+
+    trie  Trie  its arrays have fitting lengths
+
+    Returns the node, or T. Without such a node, every walk down the trie ends.
+    O(T).  Twin: tests/naive/grammar.py::first_unsound_node.
+    """
+    num_nodes = trie.symbol.shape[0]
+    if trie.first_child[0] != 1:
+        return 0
+    for v in range(num_nodes):
+        begin, end = trie.first_child[v], trie.first_child[v + 1]
+        if begin <= v or end < begin or end > num_nodes:
+            return v
+        for child in range(begin + 1, end):
+            if trie.symbol[child - 1] >= trie.symbol[child]:
+                return v
+    return num_nodes
+
+
+@leaf
+def _is_rule(rules, r, num_words, num_labels):
+    """Whether both sides of a rule have known words, the same gaps, and all of its links."""
+    src, end_src = rules.first_src[r], rules.first_src[r + 1]
+    tgt, end_tgt = rules.first_tgt[r], rules.first_tgt[r + 1]
+    gaps, one, two = 0, 0, 0
+    for k in range(src, end_src):
+        symbol = np.int64(rules.src[k])
+        if is_gap(symbol):
+            gaps += 1
+            if gaps > MAX_GAPS or gap_index(symbol) != gaps or gap_label(symbol) >= num_labels:
+                return False
+            if gaps == 1:
+                one = symbol
+            else:
+                two = symbol
+        elif symbol >= num_words:
+            return False
+    for k in range(tgt, end_tgt):
+        symbol = np.int64(rules.tgt[k])
+        if is_gap(symbol):
+            gaps -= 1
+            if symbol == one:
+                one = 0
+            elif symbol == two:
+                two = 0
+            else:
+                return False
+        elif symbol >= num_words:
+            return False
+    if gaps != 0 or end_src == src:
+        return False
+    for k in range(rules.first_link[r], rules.first_link[r + 1]):
+        i, j = rules.link[k, 0], rules.link[k, 1]
+        if i < 0 or src + i >= end_src or j < 0 or tgt + j >= end_tgt:
+            return False
+    return True
+
+
+@kernel
+def first_unsound_rule_kernel(rules, num_words, num_labels):
+    """The first rule with an unknown word or label, other gaps on its sides, or a link outside of them.
+
+    rules  Rules  its offsets are ascending
+
+    Returns the rule, or R.  O(N).  Twin: tests/naive/grammar.py::first_unsound_rule.
+    """
+    num_rules = rules.lhs.shape[0]
+    for r in range(num_rules):
+        if not _is_rule(rules, r, num_words, num_labels):
+            return r
+    return num_rules

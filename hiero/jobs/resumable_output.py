@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.text import Claim, create_anew, open_own, packing
+from hiero.core.text import Claim, create_anew, open_own, packing, parse_json
 
 STATE_SECONDS = 1.0
 
@@ -27,7 +27,7 @@ def is_begun(path: str | Path, settings: str) -> bool:
     """Whether there is an output made with these settings that can be resumed."""
     part = Path(f"{path}.part")
     try:
-        state = json.loads(Path(f"{part}.state").read_bytes())
+        state = parse_json(Path(f"{part}.state").read_bytes())
         return bool(
             state["settings"] == hashlib.sha256(settings.encode()).hexdigest()
             and state["blocks"] > 0
@@ -84,7 +84,7 @@ class ResumableOutput:
         if not self.state.exists():
             return 0, 0, ""
         try:
-            state = json.loads(self.state.read_bytes())
+            state = parse_json(self.state.read_bytes())
             done, length = int(state["blocks"]), int(state["bytes"])
             settings, origin = str(state["settings"]), str(state["origin"])
         except (ValueError, KeyError, TypeError):

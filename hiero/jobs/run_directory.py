@@ -21,7 +21,7 @@ from typing import Any
 
 import hiero
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.text import lock_file, open_output, unlock_file
+from hiero.core.text import lock_file, open_output, parse_json, unlock_file
 
 LOCK, TEMPORARY_LOCK, CONFIG = "lock", "hiero.lock", "config.yaml"
 
@@ -94,7 +94,7 @@ class Manifest:
     def _read(self) -> None:
         hint = f"remove it, and all stages run again: rm {self.path}"
         try:
-            content = json.loads(self.path.read_bytes())
+            content = parse_json(self.path.read_bytes())
             version = content["version"]
             self.stages, self._files = dict(content["stages"]), dict(content["files"])
         except (OSError, ValueError, KeyError, TypeError):

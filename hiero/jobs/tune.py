@@ -40,7 +40,7 @@ from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, record, record_paths
 from hiero.core.symbols import Symbols
-from hiero.core.text import write_output
+from hiero.core.text import parse_json, write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
@@ -79,7 +79,7 @@ def _check_directory(directory: Path, resume: bool) -> None:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = parse_json(path.read_bytes())
         if {"made_by", "settings", "digests"} <= set(content):
             return content
     except (OSError, ValueError, TypeError):

@@ -6,14 +6,23 @@ finds no new ones. A ``BatchLearner`` learns the weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Ints, grown, offsets_of, read_only
-from hiero.core.directories import Kind
+from hiero.core.arrays import (
+    Floats,
+    Ints,
+    are_offsets,
+    grown,
+    is_finite,
+    is_within,
+    offsets_of,
+    read_only,
+)
+from hiero.core.directories import Arrays, Kind
 from hiero.core.hash_kernels import table_size
 from hiero.evaluation.bleu import MAX_ORDER, corpus_bleu
 from hiero.learning.candidates import check_finite, not_finite
@@ -27,9 +36,25 @@ from hiero.learning.list_kernels import (
     refill_list_slots_kernel,
 )
 
+
+def _is_sound(_meta: Mapping[str, Any], arrays: Arrays) -> bool:
+    size, number = len(arrays["sentence"]), len(arrays["shortest"])
+    return (
+        len(arrays["first"]) == len(arrays["first_word"]) == size + 1
+        and len(arrays["code"]) == len(arrays["statistics"]) == size
+        and len(arrays["source_length"]) == number
+        and are_offsets(arrays["first"], len(arrays["id"]))
+        and are_offsets(arrays["first"], len(arrays["value"]))
+        and are_offsets(arrays["first_word"], len(arrays["word"]))
+        and is_within(arrays["sentence"], 0, number)
+        and is_within(arrays["id"], 0, (1 << 31) - 1)
+        and is_finite(arrays["value"])
+    )
+
+
 KIND = Kind(
     "hiero k-best lists",
-    1,
+    2,
     "start tuning again without --resume",
     {
         "sentence": (np.int64, 1),
@@ -43,6 +68,7 @@ KIND = Kind(
         "source_length": (np.int64, 1),
         "shortest": (np.int64, 1),
     },
+    _is_sound,
 )
 
 
@@ -209,7 +235,6 @@ class CandidateLists:
     def load(cls, path: Path) -> CandidateLists:
         """Read what ``save`` wrote; arrays stay memory-mapped until candidates are added."""
         _, arrays = KIND.read(path)
-        _check(path, arrays)
         lists = cls()
         lists._source_length, lists._shortest = arrays.pop("source_length"), arrays.pop("shortest")
         lists._store = ListStore(**arrays)
@@ -218,20 +243,3 @@ class CandidateLists:
         lists._slot = np.full(table_size(2 * lists._size), -1, np.int64)
         refill_list_slots_kernel(np.array(arrays["code"]), np.int64(lists._size), lists._slot)
         return lists
-
-
-def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Check that the arrays are consistent, since kernels do not."""
-    size = len(arrays["sentence"])
-    fits = len(arrays["first"]) == len(arrays["first_word"]) == size + 1
-    fits = fits and len(arrays["code"]) == len(arrays["statistics"]) == size
-    for first, items in (("first", "id"), ("first", "value"), ("first_word", "word")):
-        offset = arrays[first]
-        fits = fits and len(offset) > 0 and offset[0] == 0 and offset[-1] == len(arrays[items])
-        fits = fits and bool((np.diff(offset) >= 0).all())
-    if size and fits:
-        fits = 0 <= arrays["sentence"].min() <= arrays["sentence"].max() < len(arrays["shortest"])
-        fits = fits and len(arrays["shortest"]) == len(arrays["source_length"])
-        fits = fits and (not len(arrays["id"]) or arrays["id"].min() >= 0)
-    if not fits:
-        raise KIND.broken(path, "arrays that do not belong together", "complete lists")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, read_only
+from hiero.core.arrays import Bytes, is_finite, read_only
 from hiero.core.errors import FormatError
 from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
@@ -41,6 +41,7 @@ TYPES = (
 )
 REBUILD = "rebuild it with: build_binary probing ARPA OUT, or give the ARPA file itself"
 WORD_BUCKET, UNIGRAM, MIDDLE_BUCKET, LONGEST_BUCKET = 12, 8, 16, 12  # bytes
+MOST_MULTIPLIER = 100  # buckets for each n-gram; the usual number is 1.5
 PIECE = 1 << 18  # buckets copied at a time
 
 
@@ -65,11 +66,16 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
     _, num_words = struct.unpack("<II", data[layout.words :][:8].tobytes())
     words = _words(path, data[layout.strings :].tobytes(), num_words)
     num_unigrams = min(num_words, layout.counts[0] + 1)
+    if num_words > num_unigrams:
+        found, hint = f"{num_words} words for {num_unigrams} probabilities", "the file is damaged"
+        raise FormatError(path, 0, found=found, expected="one of each", hint=hint)
     unigram = data[layout.unigrams :][: num_unigrams * UNIGRAM].view(np.uint8).copy().view(np.float32)
     table = _fill(path, data, layout)
     markers = find_all(words, [b"<s>", b"</s>"]).tolist()
     if min(markers) < 0:
         raise FormatError(path, 0, found="a vocabulary without <s> or </s>", expected="both")
+    if not (is_finite(unigram) and is_finite(table.value.reshape(-1, 4)[:, 2:])):
+        raise FormatError(path, 0, found="a probability that is not finite", expected=WHAT, hint=REBUILD)
     return ngrams_of(table.key, unigram.reshape(-1, 2), len(layout.counts), *markers), words
 
 
@@ -93,6 +99,10 @@ def _layout(path: Path, data: Bytes) -> _Layout:
         raise FormatError(path, 0, found="a KenLM binary without its words", expected=WHAT, hint=REBUILD)
     if not 2 <= order <= MAX_ORDER:
         raise FormatError(path, 0, found=f"order {order}", expected=f"2 to {MAX_ORDER}")
+    if not 1 <= multiplier <= MOST_MULTIPLIER:
+        raise FormatError(
+            path, 0, found=f"tables {multiplier:g} times too large", expected=WHAT, hint=REBUILD
+        )
     start = CHECK.size + FIXED.size
     if len(data) < start + 8 * order:
         raise _truncated(path, len(data))

@@ -20,6 +20,9 @@ def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
     """Load one model and its words. The format, one of those in ``WHAT``, is recognised by the content."""
     if path.is_dir():
         return read_ngrams(path)
+    if path.exists() and not path.is_file():
+        hint = "a model is read in several passes: write it to a file first"
+        raise FormatError(path, 0, found="a pipe or a device", expected=WHAT, hint=hint)
     with open_bytes(path, WHAT) as stream:
         is_binary = stream.read(len(MAGIC)) == MAGIC
     return read_kenlm(path) if is_binary else read_arpa(path)

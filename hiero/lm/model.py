@@ -9,16 +9,16 @@ standard input).
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hiero.core.arrays import Floats32, Hashes, Ids, Ints, offsets_of, read_only
-from hiero.core.directories import META, Kind, digest_of
+from hiero.core.arrays import Floats32, Hashes, Ids, Ints, is_finite, offsets_of, read_only
+from hiero.core.directories import Arrays, Kind, digest_of
 from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import (
@@ -108,11 +108,37 @@ class LanguageModels:
 
 # ---- compiled models
 
+
+def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
+    slots, unigram, words = arrays["slots"], arrays["unigram"], word_table_from(arrays, "word")
+    numbers: list[Any] = [meta.get(name) for name in ("order", "bos", "eos", "ngrams")]
+    order, bos, eos, num_ngrams = numbers
+    num_slots, num_words = len(slots) // 2, len(unigram)
+    return (
+        all(type(number) is int for number in numbers)
+        and len(slots) == 2 * num_slots > 0
+        and num_slots & (num_slots - 1) == 0
+        and 0 <= num_ngrams < num_slots  # an empty slot is where probing ends
+        and int(np.count_nonzero(slots[::2])) == num_ngrams
+        and unigram.shape == (num_words, 2)
+        and len(words.first) == num_words + 1
+        and is_sound(words)
+        and 1 <= order <= MAX_ORDER
+        and 0 <= min(bos, eos) <= max(bos, eos) < num_words
+        and is_finite(unigram)
+        # Keys of n-grams are not numbers, but values are.
+        and is_finite(slots.view(np.float32).reshape(-1, 4)[:, 2:])
+        # Words of a model of order 1 are no context: -0.0, see ``Ngrams``.
+        and (order > 1 or bool(((unigram[:, 1] == 0) & np.signbit(unigram[:, 1])).all()))
+    )
+
+
 MODEL = Kind(
     "hiero language model",
-    1,
+    2,
     "make it again with hiero lm compile",
     {"slots": (np.uint64, 1), "unigram": (np.float32, 2), **word_table_files("word")},
+    _is_sound,
 )
 
 
@@ -130,26 +156,10 @@ def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | Non
 
 
 def read_ngrams(path: Path) -> tuple[Ngrams, WordTable]:
-    """Map a compiled model; its arrays are read as they are used."""
+    """Map and check a compiled model."""
     meta, arrays = MODEL.read(path)
-    slots, unigram, words = arrays["slots"], arrays["unigram"], word_table_from(arrays, "word")
-    order, bos, eos, num_ngrams = numbers = [meta.get(name, -1) for name in ("order", "bos", "eos", "ngrams")]
-    if not all(isinstance(number, int) for number in numbers):
-        raise MODEL.broken(path / META, "damage", f"a {MODEL.name}")
-    num_slots, num_words = len(slots) // 2, len(unigram)
-    fits = (
-        len(slots) == 2 * num_slots > 0
-        and num_slots & (num_slots - 1) == 0
-        and 0 <= num_ngrams < num_slots
-        and unigram.shape == (num_words, 2)
-        and len(words.first) == num_words + 1
-        and is_sound(words)
-        and 1 <= order <= MAX_ORDER
-        and max(bos, eos) < num_words
-    )
-    if not fits:
-        raise MODEL.broken(path, "arrays that do not fit together", f"a {MODEL.name}")
-    return ngrams_of(slots, unigram, order, bos, eos), words
+    words = word_table_from(arrays, "word")
+    return ngrams_of(arrays["slots"], arrays["unigram"], meta["order"], meta["bos"], meta["eos"]), words
 
 
 # ---- text

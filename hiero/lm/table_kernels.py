@@ -352,7 +352,8 @@ def score_word(lm, m, line, at, context, backoff, old, new):
     score = -np.abs(prob)
     for shorter in range(length, context + 1):
         score += backoff[old + shorter - 1]
-    return score, length, following
+    # In a file that lies about its order, the longest n-gram may claim to begin a longer one.
+    return score, length, min(following, lm.order[m] - 1)
 
 
 @kernel

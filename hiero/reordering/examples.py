@@ -28,14 +28,15 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
-from hiero.core.arrays import Hashes, Ids, Ints, read_only
+from hiero.core.arrays import Hashes, Ids, Ints, are_offsets, is_within, read_only
 from hiero.core.directories import META, GrowingArray, Kind, save_array
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
 from hiero.core.hash_kernels import table_size
 from hiero.core.progress import Progress, SilentProgress
+from hiero.core.records import record
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import table_entry, word_table_arrays, word_table_files, word_table_from
-from hiero.reordering.config import ExampleConfig
+from hiero.core.symbols import is_sound, table_entry, word_table_arrays, word_table_files, word_table_from
+from hiero.reordering.config import MAX_WINDOW, ExampleConfig
 from hiero.reordering.phrase_kernels import (
     orientations_kernel,
     phrase_codes_kernel,
@@ -44,6 +45,9 @@ from hiero.reordering.phrase_kernels import (
     phrases_kernel,
 )
 from hiero.reordering.table_kernels import (
+    AROUND,
+    KIND_SHIFT,
+    WORD_BITS,
     WORD_MASK,
     count_orientation_keys_kernel,
     number_orientation_keys_kernel,
@@ -61,11 +65,6 @@ _ROWS: dict[str, Shape] = {
     "source": (np.uint64, 1),
 }
 _KEYS: dict[str, Shape] = {"key": (np.int64, 1), "times": (np.int64, 1)}
-
-
-EXAMPLES = Kind(
-    "hiero orientation examples", 1, "make them again with hiero reorder extract", _ROWS | _KEYS | WORD_FILES
-)
 
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -93,7 +92,7 @@ class FeatureKeys(NamedTuple):
         return digest.hexdigest()
 
 
-def example_words(arrays: Arrays) -> tuple[WordTable, WordTable]:
+def example_words(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[WordTable, WordTable]:
     """The source and the target words that features of examples refer to."""
     return word_table_from(arrays, "src"), word_table_from(arrays, "tgt")
 
@@ -119,6 +118,40 @@ class ExampleWriter:
         self.classes += np.bincount(label, minlength=NUM_CLASSES)
 
 
+def _is_sound(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    num_examples, num_features = len(arrays["label"]), len(arrays["key"])
+    words = example_words(arrays)
+    return (
+        len(arrays["first"]) == num_examples + 1
+        and len(arrays["pair"]) == len(arrays["source"]) == num_examples
+        and len(arrays["times"]) == num_features
+        and are_offsets(arrays["first"], len(arrays["feature"]))
+        and is_within(arrays["feature"], 0, num_features)
+        and is_within(arrays["label"], 0, NUM_CLASSES)
+        and all(map(is_sound, words))
+        and are_keys(arrays["key"], *words)
+    )
+
+
+def are_keys(key: Ints, src: WordTable, tgt: WordTable) -> bool:
+    """Whether features have words of these tables, which count from 1."""
+    kind, one, other = key >> KIND_SHIFT, key >> WORD_BITS & WORD_MASK, key & WORD_MASK
+    return (
+        is_within(kind, 0, AROUND + 2 * MAX_WINDOW)
+        and is_within(one, 0, len(src.first))
+        and is_within(other, 0, len(tgt.first))
+    )
+
+
+EXAMPLES = Kind(
+    "hiero orientation examples",
+    2,
+    "make them again with hiero reorder extract",
+    _ROWS | _KEYS | WORD_FILES,
+    _is_sound,
+)
+
+
 @contextlib.contextmanager
 def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any]) -> Iterator[ExampleWriter]:
     """Write a directory of examples, which appears when the block ends without an exception."""
@@ -137,17 +170,8 @@ def writing_examples(path: Path, features: FeatureKeys, meta: Mapping[str, Any])
 
 
 def read_examples(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """The content of ``meta.json`` and the mapped arrays, whose lengths are checked."""
+    """The content of ``meta.json`` and the mapped arrays, checked."""
     meta, arrays = EXAMPLES.read(path)
-    num_examples, num_features = len(arrays["label"]), len(arrays["key"])
-    fits = (
-        len(arrays["first"]) == num_examples + 1
-        and len(arrays["pair"]) == len(arrays["source"]) == num_examples
-        and arrays["first"][-1] == len(arrays["feature"])
-        and len(arrays["times"]) == num_features
-    )
-    if not fits:
-        raise EXAMPLES.broken(path, "arrays that do not fit together", f"{EXAMPLES.name}")
     check_examples_meta(EXAMPLES, path, meta)
     return meta, arrays
 
@@ -159,7 +183,7 @@ def check_examples_meta(kind: Kind, path: Path, meta: Mapping[str, Any]) -> None
         if not isinstance(meta.get(name), type_):
             raise kind.broken(path / META, f"no {name}", f"a {kind.name}")
     counts = meta["classes"]
-    if len(counts) != NUM_CLASSES or any(type(count) is not int or count < 0 for count in counts):
+    if len(counts) != NUM_CLASSES or any(type(n) is not int or not 0 <= n < 1 << 62 for n in counts):
         raise kind.broken(path / META, f"classes {show(str(counts))}", "the number of examples of each of 3")
     for side in ("source", "target"):
         words = meta["frequent"].get(side)
@@ -216,8 +240,8 @@ def open_examples(path: str | Path) -> Examples:
     path = Path(path)
     meta, arrays = read_examples(path)
     try:
-        settings = ExampleConfig(**meta["settings"])
-    except (TypeError, ConfigError):
+        settings = record(ExampleConfig, meta["settings"], "settings")
+    except ConfigError:
         raise EXAMPLES.broken(path, "invalid settings", EXAMPLES.name) from None
     return Examples(
         path,

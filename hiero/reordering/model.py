@@ -7,6 +7,7 @@ phrase pairs and of source phrases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,17 +16,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Floats32, Hashes, Ids, Ints, read_only
+from hiero.core.arrays import (
+    Floats,
+    Floats32,
+    Hashes,
+    Ids,
+    Ints,
+    are_offsets,
+    is_finite,
+    is_within,
+    read_only,
+)
 from hiero.core.directories import META, Kind
 from hiero.core.errors import ConfigError, FormatError
+from hiero.core.records import record
 from hiero.core.symbol_kernels import WordTable
-from hiero.core.symbols import table_entry, word_table_arrays
+from hiero.core.symbols import are_slots, is_sound, table_entry, word_table_arrays
 from hiero.reordering.config import CLASSES, ExampleConfig, LearnConfig
 from hiero.reordering.examples import (
     WORD_FILES,
     Arrays,
     Examples,
     Shape,
+    are_keys,
     check_examples_meta,
     check_features,
     example_feature_slots,
@@ -49,12 +62,42 @@ _COUNTS: dict[str, Shape] = {
 }
 
 
-CLASSIFIER = Kind(
-    "hiero orientation classifier", 1, "train it again with hiero reorder train", _WEIGHTS | WORD_FILES
-)
-LEXICALISED = Kind(
-    "hiero lexicalised orientation model", 1, "train it again with hiero reorder train", _COUNTS
-)
+def _is_classifier(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    key, slot, weight = (arrays[name] for name in _WEIGHTS)
+    words = example_words(arrays)
+    return (
+        weight.shape == (len(key), 3)
+        and are_slots(slot, len(key))
+        and all(map(is_sound, words))
+        and are_keys(key, *words)
+        and is_finite(weight)
+    )
+
+
+def _is_lexicalised(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    return all(map(_is_sound, _counts_in(arrays)))
+
+
+def _is_sound(counts: OrientationCounts) -> bool:
+    buckets = len(counts.first) - 1
+    return (
+        buckets >= 2
+        and buckets & (buckets - 1) == 0
+        and are_offsets(counts.first, len(counts.key))
+        and counts.count.shape == (len(counts.key), 3)
+        and is_within(counts.count, 0, 1 << 31)
+    )
+
+
+def _counts_in(arrays: Mapping[str, npt.NDArray[Any]]) -> list[OrientationCounts]:
+    """The counts of phrase pairs, and of source phrases."""
+    names = OrientationCounts._fields
+    return [OrientationCounts(*(arrays[f"{what}_{name}"] for name in names)) for what in ("pair", "source")]
+
+
+AGAIN = "train it again with hiero reorder train"
+CLASSIFIER = Kind("hiero orientation classifier", 2, AGAIN, _WEIGHTS | WORD_FILES, _is_classifier)
+LEXICALISED = Kind("hiero lexicalised orientation model", 2, AGAIN, _COUNTS, _is_lexicalised)
 
 
 WHAT = "an orientation model of hiero reorder train"
@@ -222,36 +265,20 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     meta, arrays = kind.read(path)
     check_examples_meta(kind, path, meta)
     try:
-        settings = ExampleConfig(**meta["settings"])
-        classes = np.array(meta["classes"], np.int64)
+        settings = record(ExampleConfig, meta["settings"], "settings")
         learning = dict(meta["learning"])
         smoothing = float(learning["smoothing"])
-    except (TypeError, KeyError, ValueError, ConfigError):
-        raise kind.broken(path / META, "invalid settings", f"a {kind.name}") from None
+        is_valid = 0 < smoothing < math.inf
+    except (TypeError, KeyError, ValueError, OverflowError, ConfigError):
+        is_valid = False
+    if not is_valid:
+        raise kind.broken(path / META, "invalid settings", f"a {kind.name}")
+    classes = np.array(meta["classes"], np.int64)
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
-        pair, source = (
-            OrientationCounts(*(arrays[f"{what}_{name}"] for name in OrientationCounts._fields))
-            for what in ("pair", "source")
-        )
-        if not all(_fits(counts) for counts in (pair, source)):
-            raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
+        pair, source = _counts_in(arrays)
         return Lexicalised(*head, pair, source, smoothing)
-    key, slot, weight = arrays["key"], arrays["slot"], arrays["weight"]
-    size = len(slot)
-    if len(weight) != len(key) or weight.shape[1:] != (3,) or size < 2 * len(key) or size & (size - 1):
-        raise kind.broken(path, "arrays that do not fit together", f"a {kind.name}")
-    return Classifier(*head, key, slot, weight, *example_words(arrays))
-
-
-def _fits(counts: OrientationCounts) -> bool:
-    buckets = len(counts.first) - 1
-    return bool(
-        buckets >= 2
-        and buckets & (buckets - 1) == 0
-        and counts.first[-1] == len(counts.key) == len(counts.count)
-        and counts.count.shape[1:] == (3,)
-    )
+    return Classifier(*head, arrays["key"], arrays["slot"], arrays["weight"], *example_words(arrays))
 
 
 # ---- names of features

@@ -6,15 +6,25 @@ A task decodes one shard, and writes its candidates to a file.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Floats, Floats32, Ints, offsets_of, read_only, row_of_entry
-from hiero.core.errors import ConfigError
+from hiero.core.arrays import (
+    Floats,
+    Floats32,
+    Ints,
+    is_finite,
+    is_within,
+    offsets_of,
+    read_only,
+    row_of_entry,
+)
+from hiero.core.directories import ArrayKind, check_kinds
+from hiero.core.errors import ConfigError, FormatError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
@@ -92,9 +102,45 @@ def write_batch_examples(
     )
 
 
+WHAT = "k-best lists"
+MOST_SENTENCES = 10_000_000
+ARRAYS: dict[str, ArrayKind] = {
+    **dict.fromkeys(
+        ("number", "source_length", "shortest", "size", "num_features", "num_words"), (np.int64, 1)
+    ),
+    **dict.fromkeys(("value", "score"), (np.float64, 1)),
+    "id": (np.int32, 1),
+    "statistics": (np.int64, 2),
+}
+
+
+def _are_lists(content: Mapping[str, npt.NDArray[Any]], num_features: int) -> bool:
+    """Whether the arrays of k-best lists have the lengths that they say."""
+    number, size = content["number"], content["size"]
+    candidates, features = int(size.sum()), content["num_features"]
+    most = 1 << 31
+    return (
+        len(number) == len(content["source_length"]) == len(content["shortest"]) == len(size)
+        and is_within(number, 0, MOST_SENTENCES)
+        and is_within(size, 1, most)
+        and is_within(features, 0, most)
+        and is_within(content["num_words"], 0, most)
+        and candidates == len(features) == len(content["num_words"]) == len(content["score"])
+        and content["statistics"].shape == (candidates, 10)
+        and int(features.sum()) == len(content["id"]) == len(content["value"])
+        and int(content["num_words"].sum()) == len(content["text"])
+        and is_within(content["id"], 0, num_features)
+        and is_finite(content["value"])
+        and is_finite(content["score"])
+    )
+
+
 def read_batch_examples(path: str, symbols: Symbols, index: FeatureIndex) -> Iterator[Example]:
     """Read the k-best lists of batch tuning from a file, with features numbered by ``index``."""
     to, content = read_vectors(path, symbols, index)
+    check_kinds(path, WHAT, content, ARRAYS)
+    if not _are_lists(content, len(to)):
+        raise FormatError(path, 0, found="arrays that do not fit together", expected=WHAT, hint="delete it")
     first, first_word = offsets_of(content["num_features"]), offsets_of(content["num_words"])
     row = row_of_entry(first)
     ids = to[content["id"]]

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Floats, Ints
+from hiero.core.directories import read_npz
+from hiero.core.errors import FormatError
 from hiero.core.parallel import stop
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
@@ -115,8 +117,11 @@ def statistics_in(tasks: Sequence[PartTask]) -> Ints:
     """The statistics written by the tasks, a row for each line."""
     rows = [np.zeros((0, 10), np.int64)]
     for task in tasks:
-        with np.load(f"{task.out}.npz", allow_pickle=False) as file:
-            rows.append(file["statistics"])
+        arrays = read_npz(f"{task.out}.npz", "BLEU statistics", {"statistics": (np.int64, 2)})
+        if arrays["statistics"].shape[1] != 10:
+            found = f"{arrays['statistics'].shape[1]} columns"
+            raise FormatError(f"{task.out}.npz", 0, found=found, expected="BLEU statistics")
+        rows.append(arrays["statistics"])
     return np.concatenate(rows)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hiero.core.arrays import Floats
-from hiero.core.errors import HieroError
-from hiero.core.text import write_output
+from hiero.core.errors import FormatError, HieroError
+from hiero.core.text import parse_json, write_output
 from hiero.learning.config import TuneSettings
 from hiero.tuning.shard import MAX_NAMED, TuningSet
 
@@ -235,8 +235,11 @@ def read_log(run_dir: str | Path) -> list[dict[str, Any]]:
 
 def _log_lines(path: Path) -> Iterator[dict[str, Any]]:
     if path.exists():
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            yield json.loads(line)
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+            try:
+                yield dict(parse_json(line))
+            except (ValueError, TypeError):
+                raise FormatError(path, number, found="damage", expected="the record of an epoch") from None
 
 
 def append_log(run_dir: str | Path, record: dict[str, Any]) -> None:

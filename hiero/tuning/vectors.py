@@ -14,7 +14,6 @@ order in which they finish.
 from __future__ import annotations
 
 import itertools
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,14 +22,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, Floats, Ids, Ints, grown, offsets_of, read_only
-from hiero.core.errors import FormatError, os_message
+from hiero.core.arrays import (
+    Bytes,
+    Floats,
+    Ids,
+    Ints,
+    are_offsets,
+    grown,
+    is_finite,
+    is_within,
+    offsets_of,
+    read_only,
+)
+from hiero.core.directories import ArrayKind, check_kinds, read_npz
+from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
 from hiero.features.index import KINDS, FeatureIndex
-from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
+from hiero.features.index_kernels import NAME, RULE_ID, SEPARATOR, FeatureTable, intern_keys_kernel
 from hiero.features.weights import Weights, read_weights
 
 RESERVED = 3  # a gap index that no gap has, of codes without a label
@@ -69,18 +80,29 @@ def write_vectors(
     content["text"] = _places(local.words)[text]
     content |= {f"value_{name}": array for name, array in values.items()}
     with open_output(path) as stream:
-        np.savez(stream, **content)
+        # In C order, which is the only one that is read.
+        ordered: dict[str, Any] = {name: np.asarray(array, order="C") for name, array in content.items()}
+        np.savez(stream, **ordered)
+
+
+WHAT = "numbers of features"
+ARRAYS: dict[str, ArrayKind] = {
+    **dict.fromkeys(("pool", "text"), (np.int32, 1)),
+    **{f"{name}_bytes": (np.uint8, 1) for name in ("word", "label", "name")},
+    **{f"{name}_first": (np.int64, 1) for name in ("word", "label", "name")},
+    "key": (np.int32, 2),
+}
 
 
 def read_vectors(
     path: str | Path, symbols: Symbols, index: FeatureIndex
 ) -> tuple[Ids, Mapping[str, npt.NDArray[Any]]]:
     """Read a file into an index: the id of each feature in it, and the arrays by name, with ``text``."""
+    content = read_npz(path, WHAT, ARRAYS)
+    key, pool, text = content["key"], content["pool"], content["text"]
+    values = {name.removeprefix("value_"): content[name] for name in content if name.startswith("value_")}
     try:
-        # Opened here: np.load leaves a broken file open.
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            content = {name: file[name] for name in file.files}
-        key, pool, text = content["key"], content["pool"], content["text"]
+        _check_keys(key, pool)
         to = [
             _interned(vocabulary, content[f"{name}_bytes"], content[f"{name}_first"])
             for name, vocabulary in (
@@ -89,22 +111,33 @@ def read_vectors(
                 ("name", symbols.names),
             )
         ]
-    except OSError as error:
-        raise FormatError(str(path), 0, found=os_message(error), expected="numbers of features") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise FormatError(
-            str(path), 0, found="a broken file", expected="numbers of features", hint="delete it"
-        ) from None
-    key, pool = _VectorKeys(key, pool, text).renumbered(*(read_only(array) for array in to))
+        key, pool = _VectorKeys(key, pool, text).renumbered(*(read_only(array) for array in to))
+        values["text"] = to[0][text]
+    except (ValueError, IndexError):
+        raise FormatError(str(path), 0, found="a broken file", expected=WHAT, hint="delete it") from None
     ids = np.empty(len(key), np.int32)
     with index.locked():
         intern_keys_kernel(index.reserve(len(key), len(pool)), read_only(key), read_only(pool), ids)
-    values = {name.removeprefix("value_"): content[name] for name in content if name.startswith("value_")}
-    values["text"] = to[0][text]
     return ids, values
 
 
+def _check_keys(key: Ids, pool: Ids) -> None:
+    """Raise ValueError unless kernels can read the keys."""
+    if key.shape[1] != 3 or not is_within(key[:, 0], 0, max(KINDS) + 1):
+        raise ValueError("keys of no kind")
+    rules = key[key[:, 0] == RULE_ID].astype(np.int64)
+    begin, end = rules[:, 1], rules[:, 1] + rules[:, 2]
+    # Names are spelled from the two sides of a rule.
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(pool == SEPARATOR)])
+    if (begin < 0).any() or (end <= begin).any() or not is_within(end, 0, len(pool) + 1):
+        raise ValueError("rule ids outside of their symbols")
+    if (before[begin] == before[end]).any():
+        raise ValueError("rule ids with one side")
+
+
 def _interned(vocabulary: Vocabulary, data: Bytes, first: Ints) -> Ids:
+    if not are_offsets(first, len(data)):
+        raise ValueError("offsets that do not ascend")
     whole, ends = data.tobytes(), first.tolist()
     return vocabulary.intern_all(whole[a:b] for a, b in itertools.pairwise(ends))
 
@@ -269,6 +302,9 @@ def read_vector(path: str, symbols: Symbols) -> WeightVector:
     vector = WeightVector(symbols)
     ids, values = read_vectors(path, symbols, vector.index)
     vector.grow()
+    check_kinds(path, WHAT, values, {"weight": (np.float64, 1)})
+    if len(values["weight"]) != len(ids) or not is_finite(values["weight"]):
+        raise FormatError(path, 0, found="other weights", expected="a finite number for each feature")
     vector.value[ids] = values["weight"]
     return vector
 

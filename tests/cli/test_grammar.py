@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.mutants import reseal
 from hiero.cli import grammar as cli
 from hiero.core.errors import FormatError, HieroError, UsageError
 from hiero.core.symbols import Symbols
@@ -140,29 +141,48 @@ def damaged(compiled: Path, name: str, data: bytes | None) -> Path:
     return copy
 
 
+def resealed(directory: Path, **changes: object) -> Path:
+    reseal(directory, **changes)
+    return directory
+
+
 def test_damaged_directories_are_refused_in_one_line(compiled):
     src = compiled / "src.npy"
     longer = compiled / "long.npy"
     np.save(longer, np.zeros(100, np.int32))
     wide = compiled / "wide.npy"
     np.save(wide, np.zeros(100, np.int64))
-    meta = json.loads((compiled / "meta.json").read_text())
+    meta = (compiled / "meta.json").read_bytes()
     for name, data, message in (
         ("src.npy", None, "found no such file"),
         ("src.npy", b"", "found damage"),
         ("src.npy", src.read_bytes()[:-2], "found damage"),
-        ("src.npy", longer.read_bytes(), "found arrays that do not fit together"),
+        (
+            "src.npy",
+            src.read_bytes()[:-1] + b"\x07",
+            "src.npy: found other content, expected what was written",
+        ),
         ("src.npy", wide.read_bytes(), "found 1 dimensions of int64, expected 1 of int32"),
-        ("lhs.npy", longer.read_bytes(), "found arrays that do not fit together"),
-        ("words_slot.npy", longer.read_bytes(), "found arrays that do not fit together"),
-        ("meta.json", json.dumps(meta | {"version": 99}).encode(), "found version 99, expected version 1"),
-        ("meta.json", json.dumps(meta | {"columns": {"F": 1}}).encode(), "found column 'F'"),
-        ("meta.json", json.dumps(meta | {"columns": 7}).encode(), "found arrays that do not fit together"),
+        ("meta.json", meta.replace(b'"rules": 3', b'"rules": 4'), "meta.json: found other content"),
+        ("meta.json", meta[:-30], "meta.json: found damage"),
+        ("meta.json", b"[" * 100_000, "meta.json: found lists nested too deeply"),
+        ("meta.json", b" " * (17 << 20), "meta.json: found 17,825,792 bytes, expected at most"),
     ):
         with pytest.raises(FormatError) as caught:
             read_compiled(damaged(compiled, name, data))
         assert message in str(caught.value)
         assert "make it again with hiero grammar compile" in str(caught.value)
+    fit = "found arrays that do not fit together"
+    for name in ("src.npy", "lhs.npy", "words_slot.npy"):
+        with pytest.raises(FormatError, match=fit):
+            read_compiled(resealed(damaged(compiled, name, longer.read_bytes())))
+    for change, message in (
+        ({"version": 99}, "found version 99, expected version 2"),
+        ({"columns": {"F": 1}}, fit),
+        ({"columns": 7}, fit),
+    ):
+        with pytest.raises(FormatError, match=message):
+            read_compiled(resealed(damaged(compiled, "meta.json", meta), **change))
     for data in (b"{", b"[]", b'{"format": "hiero language model"}'):
         broken = damaged(compiled, "meta.json", data)
         assert not GRAMMAR.recognises(broken)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,10 @@ import pytest
 import yaml
 
 from hiero.alignment.config import AlignConfig
-from hiero.config.config import config_of, read_config, resolved
+from hiero.config.config import config_of, read_config, read_settings, resolved
 from hiero.config.model import load
 from hiero.config.sections import FeaturesSection, GrammarSection
-from hiero.core.errors import ConfigError, HieroError
+from hiero.core.errors import ConfigError, FormatError, HieroError
 from hiero.core.records import record
 from hiero.decoder.config import SearchConfig
 from tests.worlds.experiments import CONFIG
@@ -159,3 +161,30 @@ def test_own_bitext_example_shows_the_defaults() -> None:
     assert config.features == FeaturesSection()
     assert config.weights is not None
     assert Path(config.weights.path).is_file()
+
+
+def nested(begin: str, end: str) -> str:
+    """Nine aliases of each of ten lines in the next."""
+    lines = (f"{y}: &{y} {begin}{','.join([f'*{x}'] * 9)}{end}\n" for x, y in pairwise("abcdefghij"))
+    return "a: &a {x: 1}\n" + "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (nested("[", "]"), "more than 100,000 values"),
+        (nested("{<<: [", "]}"), "more than 100,000 values"),
+        ("a: &a [*a]\n", "an alias within what it stands for"),
+        ("a: " + "[" * 10_000, "lists nested too deeply"),
+        ("a: " + "1:" * 100_000 + "1", "a number of 200001 characters"),
+        ("a: " + "9" * 100_000, "a number of 100000 characters"),
+        ("# " + "long " * 300_000, "more than 1 MB"),
+    ],
+)
+def test_settings_without_bounds(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    started = time.process_time()
+    with pytest.raises(FormatError, match=found) as caught:
+        read_settings(tmp_path / "c.yaml")
+    assert "\n" not in str(caught.value)
+    assert time.process_time() - started < 5

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.text import MARK, open_output, read_chunks, read_lines, write_output
+from hiero.core.text import MARK, open_output, parse_json, read_chunks, read_lines, write_output
 
 texts = st.lists(
     st.sampled_from([b"a", b"\n", b"\r", b"\x0b", b"\x1c", "\u2028".encode(), b"\0", b"word"])
@@ -178,3 +178,31 @@ def test_a_link_is_not_followed_even_after_a_kill(tmp_path):
     with pytest.raises(HieroError, match=r"out\.part: already exists and is not from hiero"):
         write_output(tmp_path / "out", "new")
     assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("hiero.core.text.LONGEST_LINE", 1 << 20)
+    path = tmp_path / "one.gz"
+    path.write_bytes(gzip.compress(b"first\n" + os.urandom(1 << 20).hex().encode()))
+    with pytest.raises(FormatError, match=r"one\.gz:2: found a line of more than 1 MB, expected text"):
+        list(read_chunks(path, 1 << 16, "text"))
+    path.write_bytes(b"first\n" + b"a" * (1 << 20) + b"\n")
+    assert len(list(read_lines(path))) == 2
+
+
+@pytest.mark.parametrize("text", [b"a", b"\n", b"a b\n"])
+def test_a_gz_bomb(tmp_path, monkeypatch, text):
+    monkeypatch.setattr("hiero.core.text.FREE_GROWTH", 1 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(text * (10 << 20)))
+    with pytest.raises(
+        FormatError, match="found data that grow more than 200-fold, expected compressed text"
+    ):
+        for _ in read_chunks(path):
+            pass
+
+
+def test_nested_json():
+    assert parse_json("[1]") == [1]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse_json("[" * 100_000)

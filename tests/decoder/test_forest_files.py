@@ -175,23 +175,30 @@ def test_invalid_scores(tmp_path):
 def rewritten(path, **arrays):
     goal().save(path)
     with np.load(path) as file:
-        np.savez(path, **{**file, **arrays})
+        np.savez_compressed(path, **{**file, **arrays})
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"edge_score": np.zeros(3)}, "edge_score as float64 (3,) instead of float64 (5,)"),
-        ({"tail": np.zeros((5, 2))}, "tail must be int32 with two columns"),
-        ({"edge_rule": np.zeros(5, np.int64)}, "edge_rule as int64 (5,) instead of int32 (5,)"),
+        ({"tail": np.zeros((5, 2))}, "tail with 2 dimensions of float64, expected 2 of int32"),
+        ({"edge_rule": np.zeros(5, np.int64)}, "edge_rule with 1 dimensions of int64, expected 1 of int32"),
         ({"rule_first_tgt": np.zeros(5, np.int64)}, "offsets of rule_tgt that do not ascend from 0 to 6"),
         ({"rule_first_tgt": np.zeros(2, np.int64)}, "offsets of rule_tgt as int64 (2,)"),
         ({"rule_tgt": np.full(6, 7, np.int32)}, "word 7 of 2"),
         ({"rule_tgt": np.full(6, -30, np.int32)}, "label 7 of 1"),
         ({"node_label": np.full(4, 2, np.int32)}, "label 2 of 1"),
-        ({"words": np.zeros(2)}, "words as float64 with int64 offsets"),
-        ({"words": np.array(["a", "b"], object)}, "Object arrays cannot be loaded"),
-        ({"first_edge": np.array(3, np.int64)}, "first_edge must be an int64 vector"),
+        ({"words": np.zeros(2)}, "words with 1 dimensions of float64, expected 1 of uint8"),
+        ({"words": np.array(["a", "b"], object)}, "damage (an array of another kind)"),
+        ({"first_edge": np.array(3, np.int64)}, "first_edge with 0 dimensions of int64, expected 1"),
+        ({"tail": np.zeros((5, 3), np.int32)}, "tail must be int32 with two columns"),
+        ({"edge_rule": np.array(0, np.int32)}, "edge_rule with 0 dimensions of int32, expected 1"),
+        (
+            {"first_words": np.array([0, 2, 0, 2], np.int64)},
+            "offsets of words that do not ascend from 0 to 2",
+        ),
+        ({"more": np.zeros(1 << 28)}, "bytes of arrays"),
     ],
 )
 def test_invalid_npz(tmp_path, arrays, message):
@@ -218,9 +225,34 @@ def test_damaged_files(tmp_path, suffix):
         Forest.load(tmp_path / f"1{suffix}")
 
 
+def test_nested_json(tmp_path):
+    for text in (b"[" * 100_000, b'{"format": ' * 100_000, b'{"x": ' * 100_000):
+        (tmp_path / "0.json").write_bytes(text)
+        with pytest.raises(FormatError) as caught:
+            Forest.load(tmp_path / "0.json")
+        assert "\n" not in str(caught.value)
+
+
+def test_too_much_json(tmp_path, monkeypatch):
+    goal().save(tmp_path / "0.json")
+    monkeypatch.setattr("hiero.decoder.forest_files.MOST_JSON", 100)
+    with pytest.raises(FormatError, match=r"MB of JSON, expected a forest \(write large forests as .npz\)"):
+        Forest.load(tmp_path / "0.json")
+
+
+def test_entries_that_lie_about_their_length(tmp_path):
+    path = tmp_path / "0.npz"
+    goal().save(path)
+    data = path.read_bytes()
+    directory = data.rfind(b"PK\1\2")
+    path.write_bytes(data[: directory + 20] + b"\xff\xff\xff\x7f" + data[directory + 24 :])
+    with pytest.raises(FormatError, match="entries longer than the file"):
+        Forest.load(path)
+
+
 def test_a_missing_array(tmp_path):
     np.savez(tmp_path / "0.npz", tail=np.zeros(3))
-    with pytest.raises(FormatError, match="found no array 'rule_lhs'"):
+    with pytest.raises(FormatError, match="found no array 'first_edge'"):
         Forest.load(tmp_path / "0.npz")
 
 

@@ -583,3 +583,20 @@ def test_size_is_linear_in_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
     shorter, middle, longer = np.array(sizes)
     assert (longer - middle <= 2.1 * (middle - shorter)).all(), sizes
     assert (longer < 500 * np.array([7, 30, 20, 25, 90])).all(), sizes
+
+
+@pytest.mark.parametrize("weight", [1e308, -1e308])
+def test_scores_that_are_not_finite(weight: float) -> None:
+    rules = ["[X] ||| a ||| b ||| F=10", "[X] ||| [X,1] c ||| [1] d ||| F=10"]
+    model = hiero.load(rules=rules, weights={"F": weight, "Glue": 1.0})
+    with pytest.raises(
+        HieroError, match=r"sentence of 2 words: the score of a rule is -?inf \(weights or val"
+    ):
+        model.translate("a c")
+
+
+def test_sums_of_scores_that_are_not_finite() -> None:
+    rules = ["[X] ||| a ||| b ||| F=1", "[X] ||| [X,1] c ||| [1] d ||| F=1"]
+    model = hiero.load(rules=rules, weights={"F": 1e308})
+    with pytest.raises(HieroError, match="sentence of 8 words: the score of the best translation is inf"):
+        model.translate("a c a c a c a c")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
+import itertools
 import os
 import re
 import shutil
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.mutants import reseal
 from hiero.cli.main import main
 from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, HieroError
@@ -25,7 +26,14 @@ from hiero.core.symbols import Symbols, table_entry
 from hiero.extraction.config import RuleLimits
 from hiero.extraction.extractor import Extractor, IndexSource
 from hiero.extraction.index import BitextIndex, open_index
-from hiero.extraction.suffix_kernels import frequent_kernel, suffix_array_kernel
+from hiero.extraction.suffix_kernels import (
+    are_links_kernel,
+    are_matches_kernel,
+    are_suffixes_kernel,
+    frequent_kernel,
+    is_text_kernel,
+    suffix_array_kernel,
+)
 from tests.naive import extract as naive
 from tests.worlds.extract import World, extracted, indexed, worlds, write_files
 
@@ -282,32 +290,64 @@ def test_damaged_indexes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             damage(name, data[:-1] if len(data) > 200 else data[:40], f"{name}: found")
             damage(name, None, f"{name}: found no such file")
     damage("tgt.npy", whole["tgt.npy"][:-4] + b"\1\0\0\0", "tgt.npy: found other content")
-    meta = json.loads(whole["meta.json"])
     damage("meta.json", b"{}", "meta.json: found something else")
-    for key in ("arrays", "settings", "sources"):
-        without = {name: value for name, value in meta.items() if name != key}
-        damage("meta.json", json.dumps(without).encode(), "meta.json: found")
+    damage("meta.json", whole["meta.json"].replace(b'"max_span": 15', b'"max_span": 16'), "other content")
     for change, message in (
-        ({"version": 0}, "found version 0, expected version 1"),
+        ({"version": 0}, "found version 0, expected version 2"),
+        ({"settings": 1}, "no sources or settings"),
         ({"settings": {"max_span": 15}}, "invalid settings"),
         ({"sources": [1]}, "found damage"),
     ):
-        damage("meta.json", json.dumps(meta | change).encode(), message)
+        reseal(index, **change)
+        damage("meta.json", (index / "meta.json").read_bytes(), message)
 
 
-def test_the_rest_of_a_large_array_is_checked_on_demand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hiero.extraction.index.SPOTS", 2)
-    monkeypatch.setattr("hiero.extraction.index.SPOT_BYTES", 4)
-    assert main(make(tmp_path)) == 0
-    path = tmp_path / "index" / "suffix.npy"
-    data = bytearray(path.read_bytes())
-    data[-10] ^= 1  # between the first and the last word
-    path.write_bytes(data)
-    open_index(tmp_path / "index")
-    with pytest.raises(FormatError, match=r"suffix.npy: found other content"):
-        open_index(tmp_path / "index", thorough=True)
+changes = st.lists(st.tuples(st.integers(0, 999), st.integers(-3, 3) | st.integers(0, 99)), max_size=1)
+
+
+def changed(array: Any, where: list[tuple[int, int]]) -> Any:
+    """A copy with some entries a little different."""
+    array = np.array(array)
+    for place, difference in where if array.size else ():
+        array.flat[place % array.size] += difference
+    return read_only(array)
+
+
+@given(worlds(), st.data())
+def test_unsound_arrays_of_an_index_are_found(world: World, data: Any) -> None:
+    with indexed(world) as index:
+        text, links, listed = index.text, index.links, index.collocations
+        num_src, num_tgt = (len(table.first) - 1 for table in (index.src_words, index.tgt_words))
+    for where in ([], data.draw(changes)):
+        src, sentence = changed(text.src, where), changed(text.sentence, where)
+        for tokens, first, size, number in (
+            (src, text.first_src, num_src, text.sentence),
+            (text.src, text.first_src, num_src, sentence),
+            (changed(text.tgt, where), text.first_tgt, num_tgt, text.sentence[:0]),
+        ):
+            expected = naive.is_text(tokens.tolist(), first.tolist(), size, number.tolist())
+            assert is_text_kernel(tokens, first, size, number) == expected
+        for suffix, first in (
+            (changed(text.suffix, where), text.first_suffix),
+            (text.suffix, changed(text.first_suffix, where)),
+        ):
+            if first[0] == 0 and first[-1] == len(suffix) and (np.diff(first) >= 0).all():
+                expected = naive.are_suffixes(text.src.tolist(), suffix.tolist(), first.tolist())
+                assert are_suffixes_kernel(text.src, suffix, first) == expected
+        for first, link in (
+            (links.first_link[0], changed(links.link, where)),
+            (changed(links.first_link[0], where), links.link),
+        ):
+            arrays = text.first_src, text.first_tgt, first, link
+            assert are_links_kernel(*arrays) == naive.are_links(*(array.tolist() for array in arrays))
+        moved = data.draw(st.sampled_from([0, 1, 1 << 8, 1 << 16, -(1 << 16), 99 << 16])) if where else 0
+        other = listed._replace(match=changed(listed.match, [(place, moved) for place, _ in where]))
+        rows = [
+            [other.match[a:b].tolist() for a, b in itertools.pairwise(first.tolist())]
+            for first in (other.first_pair, other.first_triple)
+        ]
+        expected = naive.are_matches(text.src.tolist(), other.frequent[:, 2].tolist(), *rows)
+        assert are_matches_kernel(text, other) == expected
 
 
 def test_not_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, HieroError
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
 from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import read_compiled, write_compiled
-from hiero.grammar.rules import Grammar, GrammarSource
+from hiero.grammar.rules import Grammar, GrammarSource, rule_lists
 from hiero.grammar.sources import (
     PerSentence,
     RuleList,
@@ -25,6 +26,7 @@ from hiero.grammar.sources import (
     open_grammar,
     read_grammar,
 )
+from hiero.grammar.trie_kernels import first_unsound_node_kernel, first_unsound_rule_kernel
 from tests.naive import grammar as naive
 from tests.worlds.grammars import rule_lines, rules_of, small_rules
 
@@ -216,3 +218,35 @@ def test_gap_codes_survive_the_round_trip_through_a_directory(tmp_path):
     src = read_compiled(tmp_path / "g").grammar.rules.src
     assert [int(gap_index(code)) for code in src[[0, 2]].tolist()] == [1, 2]
     assert [int(gap_label(code)) for code in src[[0, 2]].tolist()] == [3, 4]
+
+
+changes = st.lists(st.tuples(st.integers(0, 99), st.integers(-9, 9) | st.integers(-999, 999)), max_size=2)
+
+
+def changed(array: np.ndarray, where: list[tuple[int, int]]) -> np.ndarray:  # type: ignore[type-arg]
+    """A copy with some other entries."""
+    array = np.array(array)
+    for place, value in where if array.size else ():
+        array.flat[place % array.size] = value
+    return read_only(array)
+
+
+@given(st.lists(small_rules() | rule_lines(), max_size=6), st.data())
+def test_unsound_rules_and_nodes_are_found(lines, data):
+    symbols = Symbols()
+    rules, trie = (grammar := build_grammar([parse_cdec(lines, symbols)])).rules, grammar.trie
+    num_words, num_labels = len(symbols.words), len(symbols.labels)
+    assert first_unsound_rule_kernel(rules, num_words, num_labels) == len(rules.lhs)
+    assert first_unsound_node_kernel(trie) == len(trie.symbol)
+    rules = rules._replace(
+        **{name: changed(getattr(rules, name), data.draw(changes)) for name in ("src", "tgt", "link")}
+    )
+    num_words -= data.draw(st.integers(0, 1))
+    lists = [rule_lists(rules, rule) for rule in range(len(rules.lhs))]
+    expected = naive.first_unsound_rule(lists, num_words, num_labels)
+    assert first_unsound_rule_kernel(rules, num_words, num_labels) == expected
+    trie = trie._replace(
+        **{name: changed(getattr(trie, name), data.draw(changes)) for name in ("symbol", "first_child")}
+    )
+    expected = naive.first_unsound_node(trie.symbol.tolist(), trie.first_child.tolist())
+    assert first_unsound_node_kernel(trie) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -12,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from benchmarks.mutants import reseal
 from hiero.core import directories
 from hiero.core.errors import FormatError, HieroError
+from hiero.core.records import MAX_ORDER
 from hiero.core.symbols import Vocabulary
 from hiero.lm.arpa import read_arpa
 from hiero.lm.load import compile_language_model, load_language_model, load_language_models
+from hiero.lm.model import score_text
 from tests.lm.test_arpa import contents
 
 DATA = Path(__file__).parents[1] / "data"
@@ -77,7 +81,7 @@ def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    meta = json.loads((compiled / "meta.json").read_text())
+    meta = (compiled / "meta.json").read_bytes()
     (tmp_path / "empty").mkdir()
     assert "found no such file, expected a hiero language model" in error_of(tmp_path / "empty")
     assert error_of(tmp_path / "none") == (
@@ -85,20 +89,24 @@ def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -
         "probing, or compiled directory"
     )
     for name, change in [("version", 0), ("format", "hiero grammar"), ("order", 7), ("ngrams", "many")]:
-        (compiled / "meta.json").write_text(json.dumps(meta | {name: change}))
+        reseal(compiled, **{name: change})
         error_of(compiled)
+        (compiled / "meta.json").write_bytes(meta)
     (compiled / "meta.json").write_text("{")
     assert "found damage" in error_of(compiled)
-    (compiled / "meta.json").write_text(json.dumps(meta))
+    (compiled / "meta.json").write_bytes(meta)
     for name in ("slots", "unigram", "word_pool", "word_first", "word_slot"):
         path, kept = compiled / f"{name}.npy", compiled.parent / "kept.npy"
         shutil.copy(path, kept)
         path.write_bytes(kept.read_bytes()[:-1])
         assert f"{name}.npy: found damage" in error_of(compiled)
         np.save(path, np.load(kept).astype(np.complex64))
-        assert "complex64" in error_of(compiled)
+        assert "an array of another kind" in error_of(compiled)
         np.save(path, np.load(kept)[:-1])
+        assert "other content" in error_of(compiled)
+        reseal(compiled)
         assert "do not fit together" in error_of(compiled)
+        (compiled / "meta.json").write_bytes(meta)
         path.unlink()
         assert f"{name}.npy: found no such file" in error_of(compiled)
         shutil.copy(kept, path)
@@ -159,3 +167,46 @@ def test_threads_may_share_word_ids() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_model_that_lies_about_its_order(compiled: Path) -> None:
+    lm = load_language_models([("A", compiled)])
+    text = "the cat sat on the straße\n".encode()
+    assert max(score_text(lm, 0, text).length) == 3
+    for order in (1, 2, MAX_ORDER, 0, MAX_ORDER + 1, -1, 2.0, True):
+        reseal(compiled, order=order)
+        if order in (2, MAX_ORDER) and type(order) is int:
+            scored = score_text(load_language_models([("A", compiled)]), 0, text)
+            assert max(scored.length) == min(order, 3)
+        else:
+            with pytest.raises(FormatError, match="do not fit together"):
+                load_language_models([("A", compiled)])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_values_that_are_not_finite(compiled: Path, value: float) -> None:
+    for name, place in (("unigram", 1), ("slots", -1)):
+        path = compiled / f"{name}.npy"
+        kept = path.read_bytes()
+        array = np.load(path)
+        array.view(np.float32).reshape(-1)[place] = value
+        np.save(path, array)
+        reseal(compiled)
+        with pytest.raises(FormatError, match="do not fit together"):
+            load_language_models([("A", compiled)])
+        path.write_bytes(kept)
+
+
+@pytest.mark.parametrize("slot", [0, 2**31 - 1, -2])
+def test_a_full_table_or_a_wrong_slot(compiled: Path, slot: int) -> None:
+    np.save(compiled / "word_slot.npy", np.full(np.load(compiled / "word_slot.npy").shape, slot, np.int32))
+    reseal(compiled)
+    with pytest.raises(FormatError, match="do not fit together"):
+        load_language_models([("A", compiled)])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match=r"pipe: found a pipe or a device, .* \(a model is read in several"):
+        load_language_models([("A", tmp_path / "pipe")])

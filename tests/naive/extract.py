@@ -5,6 +5,7 @@ A gap inside a pattern is None. A match is a tuple: the sentence and where each 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -396,3 +397,57 @@ def rule_lines(rules: dict[tuple[tuple[Any, ...], tuple[Any, ...]], Rule], names
         links = " ".join(f"{a}-{b}" for a, b in rule.links)
         lines.append(" ||| ".join(["[X]", *written, values, *([links] if links else [])]))
     return lines
+
+
+def is_text(text: list[int], first: list[int], num_words: int, sentence: list[int]) -> bool:
+    """Whether sentences are not empty, have known words, and end with their only 0."""
+    sentences = [text[low:high] for low, high in itertools.pairwise(first)]
+    sound = all(
+        len(words) > 1 and words[-1] == 0 and all(0 < word <= num_words for word in words[:-1])
+        for words in sentences
+    )
+    numbers = [s for s, words in enumerate(sentences) for _ in words]
+    return sound and sentence in ([], numbers)
+
+
+def are_links(first_src: list[int], first_tgt: list[int], first_link: list[int], link: list[int]) -> bool:
+    """Whether every source word has ascending links to words of its sentence, and the ends have none."""
+    for s, (low, high) in enumerate(itertools.pairwise(first_src)):
+        size = first_tgt[s + 1] - first_tgt[s] - 1
+        for at in range(low, high):
+            begin, end = first_link[at], first_link[at + 1]
+            if not 0 <= begin <= end <= len(link) or (at == high - 1 and begin < end):
+                return False
+            words = link[begin:end]
+            if words != sorted(set(words)) or not all(0 <= word < size for word in words):
+                return False
+    return True
+
+
+def are_suffixes(text: list[int], suffix: list[int], first: list[int]) -> bool:
+    """Whether these are the suffix array, and the first place of each word in it."""
+    counts = [sum(other < word for other in text) for word in range(len(first))]
+    return suffix == suffix_array(text) and first == counts
+
+
+def are_matches(
+    text: list[int], lengths: list[int], pairs: list[list[int]], triples: list[list[int]]
+) -> bool:
+    """Whether the matches of all pairs and triples of runs lie within sentences, with gaps between runs."""
+
+    def fits(match: int, sizes: tuple[int, ...]) -> bool:
+        start, later = match >> 16, [match >> 8 & 255, match & 255][: len(sizes) - 1]
+        if not 0 <= start < len(text) or (len(sizes) == 2 and match & 255):
+            return False
+        runs = [(0, sizes[0]), *zip(later, sizes[1:], strict=True)]
+        apart = all(at > low + size for (low, size), (at, _) in itertools.pairwise(runs))
+        end = start + runs[-1][0] + runs[-1][1]
+        return apart and end < len(text) and end <= text.index(0, start)
+
+    sizes_2, sizes_3 = (list(itertools.product(lengths, repeat=n)) for n in (2, 3))
+    return all(
+        fits(match, sizes)
+        for rows, sizes_of in ((pairs, sizes_2), (triples, sizes_3))
+        for matches, sizes in zip(rows, sizes_of, strict=True)
+        for match in matches
+    )

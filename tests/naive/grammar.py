@@ -252,3 +252,34 @@ def matches(pattern, words, limit):
         for i in range(len(words))
         for j in range(i + 1, min(len(words), i + limit) + 1)
     )
+
+
+def first_unsound_node(symbol, first_child):
+    """The first node of a trie whose children are not later nodes, consecutive and in order; or T."""
+    num_nodes = len(symbol)
+    if first_child[0] != 1:
+        return 0
+    for v in range(num_nodes):
+        children = symbol[first_child[v] : first_child[v + 1]]
+        if not v < first_child[v] <= first_child[v + 1] <= num_nodes or children != sorted(set(children)):
+            return v
+    return num_nodes
+
+
+def is_rule(src, tgt, links, num_words, num_labels):
+    """Whether codes of both sides, and links, are those of a rule."""
+    gaps = [code for code in src if code < 0]
+    return bool(
+        len(src) > 0
+        and all(code < num_words for code in [*src, *tgt])
+        and [(-code - 1) % 4 for code in gaps] == [1, 2][: len(gaps)]
+        and all((-code - 1) // 4 < num_labels for code in gaps)
+        and sorted(code for code in tgt if code < 0) == sorted(gaps)
+        and all(0 <= i < len(src) and 0 <= j < len(tgt) for i, j in links)
+    )
+
+
+def first_unsound_rule(rules, num_words, num_labels):
+    """The first of (source side, target side, links) that is no rule; or their number."""
+    sound = [is_rule(*rule, num_words, num_labels) for rule in rules]
+    return sound.index(False) if False in sound else len(sound)

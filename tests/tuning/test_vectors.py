@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,18 @@ import hiero
 from hiero.core.errors import FormatError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
+from hiero.features.index_kernels import RULE_ID
 from hiero.features.names import Names
 from hiero.features.weights import Weights
 from hiero.learning.candidates import candidates
-from hiero.tuning.vectors import mix_weights, read_vectors, select_features, sum_weights, write_vectors
+from hiero.tuning.vectors import (
+    mix_weights,
+    read_vector,
+    read_vectors,
+    select_features,
+    sum_weights,
+    write_vectors,
+)
 from tests.conftest import MODEL
 from tests.naive import tuning as naive
 
@@ -69,8 +78,39 @@ def test_broken_files(known: tuple[Symbols, FeatureIndex], tmp_path: Path, conte
         write_vectors(path, *known, np.arange(100), weight=np.zeros(100))
         content = path.read_bytes()[: path.stat().st_size // 2]
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"a.npz: found a broken file, expected numbers of features"):
+    with pytest.raises(FormatError, match=r"a.npz: found damage .*, expected numbers of features"):
         read_vectors(path, Symbols(), FeatureIndex())
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("key", lambda key: key.astype(np.int64), "key with 2 dimensions of int64, expected 2 of int32"),
+        ("key", lambda key: key + 1000, "a broken file"),
+        (
+            "key",
+            lambda key: np.where(key[:, :1] == RULE_ID, [RULE_ID, 5, 10**6], key).astype(np.int32),
+            "broken",
+        ),
+        ("word_first", lambda first: np.append(first, 0), "a broken file"),
+        ("word_first", lambda first: np.array(0), "word_first with 0 dimensions"),
+        ("text", lambda text: np.array([10**6], np.int32), "a broken file"),
+        ("value_weight", lambda weight: weight * np.nan, "a finite number for each feature"),
+        ("value_weight", lambda weight: weight[1:], "a finite number for each feature"),
+        ("value_weight", lambda weight: weight.astype(np.float32), "weight with 1 dimensions of float32"),
+    ],
+)
+def test_vectors_that_deceive(
+    known: tuple[Symbols, FeatureIndex], tmp_path: Path, name: str, change: Any, message: str
+) -> None:
+    path = tmp_path / "a.npz"
+    write_vectors(path, *known, np.arange(100), weight=np.ones(100))
+    with np.load(path) as file:
+        arrays = {**file}
+    np.savez(path, **(arrays | {name: change(arrays[name])}))
+    with pytest.raises(FormatError, match=message) as caught:
+        read_vector(str(path), Symbols())
+    assert "\n" not in str(caught.value)
 
 
 # ---- mixing
