@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.directories import META, sealed
-from hiero.core.errors import HieroError
+from hiero.core.errors import HieroError, HieroWarning
 
 Random = np.random.Generator
 Array = npt.NDArray[Any]
@@ -304,12 +304,18 @@ def make_mutant(kind: FileKind, specimen: Path, to: Path, rng: Random) -> bool:
 # ---- use
 
 
+def results_of(kind: FileKind, path: Path) -> str:
+    """The results of using a file; a warning is an error, except those for users."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", HieroWarning)
+        return repr(kind.use(path))
+
+
 def outcome_of(kind: FileKind, path: Path, expected: str, resealed: bool) -> tuple[str, str]:
     """The outcome of using a mutant, and what is wrong with it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found = repr(kind.use(path))
+        found = results_of(kind, path)
     except HieroError as error:
         return ("lines", str(error)) if "\n" in str(error) else ("refused", "")
     except MemoryError as error:
@@ -378,7 +384,7 @@ def run_mutants(
     """Make and use mutants of a specimen in child processes."""
     counts, started = Counts(), time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    expected = repr(kind.use(specimen))
+    expected = results_of(kind, specimen)
     begin = numbers.start
     while begin < numbers.stop:
         begin = _run_child(
