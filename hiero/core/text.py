@@ -493,6 +493,13 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in _SPACES.split(text) if word)
 
 
+# Said of a line ``source ||| reference`` without <seg>, whose words are all source words.
+TRANSLATED_BARS = (
+    "the words from ||| on are translated as well"
+    " (a reference is only set apart in <seg>words</seg> ||| reference)"
+)
+
+
 def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
     """Split a line of text, plain or in ``<seg>``, into words and attributes; it has no line end."""
     if not line.lstrip(" \t").startswith(("<seg ", "<seg>", "<seg\t")):

@@ -21,7 +21,15 @@ from hiero.config.model import WeightsCheck, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
-from hiero.core.text import Segment, checked_path, decode_line, parse_segment, read_chunks, write_output
+from hiero.core.text import (
+    TRANSLATED_BARS,
+    Segment,
+    checked_path,
+    decode_line,
+    parse_segment,
+    read_chunks,
+    write_output,
+)
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import Model
@@ -319,10 +327,7 @@ class Job:
                 self.progress.say(f"{result.problem}; its translation is empty")
         if result.has_bars and not self.has_bars:
             self.has_bars = True
-            self.progress.say(
-                f"{self.path}:{number}: the words from ||| on are translated as well"
-                " (a reference is only set apart in <seg>words</seg> ||| reference)"
-            )
+            self.progress.say(f"{self.path}:{number}: {TRANSLATED_BARS}")
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
             self.progress.say(

@@ -40,7 +40,7 @@ from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.records import map_paths, record, record_paths
 from hiero.core.symbols import Symbols
-from hiero.core.text import parse_json, write_output
+from hiero.core.text import TRANSLATED_BARS, parse_json, write_output
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import Extractor
@@ -404,6 +404,9 @@ class Tuning:
             not_expected.update(*(one.names for one in bins))
         loop.health.expect(name for name in names if name not in not_expected)
         self._compare_start(loop)
+        bars = next((n for n, one in enumerate(loop.set.segments, 1) if "|||" in one.words), 0)
+        if bars:
+            say(f"{self.files.source}:{bars}: {TRANSLATED_BARS}")
         self._check_index(loop, say, index)
         if self.held_out is None:
             say("nothing is held out: the result is the last epoch (held_out names a set of data)")

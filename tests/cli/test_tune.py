@@ -461,6 +461,15 @@ def test_sentences_that_cannot_be_learnt_from_are_counted(world: Tuning, capfd: 
     assert said.count("all translations have the same score by the metric") == 1
 
 
+def test_references_outside_of_tags_are_told(world: Tuning, capfd: Capture) -> None:
+    source = world.lines("dev.src")
+    world.file("dev.src", [source[0], *(f"{line} ||| {line.upper()}" for line in source[1:])])
+    assert world.run() == 0
+    told = [line for line in capfd.readouterr().err.splitlines() if "|||" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"hiero: {world.folder / 'dev.src'}:2: the words from ||| on are translated")
+
+
 def test_no_derivation_at_all(world: Tuning, capfd: Capture) -> None:
     world.set(search={"pass_through": "none"})
     world.file("dev.src", ["z"] * 12)
