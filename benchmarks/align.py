@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import append_result, peak_mb
-from hiero.alignment.align import align
+from hiero.alignment.align import align, combine
 from hiero.alignment.config import AlignConfig
-from hiero.alignment.symmetrize import combine
 from hiero.bitext.alignments import Alignment, read_alignment, score_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
 from hiero.core.jit import compile_timer

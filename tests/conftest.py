@@ -10,6 +10,7 @@ import os
 os.environ.pop("NUMBA_CACHE_DIR", None)
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if asked is not None and asked.max_examples > MAX_INTERPRETED_EXAMPLES:
             fewer = settings(asked, max_examples=MAX_INTERPRETED_EXAMPLES)
             test._hypothesis_internal_use_settings = fewer  # type: ignore[union-attr]
+
+
+def import_kenlm() -> Any:
+    """The module kenlm; a test that needs it is skipped where it does not exist."""
+    reason = "kenlm is not installed: it has no wheel, and does not compile on Python 3.13 or newer"
+    return pytest.importorskip("kenlm", reason=reason)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hiero.cli.progress import StageProgress
 from hiero.config.config import read_settings, write_settings
+from hiero.core.progress import StageProgress
 from hiero.core.text import open_output, read_lines
 from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.run import Run

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hiero.alignment.config import MAX_TENSION, MIN_TENSION, AlignConfig
+from hiero.alignment.config import MAX_TENSION, METHODS, MIN_TENSION, AlignConfig
 from hiero.alignment.hmm_kernels import (
     JUMP_LIMIT,
     NUM_JUMPS,
@@ -36,10 +36,10 @@ from hiero.alignment.pair_kernels import (
     pair_targets_kernel,
     pair_totals_kernel,
 )
-from hiero.alignment.symmetrize import combine
-from hiero.bitext.alignments import write_alignment
+from hiero.alignment.symmetrize_kernels import symmetrize_kernel
+from hiero.bitext.alignments import Alignment, alignment_of, write_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only
+from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
@@ -403,3 +403,33 @@ def align_files(
             write_alignment(other, directed.first, directed.link)
     num_empty = int(((bitext.src.length == 0) | (bitext.tgt.length == 0)).sum())
     return AlignSummary(bitext.num_pairs, num_empty, len(links.link), aligned.history[-1])
+
+
+# ---- symmetrisation
+
+
+def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
+    """Symmetrise the links of both directions by one of METHODS, or take one (``forward``, ``reverse``)."""
+    src_first, tgt_first = bitext.src.first, bitext.tgt.first
+    if method == "reverse":
+        return _reverse(src_first, links.rev)
+    method = "none" if method == "forward" else method
+    return symmetrize(src_first, tgt_first, links.fwd, links.rev, method)
+
+
+def symmetrize(src_first: Ints, tgt_first: Ints, fwd: Ids, rev: Ids, method: str) -> Alignment:
+    """Combine directional links by one of METHODS; ``none`` is ``fwd`` alone.
+
+    ``fwd`` has the source position linked to each target word, ``rev`` the opposite; -1 is no link.
+    """
+    first = np.empty(len(src_first), np.int64)
+    link = np.empty((len(fwd) + len(rev), 2), np.int32)
+    used = symmetrize_kernel(src_first, tgt_first, fwd, rev, METHODS.index(method), first, link)
+    return alignment_of(first, link[:used].copy())
+
+
+def _reverse(src_first: Ints, rev: Ids) -> Alignment:
+    linked = rev >= 0
+    position = np.arange(len(rev)) - src_first[row_of_entry(src_first)]
+    first = offsets_of(linked)[src_first]
+    return alignment_of(first, np.stack([position[linked], rev[linked]], axis=1).astype(np.int32))

@@ -195,6 +195,17 @@ def sacremoses() -> Any:
     return package
 
 
+UNSEGMENTED = {"zh": "Chinese", "ja": "Japanese", "th": "Thai", "lo": "Lao", "km": "Khmer", "my": "Burmese"}
+
+
+def unsegmented_note(language: str) -> str:
+    """A note on languages written without spaces between words; empty for others."""
+    name = UNSEGMENTED.get(language.lower().replace("_", "-").partition("-")[0])
+    if name is None:
+        return ""
+    return f"{name} words are not segmented: what has no spaces stays one word (use a segmenter before)"
+
+
 def knows_language(language: str) -> bool:
     """Whether sacremoses has a list of abbreviations; otherwise it uses the English one."""
     return language in sacremoses().corpus.NonbreakingPrefixes().available_langs

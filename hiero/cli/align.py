@@ -16,8 +16,8 @@ from hiero.cli.options import (
     overrides,
     replaced,
 )
-from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import FormatError, UsageError
+from hiero.core.progress import CommandProgress
 
 DESCRIPTION = """\
 Align the words of a bitext, without supervision. A model is trained in each direction: IBM model 2 with a
@@ -73,7 +73,6 @@ def run(args: argparse.Namespace) -> int:
     # Imported after the command line is checked, since numba is slow to load.
     from hiero.alignment.align import align_files
 
-    announce_compiling(args)
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
     with CommandProgress("align", quiet=args.quiet) as progress:

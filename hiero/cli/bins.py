@@ -130,7 +130,7 @@ def _learn(args: argparse.Namespace) -> int:
     if not (args.config or (args.grammar and args.input)):
         raise UsageError("requires -c CONFIG, or both -g GRAMMAR and -i IN")
 
-    from hiero.cli.progress import CommandProgress
+    from hiero.core.progress import CommandProgress
     from hiero.jobs.learn_bins import Binning
 
     config = _config(args)

@@ -21,9 +21,9 @@ from hiero.cli.options import (
     check_files,
     replaced,
 )
-from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import FormatError, UsageError
+from hiero.core.progress import CommandProgress
 from hiero.decoder.config import SearchConfig
 
 if TYPE_CHECKING:
@@ -103,9 +103,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
+    from hiero.jobs.resumable_output import is_complete
     from hiero.jobs.translate import Job, JobSettings
 
-    announce_compiling(args)
+    if args.resume and is_complete(args.output):
+        if not args.quiet:
+            done = "the output is complete, nothing to resume (remove it to start again)"
+            print(f"hiero: {args.output}: {done}", file=sys.stderr)
+        return 0
     started = time.perf_counter()
     settings = JobSettings(
         input=args.input,
@@ -123,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
         job = Job(settings, config, progress)
         job.run()
     job.report()
+    progress.say(job.summary(time.perf_counter() - started))
     if args.stats:
         job.write_statistics(args.stats, time.perf_counter() - started)
     return 0

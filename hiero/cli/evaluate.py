@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.cli.options import add_command, add_files, add_quiet, add_settings, check_files, replaced
-from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
+from hiero.core.progress import CommandProgress
 from hiero.evaluation.config import EvalConfig
 
 if TYPE_CHECKING:

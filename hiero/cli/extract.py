@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiero.cli.options import add_command, add_files, add_quiet, add_settings, add_threads, replaced
-from hiero.cli.progress import CommandProgress
 from hiero.core.errors import FormatError, UsageError, os_message
+from hiero.core.progress import CommandProgress
 from hiero.extraction.config import ExtractConfig
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from hiero.cli.options import add_files, add_settings, replaced
-from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
+from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output
 from hiero.grammar.config import GrammarFormat
 

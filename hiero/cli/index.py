@@ -7,8 +7,8 @@ import sys
 import time
 
 from hiero.cli.options import add_command, add_files, add_quiet
-from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
+from hiero.core.progress import CommandProgress
 
 DESCRIPTION = """\
 Index a bitext: its words, the suffix array of its source side, word alignments, lexical tables, and the

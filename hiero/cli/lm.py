@@ -21,7 +21,7 @@ from hiero.cli.options import (
     at_least,
     replaced,
 )
-from hiero.cli.progress import CommandProgress
+from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
 

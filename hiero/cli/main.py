@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import hiero
 from hiero.cli.options import Parser, check_files, user_modules
 from hiero.core.errors import HieroError, UsageError, is_interrupt, os_message
+from hiero.core.progress import announce_compiling
 
 COMMANDS = (
     "align",
@@ -21,11 +22,13 @@ COMMANDS = (
     "extract",
     "grammar",
     "index",
+    "init",
     "lm",
     "prep",
     "reorder",
     "run",
     "tune",
+    "warm_up",
 )  # modules of hiero.cli
 
 
@@ -66,6 +69,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         top.print_help()
         return 0
     args = top.parse_args(arguments)
+    announce_compiling(not getattr(args, "quiet", False))
     try:
         check_files(args)
         with user_modules(args):

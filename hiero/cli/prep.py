@@ -17,8 +17,8 @@ from hiero.cli.options import (
     overrides,
     replaced,
 )
-from hiero.cli.progress import CommandProgress
 from hiero.core.errors import UsageError
+from hiero.core.progress import CommandProgress
 
 if TYPE_CHECKING:
     from hiero.bitext.prepare import PrepCounts
@@ -136,7 +136,7 @@ def _check_outputs(args: argparse.Namespace, pair: bool) -> None:
 
 def _languages(args: argparse.Namespace, config: PrepConfig, names: list[str]) -> list[str]:
     """The given languages, which are optional without tokenisation."""
-    from hiero.bitext.prepare import knows_language
+    from hiero.bitext.prepare import knows_language, unsegmented_note
 
     languages = []
     needed = config.tokenize or config.normalize_punctuation
@@ -144,7 +144,10 @@ def _languages(args: argparse.Namespace, config: PrepConfig, names: list[str]) -
         language = getattr(args, name)
         if language is None and needed:
             raise UsageError(f"argument --{name.replace('_', '-')} is missing (a language, such as de)")
-        if needed and not args.quiet and not knows_language(language):
+        joins = args.detokenize or not config.tokenize
+        if not joins and not args.quiet and (note := unsegmented_note(language)):
+            print(f"hiero: {note}", file=sys.stderr)
+        elif needed and not args.quiet and not knows_language(language):
             print(
                 f"hiero: no list of abbreviations for language {language}, using that of English",
                 file=sys.stderr,

@@ -16,8 +16,8 @@ from hiero.cli.options import (
     overrides,
     replaced,
 )
-from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.core.errors import UsageError
+from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output, write_output
 from hiero.reordering.config import USED_BY, ExampleConfig, LearnConfig
 
@@ -113,7 +113,6 @@ def _extract(args: argparse.Namespace) -> int:
     every = EVERY if args.held_out_every is None else args.held_out_every
     if args.held_out is None and args.held_out_every is not None:
         raise UsageError("argument --held-out-every: requires --held-out")
-    announce_compiling(args)
     from hiero.reordering.examples import extract_examples
 
     with CommandProgress("reorder extract", quiet=args.quiet) as progress:
@@ -144,7 +143,6 @@ def _train(args: argparse.Namespace) -> int:
         if getattr(args, flag) is not None and config.learner == "lexicalised":
             name = flag.replace("_", "-")
             raise UsageError(f"argument --{name}: not allowed with --learner lexicalised")
-    announce_compiling(args)
     from hiero.reordering.learn import train_model
 
     with CommandProgress("reorder train", quiet=args.quiet) as progress:

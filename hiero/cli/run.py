@@ -14,7 +14,6 @@ from hiero.cli.options import (
     add_threads,
     add_user_code,
 )
-from hiero.cli.progress import announce_compiling
 from hiero.pipeline.plan import STAGES
 
 DESCRIPTION = """\
@@ -69,7 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero run``; return the exit status."""
-    from hiero.cli.progress import StageProgress
+    from hiero.core.progress import StageProgress
     from hiero.pipeline.run import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
@@ -79,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
             verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"
             print(f"{step.stage.name}: {verdict}")
         return 0
-    announce_compiling(args)
     with StageProgress(quiet=args.quiet) as display:
         planned.run(display, args.threads)
     sys.stdout.write(_table(planned.scores()))

@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiero.cli.options import (
     add_command,
@@ -21,15 +22,21 @@ from hiero.cli.options import (
     replaced,
     show_default,
 )
-from hiero.cli.progress import CommandProgress, announce_compiling
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import ConfigError, UsageError, is_interrupt
+from hiero.core.progress import CommandProgress, StageProgress
 from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, check_used
+
+if TYPE_CHECKING:
+    from hiero.config.config import Config
+
+STAGES_AFTER_MODELS = ("grid", "tune", "curves", "decode", "eval")
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
-flags below override. Without grammar, language model and weights in CONFIG, the German-English model of the
-package is tuned.
+flags below override. The configuration is one for hiero run, whose stages before tuning are run if they have
+to be: prep, align, lm, index. Without grammar, language model and weights in CONFIG, the German-English model
+of the package is tuned.
 
 RUNDIR will contain weights.gz, chosen on the odd lines of the held-out set; weights.NN.gz of each epoch;
 log.jsonl, with a line for each epoch; config.yaml; and files from which --resume continues an interrupted
@@ -57,6 +64,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--resume", action="store_true", help="continue the run in RUNDIR")
     add_strict(command)
+    add(
+        "--run",
+        metavar="DIR",
+        dest="run_directory",
+        type=Path,
+        help="directory of hiero run, with the files that it makes (default for NAME.yaml: NAME.run in the "
+        "working directory)",
+    )
     add_settings(command, FeaturesSection, ("templates", "bins"))
     add_user_code(command)
     add(
@@ -86,12 +101,15 @@ def _defaults() -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero tune``; return the exit status."""
-    from hiero.config.config import config_of, read_settings
+    from hiero.config.config import config_of, needs_run, read_settings
     from hiero.jobs.tune import Tuned, Tuning
 
     content = read_settings(args.config)
     # Absolute paths: workers may have other working directories.
     config = config_of({} if content is None else content, args.config, Path(args.config).resolve().parent)
+    texts: Mapping[str, Path] = {}
+    if needs_run(config):
+        config, texts = _made(args, config)
     config = dataclasses.replace(
         config,
         strict=config.strict or args.strict,
@@ -103,11 +121,10 @@ def run(args: argparse.Namespace) -> int:
         check_used(config.tune.algorithm, overrides(args, TuneConfig), lambda key: flag_of(TuneConfig, key))
     except ConfigError as error:
         raise UsageError(f"argument {error}") from None
-    tuning = Tuning(config, args.config, allow_grammar_paths=args.allow_grammar_paths)
+    tuning = Tuning(config, args.config, texts, allow_grammar_paths=args.allow_grammar_paths)
     for path in tuning.inputs().values():
         if Path(os.path.abspath(args.output)) in Path(os.path.abspath(path)).parents:
             raise UsageError(f"argument -o: {path}, an input, is in this directory")
-    announce_compiling(args)
     try:
         with CommandProgress("tune", quiet=args.quiet) as progress:
             tuned: Tuned = tuning.run(
@@ -125,3 +142,19 @@ def run(args: argparse.Namespace) -> int:
         return 130
     print(tuned.summary(tuning.settings.held_out, with_path=True))
     return 0
+
+
+def _made(args: argparse.Namespace, config: Config) -> tuple[Config, Mapping[str, Path]]:
+    """Make the files that ``hiero run`` makes before tuning.
+
+    The configuration with their paths, and for each prepared set the text to translate.
+    """
+    from hiero.pipeline.run import Run, default_directory
+
+    if config.grid is not None:
+        raise ConfigError(f"{args.config}: grid: works with hiero run, not with hiero tune")
+    planned = Run(args.config, args.run_directory or default_directory(Path(args.config)))
+    planned.leave_out(STAGES_AFTER_MODELS)
+    with StageProgress(quiet=args.quiet) as display:
+        planned.run(display, args.threads)
+    return dataclasses.replace(planned.plan.config, prep=None, bins=None), planned.plan.texts

@@ -164,6 +164,15 @@ def check_made(config: Config, where: str = "") -> None:
             raise ConfigError(f"{start}{name}: {needed}")
 
 
+def needs_run(config: Config) -> bool:
+    """Whether ``hiero run`` makes some of the files of a configuration."""
+    try:
+        check_made(config)
+    except ConfigError:
+        return True
+    return config.prep is not None
+
+
 def check_entries(config: Config, where: str = "") -> None:
     """Check that each grammar is named by one key. ``where`` begins messages."""
     start = f"{where}: " if where else ""

@@ -38,5 +38,8 @@ def with_free_row(array, used):
     if used < array.shape[0]:
         return array
     larger = np.empty((2 * used, array.shape[1]), array.dtype)
-    larger[:used] = array
+    # As above.
+    for i in range(used):
+        for j in range(array.shape[1]):
+            larger[i, j] = array[i, j]
     return larger

@@ -18,15 +18,20 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import config, njit
+from numba import _dynfunc, config, njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
 from numba.core.options import DefaultOptions
+
+from hiero.core.progress import show_compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -197,12 +202,142 @@ def _compiled(function: F, **options: bool) -> F:
             "no_cfunc_wrapper": True,
         }
         settings |= options
-        compiled: F = njit(**settings)(function)
+        compiled = njit(**settings)(function)
         if CACHE_DIRECTORY:
-            compiled._cache = _CheckedCache(function)  # type: ignore[attr-defined]
+            compiled._cache = _CheckedCache(function)
     finally:
         config.CACHE_DIR = theirs
-    return compiled
+    _emit_late(compiled)
+    return compiled  # type: ignore[no-any-return]
+
+
+# ---- machine code for what Python calls
+#
+# numba makes machine code, a wrapper for Python and a file in the cache of every function that it compiles.
+# The code of a kernel that another kernel calls is never used: it is linked into its caller, which is
+# optimised as a whole. While a kernel is compiled, what it calls therefore ends as LLVM code. If Python calls
+# such a function later, it is compiled again, in full. This halves the time to compile a command's kernels.
+
+
+class _LateLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """A library whose machine code is made when it is asked for, not when it is linked into another one."""
+
+    _is_emitted = False
+
+    def _optimize_final_module(self) -> None:
+        if _depth.kernels == 1 or _depth.is_leaf:  # otherwise it is optimised as a part of its caller
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        if self._object_caching_enabled and self._compiled_object:
+            self._is_emitted = True  # read from the cache
+            super()._finalize_final_module()
+        else:
+            self._verify_declare_only_symbols()
+            if _depth.is_leaf:
+                # Its passes change the module. With leaves that they have seen, search is a fifth faster.
+                self._codegen._tm.emit_object(self._final_module)
+            self._finalized = True
+
+    def _emit(self) -> None:
+        self._ensure_finalized()
+        if self._is_emitted:
+            return
+        self._is_emitted = True
+        super()._finalize_final_module()
+        # Python objects that functions linked into this one refer to.
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+    def get_pointer_to_function(self, name: str) -> Any:
+        self._emit()
+        return super().get_pointer_to_function(name)
+
+    def _get_compiled_object(self) -> Any:
+        self._emit()
+        return super()._get_compiled_object()
+
+
+class _Depth(threading.local):
+    kernels = 0  # that this thread is compiling, each called by the one before
+    is_leaf = False  # whether the last of them is a leaf
+
+
+_depth = _Depth()
+
+
+def _emit_late(dispatcher: Any) -> None:
+    """Let a dispatcher make machine code only where Python calls its function."""
+    compile_whole, save, add = dispatcher.compile, dispatcher._cache.save_overload, dispatcher.add_overload
+    unfinished: set[Any] = set()  # argument types of compiled functions without machine code
+
+    def compile_for(signature: Any) -> Any:
+        with global_compiler_lock:
+            if not _depth.kernels and isinstance(signature, tuple) and signature in unfinished:
+                unfinished.remove(signature)
+                del dispatcher.overloads[signature]
+            caller_is_leaf = _depth.is_leaf
+            _depth.kernels += 1
+            _depth.is_leaf = bool(dispatcher.targetoptions.get("forceinline"))
+            try:
+                is_first = _depth.kernels == 1
+                with _late_emission(dispatcher.targetctx) if is_first else contextlib.nullcontext():
+                    return compile_whole(signature)
+            finally:
+                _depth.kernels, _depth.is_leaf = _depth.kernels - 1, caller_is_leaf
+
+    def add_overload(result: Any) -> None:
+        if _is_without_code(result.library):
+            arguments = tuple(result.signature.args)
+            unfinished.add(arguments)
+            dispatcher.overloads[arguments] = result
+        else:
+            add(result)
+
+    def save_overload(signature: Any, result: Any) -> None:
+        if not _is_without_code(result.library):
+            save(signature, result)
+
+    dispatcher.compile = compile_for
+    dispatcher.add_overload = add_overload
+    dispatcher._cache.save_overload = save_overload
+
+
+def _is_without_code(library: Any) -> bool:
+    return isinstance(library, _LateLibrary) and not library._is_emitted
+
+
+@contextlib.contextmanager
+def _late_emission(context: Any) -> Iterator[None]:
+    """Compile with ``_LateLibrary``; the lock of numba's compiler is held."""
+    context.refresh()  # numba's own libraries, which are called by address
+    codegen, kind = context.codegen(), type(context)
+    make_wrapper, make_executable = kind.create_cpython_wrapper, kind.get_executable
+
+    def create_cpython_wrapper(self: Any, *arguments: Any, **options: Any) -> None:
+        if _depth.kernels == 1:
+            make_wrapper(self, *arguments, **options)
+
+    def get_executable(self: Any, library: Any, description: Any, environment: Any) -> Any:
+        library._ensure_finalized()
+        wrapper = description.llvm_cpython_wrapper_name
+        defined = library.get_defined_functions()
+        if not _is_without_code(library) or any(function.name == wrapper for function in defined):
+            return make_executable(self, library, description, environment)
+        # As numba makes them for functions without a wrapper, which Python cannot call: a key for callers.
+        name = description.qualname.rpartition(".")[2]
+        return _dynfunc.make_function(description.lookup_module(), name, "", 0, environment, (library,))
+
+    # Of the class: a context is copied for functions with other options.
+    kind.create_cpython_wrapper, kind.get_executable = create_cpython_wrapper, get_executable
+    codegen._library_class = _LateLibrary
+    try:
+        yield
+    finally:
+        del codegen._library_class
+        kind.create_cpython_wrapper, kind.get_executable = make_wrapper, make_executable
 
 
 class CompileTimer(event.Listener):  # type: ignore[misc]
@@ -241,4 +376,5 @@ class CompileTimer(event.Listener):  # type: ignore[misc]
 
 
 compile_timer = CompileTimer()
+compile_timer.on_first = functools.partial(show_compiling, keeps=bool(CACHE_DIRECTORY))
 event.register("numba:compile", compile_timer)

@@ -59,8 +59,9 @@ def sort_pairs_kernel(pairs, num_rules):
         if done[first]:
             continue
         done[first] = True
-        run = order[first : first + num_rules[b]]
-        run[:] = first + np.argsort(-pairs.estimate[first : first + num_rules[b]], kind="mergesort")
+        by_estimate = np.argsort(-pairs.estimate[first : first + num_rules[b]], kind="mergesort")
+        for i in range(num_rules[b]):  # an assignment of slices takes seconds to compile
+            order[first + i] = first + by_estimate[i]
     return Pairs(pairs.first, pairs.rule[order], pairs.score[order], pairs.estimate[order])
 
 

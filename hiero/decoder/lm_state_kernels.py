@@ -55,11 +55,16 @@ def grown_states(states, num_rows):
     """The same rows with room for ``num_rows``."""
     old = states.length.shape[0]
     grown = new_states(num_rows, states.length.shape[1], states.left_key.shape[2])
-    grown.left_key[:old] = states.left_key
-    grown.left_prob[:old] = states.left_prob
-    grown.right_word[:old] = states.right_word
-    grown.right_backoff[:old] = states.right_backoff
-    grown.length[:old] = states.length
+    # Item by item: an assignment of slices takes seconds to compile.
+    for row in range(old):
+        for m in range(states.length.shape[1]):
+            for i in range(states.left_key.shape[2]):
+                grown.left_key[row, m, i] = states.left_key[row, m, i]
+                grown.left_prob[row, m, i] = states.left_prob[row, m, i]
+                grown.right_word[row, m, i] = states.right_word[row, m, i]
+                grown.right_backoff[row, m, i] = states.right_backoff[row, m, i]
+            for i in range(3):
+                grown.length[row, m, i] = states.length[row, m, i]
     return grown
 
 

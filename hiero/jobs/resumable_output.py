@@ -37,6 +37,11 @@ def is_begun(path: str | Path, settings: str) -> bool:
         return False
 
 
+def is_complete(path: str | Path) -> bool:
+    """Whether there is an output, and no unfinished one."""
+    return Path(path).is_file() and not Path(f"{path}.part").exists()
+
+
 class ResumableOutput:
     """Writes blocks one after the other; ``done`` is the number of blocks so far."""
 
@@ -75,7 +80,7 @@ class ResumableOutput:
 
     def _resumed(self) -> tuple[int, int, str]:
         if not self.part.exists():
-            if self.path.exists():
+            if is_complete(self.path):
                 self.state.unlink(missing_ok=True)  # killed between the last two steps of ``finish``
                 raise HieroError(
                     f"{self.path}: the output is complete, nothing to resume (remove it to start again)"

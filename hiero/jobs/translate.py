@@ -352,6 +352,16 @@ class Job:
             names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
             self.progress.say(f"{names} for several features, such as {min(self.merged)}")
 
+    def summary(self, seconds: float) -> str:
+        """A line about the run, ``seconds`` long."""
+        translated = self.statistics.sentences
+        figures = [f"{_counted(translated, 'sentence', 'sentences')} translated in {seconds:.1f} s"]
+        if self.num_resumed:
+            figures.append(f"{self.num_resumed} were done before")
+        if translated:
+            figures.append(f"mean score {self.statistics.mean_score:.3f}")
+        return ", ".join(figures)
+
     def figures(self) -> dict[str, float | int]:
         """Counts, scores and times."""
         numbers = self.statistics.as_dict()

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -37,7 +38,7 @@ from hiero.config.model import (
     with_bundled,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
-from hiero.core.progress import Progress, SilentProgress
+from hiero.core.progress import Progress, SilentProgress, notebook_progress
 from hiero.core.records import map_paths, record, record_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import TRANSLATED_BARS, parse_json, write_output
@@ -177,6 +178,7 @@ def tune(
 
     config    path of a YAML file, or its content, with a ``tune`` section
     run_dir   a new directory; with ``resume``, that of an earlier run of the same configuration
+    progress  shows how far it is; by default bars in notebooks, and nothing elsewhere
     executor  threads, processes, or dask://HOST:PORT; the result is the same on all of them
     keys      keys of the ``tune`` section, which override it
     """
@@ -187,9 +189,9 @@ def tune(
     else:
         content = resolved(config) if isinstance(config, Config) else config
         settings, where = config_of(content, base=Path.cwd()), "config"
-    return Tuning(_with_keys(settings, keys), where).run(
-        Path(run_dir), workers=workers, executor=executor, resume=resume, progress=progress
-    )
+    tuning = Tuning(_with_keys(settings, keys), where)
+    with notebook_progress("tune") if progress is None else nullcontext(progress) as shown:
+        return tuning.run(Path(run_dir), workers=workers, executor=executor, resume=resume, progress=shown)
 
 
 def _with_keys(config: Config, keys: Mapping[str, Any]) -> Config:

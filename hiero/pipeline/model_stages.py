@@ -15,7 +15,7 @@ from typing import Any
 from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
 from hiero.bitext.config import NO_LIMIT, PrepConfig
-from hiero.bitext.prepare import prepare
+from hiero.bitext.prepare import prepare, unsegmented_note
 from hiero.config.config import Config
 from hiero.config.model import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
@@ -79,6 +79,8 @@ def _prepare(
     texts: list[str], outputs: list[Path], languages: list[str], config: PrepConfig, task: Task
 ) -> Figures:
     outputs[0].parent.mkdir(exist_ok=True)
+    for note in filter(None, map(unsegmented_note, dict.fromkeys(languages) if config.tokenize else ())):
+        task.progress.say(note)
     return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
 
 

@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -109,6 +109,10 @@ class Run:
             if name not in known:
                 raise UsageError(f"argument --only: unknown stage {name!r}; {did_you_mean(name, known)}")
         return set().union(*(known[name] for name in only)) if only else {s.name for s in self.plan.stages}
+
+    def leave_out(self, kinds: Container[str]) -> None:
+        """Do not run the stages of these kinds."""
+        self.only = {stage.name for stage in self.plan.stages if stage.kind not in kinds}
 
     # ---- planning
 
@@ -285,6 +289,9 @@ class _LoggedProgress:
 
     def begin(self, total: int | None, what: str = "") -> None:
         self._progress.begin(total, what)
+
+    def part(self, what: str) -> None:
+        self._progress.part(what)
 
     def advance(self, steps: int, note: str = "") -> None:
         self._progress.advance(steps, note)

@@ -179,6 +179,7 @@ class BatchCourse:
     def __init__(self, session: Session, files: RunFiles, workers: int, progress: Progress) -> None:
         self.session, self.config, self.files = session, session.config, files
         self.workers, self.progress = workers, progress
+        self.passes = 2 if self.config.forest else 1
         self.model, self.set = opened(session)
 
     def resume(self, done: int) -> None:
@@ -251,7 +252,7 @@ class BatchCourse:
             pruned = forest.prune(self.config.beam)
             return pruned, edge_values(pruned, keys)
 
-        self.progress.begin(len(numbers), "forests")
+        self.progress.part("forests")
         point = weight[np.asarray(features, np.int64)]
         for number, found in zip(numbers, in_order(decode, numbers, self.workers), strict=True):
             if found is not None:

@@ -62,10 +62,12 @@ class Course(Protocol):
     """The part of a loop that differs between online and batch algorithms.
 
     verb          the work on a shard, for the display
+    passes        how many times an epoch translates its sentences
     keeps_shards  whether later epochs need the files of the shards, and not only the answer
     """
 
     verb: str
+    passes: int
     keeps_shards: bool
 
     @property
@@ -117,6 +119,7 @@ class Loop:
             self._show(record, self._answer(epoch))  # without the warnings
         self.course.resume(len(log))
         self.folds = self._jackknife() if self.config.lm == "jackknife" else []
+        self.progress.begin((self.config.epochs - len(log)) * self._steps_of_epoch())
         for epoch in range(len(log), self.config.epochs):
             if log:
                 self.totals = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
@@ -169,6 +172,11 @@ class Loop:
 
     # ---- an epoch
 
+    def _steps_of_epoch(self) -> int:
+        """The number of sentences translated in an epoch."""
+        held_out = 0 if self.held_out is None else len(opened_tuning_set(self.session, self.held_out))
+        return self.course.passes * len(self.numbers) + held_out
+
     def _epoch(self, epoch: int) -> tuple[dict[str, Any], Answer]:
         """Run an epoch; return its line of the log, and its weights."""
         started, cpu = time.perf_counter(), time.process_time()
@@ -176,11 +184,12 @@ class Loop:
         if epoch == 0:
             write_start(self.files.start, self.config.start, self.model)
         tasks = self._tasks(epoch)
-        self._run(self.course.work, tasks, f"epoch {epoch + 1}: {self.course.verb}")
+        name = f"epoch {epoch + 1} of {self.config.epochs}"
+        self._run(self.course.work, tasks, f"{name}: {self.course.verb}")
         record = {"epoch": epoch + 1, **_summed([f"{task.out}.json" for task in tasks])}
         record |= self.course.conclude(epoch, tasks)
         record["learn_wall_s"] = time.perf_counter() - started
-        record |= self._score(epoch)
+        record |= self._score(epoch, name)
         answer = self._answer(epoch)
         write_weights(self.files.weights(epoch), answer.vector.as_weights())
         record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
@@ -206,7 +215,7 @@ class Loop:
 
     def _run(self, work: Callable[[Any], str], tasks: Sequence[ShardTask | PartTask], what: str) -> None:
         """Run tasks, showing the sentences done."""
-        self.progress.begin(sum(len(task.numbers) for task in tasks), what)
+        self.progress.part(what)
         done = 0
 
         def show() -> None:
@@ -219,13 +228,13 @@ class Loop:
         run_all(self.executor, work, tasks, show)
         show()
 
-    def _score(self, epoch: int) -> dict[str, Any]:
+    def _score(self, epoch: int, name: str) -> dict[str, Any]:
         if self.held_out is None:
             return {}
         size = len(opened_tuning_set(self.session, self.held_out))
         answer, out = self.files.answer(epoch), str(self.files.epoch(epoch) / "held")
         tasks = part_tasks(self.session, self.held_out, size, answer, out, self.workers)
-        self._run(translate_held_out, tasks, "held-out set")
+        self._run(translate_held_out, tasks, f"{name}: held-out set")
         rows = statistics_in(tasks)
         odd, even = halves(rows)
         both = held_out_score(rows.sum(axis=0))

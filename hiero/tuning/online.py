@@ -280,7 +280,7 @@ def _put(state: dict[str, Any], name: str, value: Any) -> None:
 class OnlineCourse:
     """Epochs of an online algorithm: each shard learns by itself, then their weights are mixed."""
 
-    verb, keeps_shards = "learn", False
+    verb, passes, keeps_shards = "learn", 1, False
     work = staticmethod(run_online_shard)
 
     def __init__(self, session: Session, files: RunFiles) -> None:

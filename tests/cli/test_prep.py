@@ -319,3 +319,16 @@ class TestWithSacremoses:
         done = subprocess.run(command, input="Yes.", capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "Yes .\n")
         assert done.stderr == "hiero: 1 lines read, 1 kept, 0 dropped\n"
+
+
+@pytest.mark.parametrize(("language", "name"), [("zh", "Chinese"), ("ja", "Japanese"), ("zh-TW", "Chinese")])
+def test_text_without_spaces_is_not_segmented(
+    tmp_path: Path, language: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").write_text("我们有一本书。\n", encoding="utf-8")
+    assert prep("-i", tmp_path / "in", "--lang", language, "-o", tmp_path / "out") == 0
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"hiero: {name} words are not segmented: what has no spaces stays one word (use a segmenter before)"
+    )
+    assert prep("-i", tmp_path / "in", "--lang", "de", "-o", tmp_path / "out") == 0
+    assert "segmented" not in capsys.readouterr().err

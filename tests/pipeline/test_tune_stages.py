@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hiero.cli.main import main
 from hiero.config import model
 from tests.worlds.experiments import Experiment
 
@@ -162,3 +163,19 @@ def test_interrupted_anywhere(experiment: Experiment, monkeypatch: pytest.Monkey
         assert experiment.artefacts() == whole, moment
         moment += 5
     assert moment > 30
+
+
+def test_hiero_tune_takes_the_configuration_of_hiero_run(
+    experiment: Experiment, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(experiment.folder)
+    assert main(["tune", "-c", "exp.yaml", "-o", "tuned"]) == 0
+    shown = capfd.readouterr()
+    assert shown.out.startswith("epoch ")
+    assert "index: done" in shown.err
+    assert "decode" not in shown.err
+    assert experiment.run() == 0
+    assert (experiment.folder / "tuned" / "weights.gz").read_bytes() == experiment.artefacts()["weights.gz"]
+    # The stages of an earlier run are not repeated.
+    assert main(["tune", "-c", "exp.yaml", "-o", "again", "--run", str(experiment.out)]) == 0
+    assert "index: unchanged" in capfd.readouterr().err

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import kenlm
-
+from tests.conftest import import_kenlm
 from tests.naive import grammar, synchronous
 
 SPAN_LIMIT = 15
@@ -85,7 +84,8 @@ def same_vector(first: Mapping[str, float], second: Mapping[str, float]) -> bool
     )
 
 
-def open_lm(path: Path) -> kenlm.Model:
+def open_lm(path: Path) -> Any:
+    kenlm = import_kenlm()
     config = kenlm.Config()
     config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
     return kenlm.Model(str(path), config)
@@ -94,7 +94,7 @@ def open_lm(path: Path) -> kenlm.Model:
 class Exact:
     """The best scores of given translations of one sentence, computed without search."""
 
-    def __init__(self, path: Path, src: Iterable[str], weights: Features, lm: kenlm.Model) -> None:
+    def __init__(self, path: Path, src: Iterable[str], weights: Features, lm: Any) -> None:
         self.src, self.weights, self.lm = [word.encode() for word in src], weights, lm
         with gzip.open(path) as stream:
             rules = [rule[:4] for rule in grammar.read_rules(stream.read())]

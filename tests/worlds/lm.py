@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import kenlm
 from hypothesis import strategies as st
 
 from hiero.lm.load import load_language_models
 from hiero.lm.model import LanguageModels
+from tests.conftest import import_kenlm
 
 WORDS = ["a", "b", "c", "straße", "|||", "[X,1]", "-0.5", "x\u2028y", "\u00a0", "ngram"]
 EIGHTHS = st.integers(-64, 0).map(lambda number: number / 8)
@@ -63,8 +64,9 @@ def load_text(folder: Path, text: str) -> LanguageModels:
     return load_language_models([("LM", path)])
 
 
-def kenlm_model(path: Path) -> kenlm.Model:
+def kenlm_model(path: Path) -> Any:
     """The model in KenLM, or None if more n-grams are missing than KenLM has room for."""
+    kenlm = import_kenlm()
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE

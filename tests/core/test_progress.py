@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
+import types
 
 import pytest
 
-from hiero.cli import progress as display
-from hiero.cli.progress import CommandProgress, StageProgress
-from hiero.core.progress import Progress
+from hiero.core import progress as display
+from hiero.core.progress import CommandProgress, Progress, StageProgress
 
 USAGE = {"wall_seconds": 2.0, "cpu_seconds": 1.5, "compile_seconds": 0.0, "peak_mb": 10.0}
 ROWS = [{"epoch": "    1", "weights": "     12"}, {"epoch": "    2", "weights": "    345"}]
@@ -136,3 +137,37 @@ def test_bars_for_stages() -> None:
     prep, align = terminal.text.splitlines()[-2:]
     assert re.match(r"prep  .* 100% .*unchanged", prep)
     assert re.match(r"align .* 25% .*HMM", align)
+
+
+def test_the_parts_of_a_task_share_its_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display, "EVERY", 0.0)
+    with CommandProgress("tune") as progress:
+        progress.begin(4)
+        progress.part("epoch 1 of 2: learn")
+        progress.advance(1)
+        progress.part("epoch 2 of 2: learn")
+        progress.advance(1)
+    shown = capsys.readouterr().err
+    assert (
+        shown
+        == "hiero: epoch 1 of 2: learn: 1 of 4, 0:00 left\nhiero: epoch 2 of 2: learn: 2 of 4, 0:00 left\n"
+    )
+
+
+def test_in_notebooks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with display.notebook_progress("tune") as progress:
+        work(progress)
+    assert capsys.readouterr().err == ""
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(display, "find_spec", lambda name: None)  # no ipywidgets: lines
+    with display.notebook_progress("tune") as progress:
+        work(progress)
+    assert "hiero: a message\n" in capsys.readouterr().err
+    drawn = []
+    monkeypatch.setattr(display, "find_spec", lambda name: object())
+    monkeypatch.setattr(display, "_make_bars", lambda stages: drawn.append(stages))
+    display.notebook_progress("tune")
+    assert drawn == [False]

@@ -1,0 +1,200 @@
+"""``hiero warm-up``: compile all kernels in advance."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from hiero.cli.options import add_command, add_quiet
+from hiero.core.errors import HieroError
+from hiero.core.progress import CommandProgress
+
+DESCRIPTION = """\
+Compile the kernels of all commands, by running each of them on a few sentences. They are kept in
+~/.cache/hiero (XDG_CACHE_HOME moves it), for this version of hiero and this kind of processor; afterwards no
+command compiles anything. It takes some minutes, once. Without it, each command compiles what it needs when
+it is first used."""
+EPILOG = """\
+in a container image, on a processor of the same kind as that of the hosts:
+  RUN hiero warm-up"""
+
+NUM_LINES = 300
+DATA = """\
+data:
+  train: {source: train.de, target: train.en, alignment: train.align}
+  dev: {source: dev.de, target: dev.en}
+  test: {source: test.de, target: test.en}
+"""
+FOUND_ON_THE_FLY = "{index: train.idx}"
+SPARSE = "rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, arity"
+MODEL = """\
+grammar: [%s]
+lm: [{path: %s}]
+features: {%s}
+search: {pop_limit: 10}
+"""
+TUNE = "tune: {on: dev, held_out: test, epochs: 2, kbest: 20, start: uniform, %s}\n"
+# Settings that choose between kernels, or between types of their arguments.
+TUNINGS = (
+    "algorithm: sgd",
+    "algorithm: sgd, update: sentence, loss: logistic, metric: nakov, average: sentences",
+    "algorithm: iterselsgd, shards: 2, select: 50",
+    "algorithm: mira",
+    "algorithm: mira, oracle: lu, prediction: cost, metric: previous",
+    "algorithm: adagrad",
+    "algorithm: adagrad, pairs: multipartite, loss: perceptron",
+    "algorithm: pro",
+    "algorithm: pro, soft: true, length_deviations: 2",
+    "algorithm: kbmira",
+    "algorithm: mert",
+    "algorithm: mert, forest: true",
+)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``hiero warm-up`` with its arguments."""
+    command = add_command(subparsers, "warm-up", "compile all kernels in advance", DESCRIPTION, EPILOG)
+    add_quiet(command)
+    command.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run ``hiero warm-up``; return the exit status."""
+    from hiero.core.jit import CACHE_DIRECTORY, compile_timer
+
+    if not CACHE_DIRECTORY:
+        raise HieroError(
+            "hiero warm-up: compiled kernels cannot be kept: no directory for them can be written"
+        )
+    started, seconds = time.perf_counter(), compile_timer.seconds
+    with (
+        tempfile.TemporaryDirectory(prefix="hiero-") as folder,
+        CommandProgress("warm-up", quiet=args.quiet) as progress,
+    ):
+        commands = [line.split() for line in _commands(Path(folder))]
+        progress.begin(len(commands), "compile")
+        for command in commands:
+            _run_quietly(command, Path(folder))
+            progress.advance(1, f"hiero {command[0]}")
+    if not args.quiet:
+        spent = f"{compile_timer.seconds - seconds:.0f} s of {time.perf_counter() - started:.0f} s"
+        print(f"hiero: all kernels are compiled ({spent}), in {CACHE_DIRECTORY}", file=sys.stderr)
+    return 0
+
+
+def _run_quietly(command: Sequence[str], folder: Path) -> None:
+    from hiero.cli.main import parser
+
+    arguments = [part.replace("@", f"{folder}/") for part in command]
+    args = parser().parse_args(arguments)
+    output, messages = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(messages):
+        code = args.run(args)
+    if code:
+        raise HieroError(f"hiero warm-up: hiero {' '.join(arguments)}: {messages.getvalue().strip()}")
+
+
+def _commands(folder: Path) -> Iterator[str]:
+    """Write small inputs into a folder, ``@``; the commands that use them, in an order of dependence."""
+    _write_texts(folder)
+    yield "align -s @train.de -t @train.en -o @train.align --forward @fwd --reverse @rev -j 2"
+    yield "align -s @train.de -t @train.en -o @hmm.align --model hmm"
+    for heuristic in ("intersection", "union", "grow-diag", "grow-diag-final"):
+        yield f"align -s @dev.de -t @dev.en -o @{heuristic}.align --symmetrize {heuristic}"
+    yield "align score @train.align @hmm.align"
+    yield "lm estimate --order 3 --discount-fallback -- @train.en @lm.arpa"
+    yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
+    yield "lm compile @lm.arpa @lm.compiled"
+    for model in ("lm.arpa", "lm.compiled"):
+        yield f"lm query @{model} @dev.en -o @query"
+    yield "index -s @train.de -t @train.en -a @train.align -o @train.idx"
+    yield "index -s @train.de -t @train.en -a @train.align -a @hmm.align -o @two.idx"
+    yield "index --check @train.idx"
+    yield "extract -x @train.idx -i @dev.de -o @dev.grammars"
+    yield "extract -x @train.idx -i @train.de -o @train.grammars --leave-one-out"
+    yield "extract -x @train.idx --all -o @grammar.gz -j 2"
+    yield "grammar compile @grammar.gz @grammar"
+    yield "grammar convert @grammar -o @converted"
+    yield "grammar convert @table --format moses -o @converted"
+    yield "grammar compile @table --format moses @table.compiled"
+    yield "grammar stats @grammar"
+    yield "reorder extract -s @train.de -t @train.en -a @train.align -o @examples --held-out @held"
+    for learner in ("dual", "primal", "lexicalised"):
+        yield f"reorder train @examples -o @{learner} --learner {learner}"
+        yield f"reorder eval @{learner} @held -o @report"
+    features = "EgivenFCoherent=probability,CountEF=count"
+    yield f"bins learn -g @train.idx -i @dev.de --features {features} -o @bins"
+    yield f"bins learn -g @grammar -i @dev.de --features {features} -o @bins --overlap 1"
+    yield from _decoding(folder)
+    yield from _tuning(folder)
+
+
+def _decoding(folder: Path) -> Iterator[str]:
+    models = {
+        "text": MODEL % ("{path: grammar.gz}", "lm.arpa", ""),
+        "compiled": MODEL % ("{path: grammar}", "lm.compiled", ""),
+        "index": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", ""),
+        "sparse": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", f"templates: [{SPARSE}]"),
+        "reordering": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "reordering: dual"),
+        "lexical": MODEL % ("{path: grammar}", "lm.compiled", "reordering: lexicalised"),
+        "bins": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "bins: bins"),
+    }
+    for name, model in models.items():
+        (folder / f"{name}.yaml").write_text(model + "weights: {path: weights}\n")
+        for output in ("text", "cdec --kbest 5", "json --kbest 5 --no-unique"):
+            yield f"decode -c @{name}.yaml -i @test.de -o @output.{name} --format {output} --forest @forest"
+    yield "decode -c @sparse.yaml -i @test.de -o @output --format moses --kbest 3 --cdec-names -j 2"
+    mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
+    yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"
+    yield "decode -c @text.yaml -i @test.de -o @output --pass-through oov --oov drop --no-glue"
+    yield "eval @output.text @output.compiled -r @test.en @test.en -o @scores --trials 100"
+    yield "eval @output.text -r @test.en -o @scores --test bootstrap --trials 100 --per-segment @segments"
+
+
+def _tuning(folder: Path) -> Iterator[str]:
+    for number, settings in enumerate(TUNINGS):
+        for name, features in {"dense": "", "sparse": f"templates: [{SPARSE}]"}.items():
+            if name == "sparse" and "mert" in settings:
+                continue
+            model = MODEL % (FOUND_ON_THE_FLY, "lm.compiled", features)
+            (folder / f"tune.{name}.{number}.yaml").write_text(DATA + model + TUNE % settings)
+            yield f"tune -c @tune.{name}.{number}.yaml -o @tune.{name}.{number} -q"
+    model = MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "bins: bins")
+    for pull in ("linear", "monotone"):
+        (folder / f"tune.{pull}.yaml").write_text(DATA + model + TUNE % f"algorithm: pro, neighbours: {pull}")
+        yield f"tune -c @tune.{pull}.yaml -o @tune.{pull} -q"
+
+
+def _write_texts(folder: Path) -> None:
+    """The beginning of the texts of the package, and a phrase table."""
+    from hiero.config.model import bundled_path
+    from hiero.core.text import read_lines
+
+    for language in ("de", "en"):
+        for name, packed, start, number in (
+            ("train", f"demo.train.{language}.gz", 0, NUM_LINES),
+            ("dev", f"demo.dev.{language}", 0, 6),
+            ("test", f"demo.devtest.{language}", 0, 6),
+        ):
+            lines = islice(read_lines(bundled_path(packed)), start, start + number)
+            (folder / f"{name}.{language}").write_bytes(b"".join(line + b"\n" for line in lines))
+    (folder / "table").write_text(
+        "ein [X][X] [X] ||| a [X][X] [X] ||| 0.5 0.4 0.3 0.2 ||| 0-0 1-1 ||| 2 3 1\n"
+    )
+    names = (
+        "EgivenFCoherent",
+        "SampleCountF",
+        "CountEF",
+        "MaxLexFgivenE",
+        "LanguageModel",
+        "Glue",
+        "WordPenalty",
+    )
+    (folder / "weights").write_text("".join(f"{name} -0.1\n" for name in names))
