@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from hiero.cli.options import add_command, add_quiet
 from hiero.core.errors import HieroError
@@ -25,7 +26,6 @@ EPILOG = """\
 in a container image, on a processor of the same kind as that of the hosts:
   RUN hiero warm-up"""
 
-NUM_LINES = 300
 DATA = """\
 data:
   train: {source: train.de, target: train.en, alignment: train.align}
@@ -33,7 +33,10 @@ data:
   test: {source: test.de, target: test.en}
 """
 FOUND_ON_THE_FLY = "{index: train.idx}"
-SPARSE = "rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, arity"
+SPARSE = (
+    "rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, arity, "
+    "span_size"
+)
 MODEL = """\
 grammar: [%s]
 lm: [{path: %s}]
@@ -79,10 +82,12 @@ def run(args: argparse.Namespace) -> int:
         CommandProgress("warm-up", quiet=args.quiet) as progress,
     ):
         commands = [line.split() for line in _commands(Path(folder))]
-        progress.begin(len(commands), "compile")
+        progress.begin(len(commands) + 1, "compile")
         for command in commands:
             _run_quietly(command, Path(folder))
             progress.advance(1, f"hiero {command[0]}")
+        _use_forests()
+        progress.advance(1)
     if not args.quiet:
         spent = f"{compile_timer.seconds - seconds:.0f} s of {time.perf_counter() - started:.0f} s"
         print(f"hiero: all kernels are compiled ({spent}), in {CACHE_DIRECTORY}", file=sys.stderr)
@@ -111,6 +116,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "align score @train.align @hmm.align"
     yield "lm estimate --order 3 --discount-fallback -- @train.en @lm.arpa"
     yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
+    yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
     yield "lm compile @lm.arpa @lm.compiled"
     for model in ("lm.arpa", "lm.compiled"):
         yield f"lm query @{model} @dev.en -o @query"
@@ -118,7 +124,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "index -s @train.de -t @train.en -a @train.align -a @hmm.align -o @two.idx"
     yield "index --check @train.idx"
     yield "extract -x @train.idx -i @dev.de -o @dev.grammars"
-    yield "extract -x @train.idx -i @train.de -o @train.grammars --leave-one-out"
+    yield "extract -x @train.idx -i @first.de -o @first.grammars --leave-one-out --leave-out-links"
     yield "extract -x @train.idx --all -o @grammar.gz -j 2"
     yield "grammar compile @grammar.gz @grammar"
     yield "grammar convert @grammar -o @converted"
@@ -151,6 +157,7 @@ def _decoding(folder: Path) -> Iterator[str]:
         for output in ("text", "cdec --kbest 5", "json --kbest 5 --no-unique"):
             yield f"decode -c @{name}.yaml -i @test.de -o @output.{name} --format {output} --forest @forest"
     yield "decode -c @sparse.yaml -i @test.de -o @output --format moses --kbest 3 --cdec-names -j 2"
+    yield "decode -c @compiled.yaml -i @test.de -o @output --kbest 2000"
     mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
     yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"
     yield "decode -c @text.yaml -i @test.de -o @output --pass-through oov --oov drop --no-glue"
@@ -172,18 +179,35 @@ def _tuning(folder: Path) -> Iterator[str]:
         yield f"tune -c @tune.{pull}.yaml -o @tune.{pull} -q"
 
 
+def _use_forests() -> None:
+    """Call the functions of the Python interface that no command calls."""
+    import hiero
+
+    @hiero.rule_feature(per_rule=True)
+    def target_words(rule: Any) -> Iterator[tuple[str, float]]:
+        yield "TargetWords", float(len(rule.tgt))
+
+    model = hiero.load(features=[target_words])
+    forest = model.parse("er hat mir ein buch versprochen .")
+    forest.sample(2, seed=1)
+    forest.posteriors()
+    forest.prune(beam=5.0).kbest(2)
+    _ = forest.num_derivations
+
+
 def _write_texts(folder: Path) -> None:
     """The beginning of the texts of the package, and a phrase table."""
     from hiero.config.model import bundled_path
     from hiero.core.text import read_lines
 
     for language in ("de", "en"):
-        for name, packed, start, number in (
-            ("train", f"demo.train.{language}.gz", 0, NUM_LINES),
-            ("dev", f"demo.dev.{language}", 0, 6),
-            ("test", f"demo.devtest.{language}", 0, 6),
+        for name, packed, number in (
+            ("train", f"demo.train.{language}.gz", None),  # enough for all tables to grow
+            ("first", f"demo.train.{language}.gz", 6),
+            ("dev", f"demo.dev.{language}", 6),
+            ("test", f"demo.devtest.{language}", 6),
         ):
-            lines = islice(read_lines(bundled_path(packed)), start, start + number)
+            lines = islice(read_lines(bundled_path(packed)), number)
             (folder / f"{name}.{language}").write_bytes(b"".join(line + b"\n" for line in lines))
     (folder / "table").write_text(
         "ein [X][X] [X] ||| a [X][X] [X] ||| 0.5 0.4 0.3 0.2 ||| 0-0 1-1 ||| 2 3 1\n"
