@@ -17,7 +17,7 @@ PAPERS = ("000-iterselsgd", "000-sgd", "001-mira", "002-adagrad", "003", "004")
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("corpus", "dev", "test", "my file"):
         for language in ("fr", "en"):
-            (tmp_path / f"{name}.{language}").write_text("a b\n")
+            (tmp_path / f"{name}.{language}").write_text("a b\nc d\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
