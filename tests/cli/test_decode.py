@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,10 +108,25 @@ def test_references_outside_of_tags_are_told_once(
 
 
 def notes_of(capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[str]:
-    """The messages of a run, but for that on compiling."""
+    """The messages of a run, but for those on compiling and at the end."""
     capfd.readouterr()
     assert main(["decode", *arguments]) == code
-    return [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
+    lines = capfd.readouterr().err.splitlines()
+    return [line for line in lines if "compiling" not in line and "translated in" not in line]
+
+
+def test_a_line_at_the_end(small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source, out = written(tmp_path / "in", "das haus\nein haus\n"), str(tmp_path / "out")
+    assert main(["decode", "-i", source, "-o", out, *small]) == 0
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(r"hiero: 2 sentences translated in \d+\.\d s, mean score -?\d+\.\d{3}", last)
+    made = Path(out).read_bytes()
+    # A complete output is not made again.
+    assert main(["decode", "-i", source, "-o", out, *small, "--resume"]) == 0
+    assert capfd.readouterr().err == (
+        f"hiero: {out}: the output is complete, nothing to resume (remove it to start again)\n"
+    )
+    assert Path(out).read_bytes() == made
 
 
 def test_weights_that_do_not_fit(small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
