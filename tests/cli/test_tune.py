@@ -381,9 +381,6 @@ DEV = {"source": "dev.src", "references": "dev.ref"}
         (text("dev.src", ["x"] * 12), ["--kbest", "1"], ""),
         (lacks(data={"dev": {"source": "dev.src"}}), [], "tune: on: found dev, which has no references"),
         (lacks(data={"dev": DEV}), ["--held-out", "x"], "unknown set 'x'; there is no other in data"),
-        (lacks(grammar=[{"index": "train"}]), [], "found index: train, expected its path (for files made by"),
-        (lacks(lm=[{"estimate": "dev.ref"}]), [], "lm: entry 1: path is missing (for files made by"),
-        (lacks(prep={"tokenize": False, "normalize_punctuation": False}), [], "prep: hiero tune does not"),
         (lacks(tune={"epohcs": 3}), [], "unknown key 'epohcs'; did you mean 'epochs'?"),
         (lacks(search={"max_edges": 1, "pop_limit": 0}), [], ""),
     ],
@@ -515,3 +512,26 @@ def test_a_full_configuration_round_trips(world: Tuning) -> None:
     for section in (TuneConfig(held_out=None), TuneConfig(), TuneConfig(algorithm="mira").with_presets()):
         whole = dataclasses.replace(config, tune=section)
         assert hiero.config.config.config_of(resolved(whole)).tune == section
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"grammar": [{"index": "train"}]}, "found index: train, expected its path (for files made by"),
+        ({"lm": [{"estimate": "dev.ref"}]}, "lm: entry 1: path is missing (for files made by"),
+        ({"prep": {"tokenize": False, "normalize_punctuation": False}}, "prep: hiero tune does not"),
+    ],
+)
+def test_the_function_takes_models_that_exist(world: Tuning, sections: dict[str, Any], message: str) -> None:
+    """The command makes them, as ``hiero run`` does."""
+    world.set(**sections)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        tune(world.path, world.out)
+
+
+def test_prepared_text(world: Tuning, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    monkeypatch.chdir(world.folder)
+    world.set(prep={"tokenize": False, "normalize_punctuation": False})
+    assert world.run() == 0
+    kept = yaml.safe_load((world.out / "config.yaml").read_text())
+    assert Path(kept["data"]["dev"]["source"]).parent == world.folder / "exp.run" / "prep"
