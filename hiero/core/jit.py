@@ -12,14 +12,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import os
 import pickle
 import stat
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +35,26 @@ from numba.core.environment import lookup_environment
 from numba.core.options import DefaultOptions
 
 from hiero.core.progress import show_compiling
+
+
+def _load_array_functions() -> None:
+    """Load numba's functions of arrays without scipy.linalg.
+
+    numba imports it, for a fifth of a second, to find out whether it exists. It does, as a requirement of
+    this package, and is imported when a function that uses it is compiled.
+    """
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return
+    sys.modules[name] = ModuleType(name)
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[name]
+
+
+if not config.DISABLE_JIT:
+    _load_array_functions()
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -78,6 +78,20 @@ def test_kernels_in_functions_that_users_compile() -> None:
 
 
 @compiled_only
+def test_scipy_is_loaded_when_it_is_used() -> None:
+    program = (
+        "import sys, numba, numpy as np\n"
+        "from hiero.core.array_kernels import longer\n"
+        "longer(np.arange(3), 5)\n"
+        "print('scipy.linalg' in sys.modules)\n"
+        "a = np.eye(3)\n"
+        "print(numba.njit(lambda a: np.dot(a, a) + np.linalg.inv(a))(a)[0, 0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n2.0\n"
+
+
+@compiled_only
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_cache_has_what_python_calls(tmp_path: Path, reverse: bool) -> None:
     """Also where a kernel is first compiled for another kernel."""
