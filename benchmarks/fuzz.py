@@ -18,6 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import read_bitext
 from hiero.bitext.prepare import Recaser
 from hiero.config.config import read_config
-from hiero.core.errors import HieroError
+from hiero.core.errors import HieroError, HieroWarning
 from hiero.core.records import map_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text
@@ -424,7 +425,9 @@ def campaign(kinds: list[str], cases: int, minutes: float, seed: int) -> dict[st
     """Mutants of each kind: ``cases`` of them, and further ones while there are minutes."""
     deadline, total = time.monotonic() + 60 * minutes, dict[str, Counts]()
     with tempfile.TemporaryDirectory() as name:
-        made = specimens(Path(name) / "specimens", set(kinds))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HieroWarning)  # of weights that not every model has
+            made = specimens(Path(name) / "specimens", set(kinds))
         begin = 0
         while begin == 0 or time.monotonic() < deadline:
             for kind_name, (kind, path) in made.items():

@@ -30,7 +30,7 @@ CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
 LONGEST_LINE = 64 << 20  # bytes, to hold no file without line ends as a whole
 # Text is compressed to a tenth, and what gz can expand a thousandfold fills any memory.
-MOST_GROWTH, FREE_GROWTH = 200, 64 << 20  # bytes from each byte of a gz file, beyond the first so many
+MOST_GROWTH, FREE_GROWTH = 100, 64 << 20  # bytes from each byte of a gz file, beyond the first so many
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -90,7 +90,6 @@ def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
     fresh = False  # no data of a later member so far, so the file may end here
     room = FREE_GROWTH
     for data in raw:
-        room += MOST_GROWTH * len(data)
         while data:
             if fresh and not data.strip(b"\0"):
                 break  # zero bytes may pad the end of a gz file
@@ -99,7 +98,8 @@ def _inflate(raw: Iterator[bytes], piece_bytes: int) -> Iterator[bytes]:
                 piece = member.decompress(data, piece_bytes)
             except zlib.error as error:
                 raise _Compressed(f"damaged compressed data ({error})") from None
-            room -= len(piece)
+            taken = len(data) - len(member.unconsumed_tail) - len(member.unused_data)
+            room += MOST_GROWTH * taken - len(piece)
             if room < 0:
                 raise _Compressed(f"data that grow more than {MOST_GROWTH}-fold", ("compressed text", ""))
             if piece:

@@ -319,6 +319,8 @@ def read_weights(path: str | Path, symbols: Symbols) -> Weights:
     """Read a file of weights; words, labels and names in it are added to the symbols."""
     reader = _WeightsReader(path, symbols)
     for chunk in read_utf8_chunks(path, what="a file of weights"):
+        if chunk.data.isspace():
+            continue
         for number, text in enumerate(chunk.data[:-1].split(b"\n"), chunk.first_line):
             reader.read_line(text, number)
     return reader.finish()

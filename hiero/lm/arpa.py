@@ -28,6 +28,7 @@ WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM
 MIN_LINE_BYTES = 8  # of an n-gram of two or more words
 MAX_COMPRESSION = 10
+BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)+")
 COUNT_LINE = re.compile(rb"ngram\s+(\d{1,3})\s*=\s*(\d{1,18})")
 
 # Other formats by their first bytes, with hints.
@@ -111,6 +112,10 @@ class _ArpaReader:
             at = int(self._state[scan.AT])
             if self._section and not self._ended and data[at] != scan.BACKSLASH:
                 self._read_entries(data)
+                continue
+            if blank := BLANK_LINES.match(text, at):
+                self._state[scan.AT] = blank.end()
+                self._line += text.count(b"\n", at, blank.end())
                 continue
             end = text.index(b"\n", at)
             self._read_line(text[at:end].strip(b" \t\r"))
