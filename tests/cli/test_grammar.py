@@ -192,6 +192,38 @@ def test_damaged_directories_are_refused_in_one_line(compiled):
             open_grammar(broken, Symbols())
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("first_child", 1, 0),  # a cycle
+        ("first_child", 2, 99),
+        ("first_rule", 1, 99),
+        ("first_src", 1, -5),
+        ("src", 0, 10**6),
+        ("src", 0, -(2**31)),
+        ("tgt", 0, 10**6),
+        ("tgt", -1, -9),
+        ("link", 0, -1),
+        ("link", 1, 30_000),
+        ("lhs", 0, 7),
+        ("words_slot", 0, 10**6),
+        ("dense", 0, np.inf),
+        ("sparse_name", 0, -1),
+    ],
+)
+def test_numbers_that_lead_outside_of_arrays(compiled, name, place, value):
+    array = np.load(compiled / f"{name}.npy")
+    if not array.size:
+        pytest.skip("nothing to change")
+    array.reshape(-1)[place] = value
+    np.save(compiled / f"{name}.npy", array)
+    with pytest.raises(FormatError, match="found other content"):
+        read_compiled(compiled)
+    reseal(compiled)
+    with pytest.raises(FormatError, match="found arrays that do not fit together"):
+        read_compiled(compiled)
+
+
 def test_help_describes_everything(capsys):
     for action in ("compile", "convert", "stats"):
         with pytest.raises(SystemExit):

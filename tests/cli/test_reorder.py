@@ -249,6 +249,39 @@ def test_a_model_with_a_missing_or_truncated_file(
         open_model(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    ("made_as", "file", "value"),
+    [
+        ("ex", "feature", 10**6),
+        ("ex", "feature", -1),
+        ("ex", "label", 3),
+        ("ex", "first", 10**9),
+        ("ex", "key", -1),
+        ("dual", "slot", 10**6),
+        ("dual", "key", 2**62),
+        ("dual", "weight", np.nan),
+        ("dual", "src_slot", 10**6),
+        ("lexicalised", "pair_first", 10**6),
+        ("lexicalised", "source_first", -1),
+        ("lexicalised", "pair_count", -5),
+    ],
+)
+def test_numbers_that_lead_outside_of_arrays(
+    made: Path, tmp_path: Path, made_as: str, file: str, value: float
+) -> None:
+    shutil.copytree(made / made_as, tmp_path / "copy")
+    path = tmp_path / "copy" / f"{file}.npy"
+    array = np.load(path)
+    array.reshape(-1)[1] = value
+    np.save(path, array)
+    read = open_examples if made_as == "ex" else open_model
+    with pytest.raises(FormatError, match="found other content"):
+        read(tmp_path / "copy")
+    reseal(tmp_path / "copy")
+    with pytest.raises(FormatError, match="found arrays that do not fit together"):
+        read(tmp_path / "copy")
+
+
 def test_models_are_mapped(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.core.directories.SMALL_BYTES", 0)
     dual, lexicalised = open_model(made / "dual"), open_model(made / "lexicalised")
