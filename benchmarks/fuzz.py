@@ -392,7 +392,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
 
     def manifest(path: Path) -> None:
         found = Manifest(path.parent)
-        found.digest(toy.src)
+        found.stages["index"] = {"made_by": "0.1", "settings": {"a": 1}, "inputs": {}, "outputs": {"x": "12"}}
         found.write()
 
     def log(path: Path) -> object:
