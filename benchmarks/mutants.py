@@ -206,7 +206,8 @@ def changed_array(array: Array, rng: Random) -> Array:
     array = np.array(array)
     how = rng.integers(12)
     if how == 0:
-        return array.astype(rng.choice(["<i4", "<i8", "<f4", "<f8", "|u1", "<i2", "<u8", "|b1"]))
+        with np.errstate(all="ignore"):
+            return array.astype(rng.choice(["<i4", "<i8", "<f4", "<f8", "|u1", "<i2", "<u8", "|b1"]))
     if how == 1 or not array.size:
         return _odd_shape(array, rng)
     flat = array.reshape(-1)

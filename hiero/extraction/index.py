@@ -203,9 +203,10 @@ def read_index(path: Path, *, thorough: bool = False) -> tuple[dict[str, Any], A
 def _check_source(path: Path, source: Any) -> None:
     try:
         place, num_bytes, digest = path.parent / source["path"], source["bytes"], source["sha256"]
-    except (TypeError, KeyError):
+        is_there = place.is_file()
+    except (TypeError, KeyError, ValueError, OSError):  # of a name that no file can have, too
         raise INDEX.broken(path / META, "damage", f"a {INDEX.name}") from None
-    if place.is_file() and (place.stat().st_size != num_bytes or digest_of(place) != digest):
+    if is_there and (place.stat().st_size != num_bytes or digest_of(place) != digest):
         raise FormatError(
             place,
             0,

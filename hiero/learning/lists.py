@@ -49,6 +49,7 @@ def _is_sound(_meta: Mapping[str, Any], arrays: Arrays) -> bool:
         and is_within(arrays["sentence"], 0, number)
         and is_within(arrays["id"], 0, (1 << 31) - 1)
         and is_finite(arrays["value"])
+        and is_within(arrays["statistics"], 0, 1 << 31)
     )
 
 

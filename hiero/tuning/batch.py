@@ -127,6 +127,7 @@ def _are_lists(content: Mapping[str, npt.NDArray[Any]], num_features: int) -> bo
         and is_within(content["num_words"], 0, most)
         and candidates == len(features) == len(content["num_words"]) == len(content["score"])
         and content["statistics"].shape == (candidates, 10)
+        and is_within(content["statistics"], 0, most)
         and int(features.sum()) == len(content["id"]) == len(content["value"])
         and int(content["num_words"].sum()) == len(content["text"])
         and is_within(content["id"], 0, num_features)

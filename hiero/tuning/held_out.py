@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ints
+from hiero.core.arrays import Floats, Ints, is_within
 from hiero.core.directories import read_npz
 from hiero.core.errors import FormatError
 from hiero.core.parallel import stop
@@ -118,9 +118,8 @@ def statistics_in(tasks: Sequence[PartTask]) -> Ints:
     rows = [np.zeros((0, 10), np.int64)]
     for task in tasks:
         arrays = read_npz(f"{task.out}.npz", "BLEU statistics", {"statistics": (np.int64, 2)})
-        if arrays["statistics"].shape[1] != 10:
-            found = f"{arrays['statistics'].shape[1]} columns"
-            raise FormatError(f"{task.out}.npz", 0, found=found, expected="BLEU statistics")
+        if arrays["statistics"].shape[1] != 10 or not is_within(arrays["statistics"], 0, 1 << 40):
+            raise FormatError(f"{task.out}.npz", 0, found="other numbers", expected="BLEU statistics")
         rows.append(arrays["statistics"])
     return np.concatenate(rows)
 
