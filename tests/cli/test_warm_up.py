@@ -25,8 +25,8 @@ for command in sys.argv[1:]:
 COMMANDS = (
     "align -s {demo}/demo.train.de.gz -t {demo}/demo.train.en.gz -o train.align -q",
     "align -s dev.de -t dev.en -o dev.align --model hmm -q",
-    "lm estimate --order 4 --discount-fallback -- {demo}/demo.train.en.gz lm.arpa.gz -q",
-    "lm estimate --order 2 --discount-fallback --format compiled -- {demo}/demo.train.en.gz lm -q",
+    "lm estimate -q --order 4 --discount-fallback -- {demo}/demo.train.en.gz lm.arpa.gz",
+    "lm estimate -q --order 2 --discount-fallback --format compiled -- {demo}/demo.train.en.gz lm",
     "lm query lm dev.en -o query",
     "index -s {demo}/demo.train.de.gz -t {demo}/demo.train.en.gz -a train.align -o train.idx -q",
     "extract -x train.idx -i dev.de -o grammars -q",
