@@ -156,10 +156,6 @@ def test_runs_with_other_bins_are_not_resumed(world: Tuning, capfd: Capture) -> 
         ),
         ({"features": {"bins": "none.bins"}}, "none.bins: found no such file, expected"),
         (
-            {"bins": {"features": {"H": {}}}},
-            "bins: needs features: bins, the path of a bins file",
-        ),
-        (
             {"features": {"transform": {"WordPenalty": "drop"}}},
             "features: transform: WordPenalty is not a column",
         ),

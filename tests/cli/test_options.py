@@ -133,9 +133,10 @@ NO_FILES = {
     "decode": {"-g", "-l", "-w", "--bins", "--reordering"},  # of the model
     "eval": {"--system"},
     "extract": {"--store"},  # read and written
+    "init": {"FOLDER"},  # files that exist are never replaced
     "align score": {"HYP", "GOLD"},
     "run": {"CONFIG", "-o"},  # checked by the stages
-    "tune": {"-c", "-o", "--bins", "--start"},  # a directory, which must not hold an input
+    "tune": {"-c", "-o", "--bins", "--start", "--run"},  # directories, which must not hold an input
     "lm estimate": {"--temp"},
 }
 PATHS = {"FILE", "DIR", "FILE.json", "OUT", "IN", "CONFIG", "RUNDIR"}

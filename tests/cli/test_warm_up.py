@@ -1,8 +1,10 @@
-"""``hiero warm-up``: afterwards nothing is compiled."""
+"""``hiero warm-up``: afterwards nothing is compiled.
+
+It fills the cache of the machine, and proves something if that is nearly empty: `.ci/run` runs it first.
+"""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,11 +55,10 @@ def test_nothing_is_compiled_afterwards(tmp_path: Path) -> None:
         lines = (DEMO / f"demo.dev.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
         (tmp_path / f"dev.{language}").write_text("".join(lines[20:28]), encoding="utf-8")
     (tmp_path / "tune.yaml").write_text(TUNE)
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stderr

@@ -210,11 +210,11 @@ def test_a_worker_dies_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     class WorkerKiller(SilentProgress):
         """Kills a worker after some sentences of an epoch."""
 
-        def begin(self, total: int | None, what: str = "") -> None:
+        def part(self, what: str) -> None:
             self.what = what
 
         def advance(self, steps: int, note: str = "") -> None:
-            if self.what == "epoch 2: learn" and not killed:
+            if self.what == "epoch 2 of 2: learn" and not killed:
                 killed.append(self.what)
                 cluster.workers[0].kill()
 
@@ -241,8 +241,8 @@ def test_the_scheduler_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         executor = cluster.executor
 
         class SchedulerKiller(SilentProgress):
-            def begin(self, total: int | None, what: str = "") -> None:
-                if what == "epoch 2: learn":
+            def part(self, what: str) -> None:
+                if what == "epoch 2 of 9: learn":
                     cluster.scheduler.kill()
 
         capfd.readouterr()
