@@ -25,17 +25,8 @@ from hiero.core.errors import ConfigError, FormatError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
-from hiero.features.feature_set import CDEC_NAMES, TEMPLATES
-from hiero.features.index_kernels import NAME, RULE_ID
-from hiero.features.template_kernels import (
-    DELETION,
-    INSERTION,
-    INSERTION_PAIR,
-    SHAPE,
-    SOURCE_BIGRAM,
-    TARGET_BIGRAM,
-    WORD_PAIR,
-)
+from hiero.features.feature_set import CDEC_NAMES, TEMPLATE_OF, TEMPLATES
+from hiero.features.index_kernels import NAME
 from hiero.features.weights import Weights, read_weights
 from hiero.tuning.held_out import choose_epoch, held_out_score
 from hiero.tuning.report import read_log
@@ -44,17 +35,6 @@ from hiero.tuning.shard import SetFiles, TuningSet
 SAME = 0.005  # points of BLEU: larger differences mean that the model has changed
 CLOSE = 0.1  # points of BLEU from the best, for convergence
 
-# The template for each kind of feature; named features need none.
-MADE_BY = {
-    RULE_ID: "rule_id",
-    SOURCE_BIGRAM: "source_bigram",
-    TARGET_BIGRAM: "target_bigram",
-    SHAPE: "shape",
-    WORD_PAIR: "lexical",
-    DELETION: "lexical",
-    INSERTION: "lexical",
-    INSERTION_PAIR: "insertion_pair",
-}
 Statistics = npt.NDArray[np.float64]  # of BLEU, a row for each line
 
 
@@ -192,7 +172,7 @@ def with_templates(config: Config, weights: Weights) -> Config:
     if weights.has_shared_names:  # which may apply to any feature
         return config
     kinds = {key[0] for key in weights.index.all_keys()} - {NAME}
-    needed = {MADE_BY[kind] for kind in kinds}
+    needed = {TEMPLATE_OF[kind] for kind in kinds}
     asked = [CDEC_NAMES.get(name, name) for name in config.features.templates]
     if lacking := sorted(needed - set(asked)):
         found = f"found weights for {', '.join(lacking)}"

@@ -35,8 +35,8 @@ STAGES_AFTER_MODELS = ("grid", "tune", "curves", "decode", "eval")
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the
 flags below override. The configuration is one for hiero run, whose stages before tuning are run if they have
-to be: prep, align, lm, index. Without grammar, language model and weights in CONFIG, the German-English model
-of the package is tuned.
+to be: prep, align, lm, index, reorder, extract, bins. Without grammar, language model and weights in CONFIG,
+the German-English model of the package is tuned.
 
 RUNDIR will contain weights.gz, chosen on the odd lines of the held-out set; weights.NN.gz of each epoch;
 log.jsonl, with a line for each epoch; config.yaml; and files from which --resume continues an interrupted

@@ -175,6 +175,7 @@ FLAGS = {
     "Reordering": "--reordering",
     "LexicalReordering": "--reordering",
 }
+# The template for each kind of feature; named features need none.
 TEMPLATE_OF = {
     RULE_ID: "rule_id",
     SOURCE_BIGRAM: "source_bigram",
