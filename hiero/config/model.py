@@ -11,7 +11,7 @@ import functools
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from hiero.config.sections import (
 from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning, did_you_mean, show
 from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
+from hiero.core.text import Segment
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
@@ -151,6 +152,7 @@ def load(
         weights=given,
         allow_grammar_paths=allow_grammar_paths,
     )
+    all_read = not settings.grammar_folders and bool(settings.grammar or rules)
     check = WeightsCheck(
         "weights" if settings.weights is None or given is not None else settings.weights.path,
         strict=settings.strict if strict is None else strict,
@@ -160,9 +162,19 @@ def load(
         check.no_weights()
     else:
         plain = given is not None and not isinstance(given, Weights)
-        all_read = not settings.grammar_folders and bool(settings.grammar or rules)
         check.compare(model, model.weights, all_read=all_read, has_zeros=plain or None)
+    model.check_weights = functools.partial(_check_replaced, all_read, check.strict)
     return model
+
+
+def _check_replaced(all_read: bool, strict: bool, model: Model, weights: Weights, given: object) -> None:
+    """Compare weights that replace those of ``load``; ``given`` are the same as names or a file."""
+    path = str(given) if isinstance(given, str | Path) else "weights"
+    # From the line of ``Model.with_weights``, or of the assignment.
+    report = functools.partial(warnings.warn, category=HieroWarning, stacklevel=6)
+    plain = not isinstance(given, str | Path | Weights)
+    check = WeightsCheck(path, strict=strict, report=report)
+    check.compare(model, weights, all_read=all_read, has_zeros=plain or None)
 
 
 NO_WEIGHTS = "no weights given: every translation scores 0"
@@ -184,16 +196,39 @@ class WeightsCheck:
         self._tell(NO_WEIGHTS)
 
     def compare(
-        self, model: Model, weights: Weights, *, all_read: bool = True, has_zeros: bool | None = None
+        self,
+        model: Model,
+        weights: Weights,
+        *,
+        all_read: bool = True,
+        has_zeros: bool | None = None,
+        unread: Iterable[Segment] = (),
     ) -> None:
         """Report what does not fit, and was not reported before.
 
         all_read   whether all grammars of sentences have been read, so that all features are known
         has_zeros  whether weights of 0 are given as well; by default, unless hiero wrote them
+        unread     the sentences whose grammars have not been read, although ``all_read``: they are read as
+                   long as they may explain weights
         """
         zeros = not weights.exact if has_zeros is None else has_zeros
-        features = model.known_features(all_read=all_read)
-        found = compare_weights(weights, features, has_zeros=zeros).without(self._known)
+
+        def mismatch() -> Mismatch:
+            features = model.known_features(all_read=all_read)
+            return compare_weights(weights, features, has_zeros=zeros).without(self._known)
+
+        found = mismatch()
+        for number, segment in enumerate(unread):
+            if number and not (found.unused or found.unasked):
+                break  # dense features are those of the first grammar
+            try:
+                if not model.note_grammars(segment):
+                    continue
+            except HieroError:
+                all_read = False
+            found = mismatch()
+            if not all_read:
+                break
         if found:
             self._known = self._known.joined(found)
             self._tell(f"{self.path}: {found}")

@@ -109,6 +109,9 @@ def _layout(goal: int, category: int, glue: bool, num_words: int, num_dropped: i
     return frozen(rules._replace(dense=dense))
 
 
+WeightsCheck = Callable[["Model", Weights, object], None]
+
+
 class Model:
     """Grammars, language models, weights and features, ready to translate; safe to share between threads.
 
@@ -139,6 +142,7 @@ class Model:
         self.search = search or SearchConfig()
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._scorer: RuleScorer | None = None
+        self.check_weights: WeightsCheck | None = None  # is called with new weights before they are used
         self._made_by, self._key = made_by, uuid.uuid4().bytes
         _LIVE[self._key] = self
         self.num_names: int | None = None  # of features, before any sentence; known after ``warm_up``
@@ -178,13 +182,22 @@ class Model:
 
     @weights.setter
     def weights(self, weights: LinearWeights | Mapping[str, float] | str | Path) -> None:
-        self._weights = weights_of(weights, self.symbols)
+        self._replace_weights(weights)
 
     def with_weights(self, weights: LinearWeights | Mapping[str, float] | str | Path) -> Model:
-        """A copy of the model with other weights: names and numbers, or a file. Everything else is shared."""
+        """A copy of the model with other weights: names and numbers, or a file. Everything else is shared.
+
+        A model of ``hiero.load`` compares them with its features, as ``load`` does.
+        """
         other = copy.copy(self)
-        other.weights = weights
+        other._replace_weights(weights)
         return other
+
+    def _replace_weights(self, given: LinearWeights | Mapping[str, float] | str | Path) -> None:
+        weights = weights_of(given, self.symbols)
+        if self.check_weights is not None and isinstance(weights, Weights):
+            self.check_weights(self, weights, given)
+        self._weights = weights
 
     def __copy__(self) -> Model:
         other = object.__new__(type(self))
@@ -273,6 +286,12 @@ class Model:
             _ = forest.viterbi().text
         if self.num_names is None:
             self.num_names = len(self.symbols.names)
+
+    def note_grammars(self, segment: Segment) -> bool:
+        """Read the grammars that a sentence names for their features; return whether there are new ones."""
+        plain = (source.source if isinstance(source, Binned) else source for source in self.sources)
+        noted = [source.note(segment.attributes) for source in plain if isinstance(source, PerSentence)]
+        return any(noted)
 
     def known_features(self, *, all_read: bool = True) -> ModelFeatures:
         """The features of the model, for a comparison with weights.
@@ -460,7 +479,8 @@ def _made(made_by: bytes) -> Model:
 
 
 def _unpickled(key: bytes, made_by: bytes, weights: Weights, search: SearchConfig) -> Model:
-    model = (_LIVE.get(key) or _made(made_by)).with_weights(weights)
+    model = copy.copy(_LIVE.get(key) or _made(made_by))
+    model._weights = weights_of(weights, model.symbols)  # compared where they were given
     model.search = search
     return model
 

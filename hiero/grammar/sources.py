@@ -169,6 +169,14 @@ class PerSentence:
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return merge_tables([self._table(self._path(name), src) for name in grammar_paths(segment)])
 
+    def note(self, segment: Mapping[str, str]) -> bool:
+        """Read the grammars of a sentence for the names of features; return whether there are new ones."""
+        before = len(self._names)
+        for name in grammar_paths(segment):
+            if name != "-":  # standard input can be read only once
+                self._table(self._path(name), np.zeros(0, np.int32))
+        return len(self._names) > before
+
     def _path(self, name: str) -> Path:
         if not isinstance(name, CheckedPath):
             checked_path(name, self.base, anywhere=self.anywhere)

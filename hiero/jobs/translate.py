@@ -95,6 +95,7 @@ class Job:
         self.load_seconds = 0.0
         self.decode_seconds = 0.0
         self.num_resumed = 0
+        self._skipped: list[tuple[int, bytes]] = []  # lines of an earlier run, with their numbers
         self.num_escaped = 0
         self.num_broken = 0
         self.num_failed, self.first_failed = 0, 0
@@ -137,8 +138,8 @@ class Job:
                 self.progress.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
             raise
         try:
-            if self.may_name_grammars and not self.num_resumed:
-                self._compare_weights(all_read=True)
+            if self.may_name_grammars:
+                self._compare_at_the_end()
         except HieroError:
             output.discard()
             raise
@@ -149,6 +150,16 @@ class Job:
             self.check.compare(self.model, self.model.weights, all_read=all_read)
         else:
             self.check.no_weights()
+
+    def _compare_at_the_end(self) -> None:
+        """Compare the weights once more, with the grammars of sentences, those of an earlier run included."""
+        if self.config.weights is not None:
+            self.check.compare(self.model, self.model.weights, unread=self._skipped_segments())
+
+    def _skipped_segments(self) -> Iterator[Segment]:
+        for number, line in self._skipped:
+            segment = self._parse(decode_line(line, number)[0], number)[0]
+            yield segment.with_base(self.base, anywhere=self.settings.allow_grammar_paths)
 
     def _decode(
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None
@@ -164,7 +175,14 @@ class Job:
 
     def _resume(self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes]) -> None:
         self.num_resumed = output.done
-        output.skip(lines)
+
+        def skipped() -> Iterator[bytes]:
+            for number, line in enumerate(lines, 1):
+                if b"<seg" in line:
+                    self._skipped.append((number, line))
+                yield line
+
+        output.skip(skipped())
         for number in range(output.done if self.settings.forest else 0):
             path = self._forest_path(number)
             if not path.exists():

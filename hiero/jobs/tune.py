@@ -426,8 +426,8 @@ class Tuning:
             return
         path = f"{self.where}: tune: start: {start}"
         check = WeightsCheck(path, strict=self.config.strict, report=loop.progress.say)
-        all_read = not self.config.grammar_folders and not self._own_grammars(self.files)
-        check.compare(loop.model, read_weights(start, Symbols()), all_read=all_read)
+        named = [segment for segment in loop.set.segments if grammar_paths(segment.attributes)]
+        check.compare(loop.model, read_weights(start, Symbols()), unread=named)
 
     def _check_index(
         self, loop: Loop, say: Callable[[str], None], index: Callable[[str], BitextIndex]

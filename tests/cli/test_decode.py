@@ -178,6 +178,32 @@ def test_weights_and_grammars_of_sentences(tmp_path: Path, capfd: pytest.Capture
     assert notes_of(capfd, "-i", source, "-w", fits) == []
 
 
+def test_weights_and_grammars_of_sentences_of_an_earlier_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A resumed run reads the grammars of earlier lines, if these may explain a weight."""
+    written(tmp_path / "one", RULES)
+    written(tmp_path / "two", "[X] ||| das ||| the ||| q=1 s=1\n")
+    lines = [f'<seg grammar="{name}">das haus</seg>\n' for name in ("one", "two", "three")]
+    source, out = written(tmp_path / "in", "".join(lines)), tmp_path / "out"
+
+    def resumed(weights: str, *, code: int = 0) -> list[str]:
+        written(tmp_path / "three", "broken\n")
+        out.unlink(missing_ok=True)
+        options = ["-i", source, "-o", str(out), "-w", written(tmp_path / "weights", weights)]
+        options += ["--strict"] * code
+        assert "2 lines are" in notes_of(capfd, *options, code=1)[0]
+        written(tmp_path / "three", "[X] ||| das ||| the ||| p=1\n")
+        notes = notes_of(capfd, *options, "--resume", code=code)
+        return [note.removeprefix("hiero: ").removeprefix(f"{tmp_path}/") for note in notes]
+
+    assert resumed("p -1\nq -1\ns -1\nGlue 1\n") == []
+    assert resumed("p -1\nq -1\ns -1\nt 1\n") == ["weights: the weight t names no feature of the model"]
+    assert out.exists()
+    assert resumed("t 1\n", code=1)[0].startswith("weights: the weight t names no feature")
+    assert list(tmp_path.glob("out*")) == []
+
+
 @pytest.mark.slow
 @pytest.mark.heavy
 def test_output_of_many_sentences_does_not_depend_on_threads(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ def world(tmp_path: Path) -> Tuning:
     return Tuning(tmp_path / "exp")
 
 
+TINY = ["\\data\\", "ngram 1=3", "", "\\1-grams:", "-1\t<unk>", "-1\t<s>", "-1\t</s>", "", "\\end\\"]
+
+
 def weights_in(path: Path) -> dict[str, float]:
     return dict(read_weights(path, Symbols()).items())
 
@@ -126,9 +129,7 @@ def test_paths_of_grammars_are_relative_to_the_text(world: Tuning, capfd: Captur
         tagged = [f'<seg grammar="g"> {line} </seg>' for line in world.lines(f"{name}.src")]
         world.file(f"{place}/{name}.src", tagged)
         world.config["data"][name]["source"] = f"{place}/{name}.src"
-    (world.folder / "lm").write_text(
-        "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-1\t<s>\n-1\t</s>\n\n\\end\\\n"
-    )
+    world.file("lm", TINY)
     world.set(grammar=None, lm=[{"path": "lm"}])
     assert world.run("-q") == 0
     assert "BLEU 100.00 (brevity 1.000) on even lines" in capfd.readouterr().out
@@ -426,6 +427,26 @@ def test_start_weights_that_do_not_fit(world: Tuning, capfd: Capture) -> None:
     world.file("given", ["Right 1", "Wrong -1", "Length 0"])
     assert world.run("--start", str(given), "--strict") == 0
     assert "no weight" not in capfd.readouterr().err
+
+
+def test_start_weights_and_grammars_of_sentences(world: Tuning, capfd: Capture) -> None:
+    """Grammars of sentences are read in advance as long as they may explain a weight."""
+    rules = world.lines("grammar")
+    lines = [f'<seg grammar="{"rest" if n else "first"}"> {x} </seg>' for n, x in enumerate("abab")]
+    world.file("dev.src", lines)
+    world.file("dev.ref", list("ABAB"))
+    world.file("first", [rule.replace("Length=1", "") for rule in rules])
+    world.file("rest", rules)
+    world.file("lm", TINY)
+    world.set(grammar=None, lm=[{"path": "lm"}], tune={"held_out": None, "epochs": 1})
+    given = world.file("given", ["Right 1", "Wrong -1", "Length 1", "Lenght 1", "LanguageModel 1"])
+    assert world.error(capfd, "--start", str(given), "--strict") == (
+        f"{world.path}: tune: start: {given}: the weight Lenght names no feature of the model "
+        "(is 'Lenght' meant for 'Length'?)"
+    )
+    world.out = world.folder / "fitting"
+    world.file("given", ["Right 1", "Wrong -1", "Length 1", "LanguageModel 1"])
+    assert world.run("-q", "--start", str(given), "--strict") == 0
 
 
 def test_usage(world: Tuning, capfd: Capture) -> None:

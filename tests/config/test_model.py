@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import pickle
 import re
 import warnings
 from collections import Counter
@@ -287,3 +288,31 @@ def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
     assert mismatch(rules=RULES, weights=written) == f"{written}: the dense feature p has no weight"
     written.write_text("# hiero weights: every name is exact\nq 1\np 1\n")
     assert mismatch(rules=RULES, weights=written) == f"{written}: the weight q names no feature of the model"
+
+
+def test_other_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    model = hiero.load(rules=RULES, weights={"p": -1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.with_weights({"p": 2.0, "Glue": 1.0}).weights["p"] == 2.0
+        model.with_weights(model.weights).weights = {"p": 3.0}
+    expected = "weights: the weight pp names no feature of the model; the dense feature p has no weight"
+    with pytest.warns(HieroWarning, match=expected) as told:
+        other = model.with_weights({"pp": 1.0})
+    assert other.weights["pp"] == 1.0
+    written = tmp_path / "weights"
+    written.write_text("Glue 1\n")
+    with pytest.warns(HieroWarning, match=f"{written}: the dense feature p has no weight") as also_told:
+        other.weights = written
+    assert {one.filename for one in [*told, *also_told]} == {__file__}
+    strict = hiero.load(rules=RULES, weights={"p": -1.0}, strict=True)
+    for _ in range(2):
+        with pytest.raises(HieroError, match=expected):
+            strict.with_weights({"pp": 1.0})
+    with pytest.raises(HieroError, match=expected):
+        strict.weights = {"pp": 1.0}
+    assert strict.weights["p"] == -1.0
+    # Another process, and a copy, do not tell it again.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.loads(pickle.dumps(other))
