@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeGuard
 
 import hiero
 
@@ -237,6 +239,47 @@ def test_names_mean_one_thing() -> None:
             if isinstance(node, ast.ClassDef) or is_kernel:
                 places.setdefault(node.name, []).append(place(module, node.lineno))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+# ---- files
+
+# Files that are written where they stand. All others appear by being renamed, or in a new directory that is:
+# a mapped file that is truncated kills the processes that read it.
+IN_PLACE = {
+    "core/directories.py": 2,  # meta.json of a new directory; a note in the cache, renamed
+    "core/text.py": 1,  # devices and pipes
+    "core/usage.py": 1,  # a file of the system
+    "extraction/extractor.py": 1,  # rules of sentences, which are read whole, and checked
+    "jobs/resumable_output.py": 1,  # OUT.part, which is not read before it is renamed
+    "jobs/translate.py": 1,  # devices and pipes
+    "pipeline/run.py": 1,  # a log, to which lines are added
+    "tuning/shard.py": 1,  # numbers of a progress bar
+    "cli/init.py": 1,  # only where there is no file
+    "cli/warm_up.py": 6,  # in a temporary directory
+}
+
+
+def writes_in_place(call: ast.Call) -> bool:
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name not in ("open", "memmap"):
+        return name in ("write_bytes", "write_text", "truncate", "tofile")
+    # ``x`` fails if there is a file.
+    texts = [one.value for one in (*call.args, *(key.value for key in call.keywords)) if is_text(one)]
+    return any(set(text) & set("wa+") and set(text) <= set("rwabt+") for text in texts)
+
+
+def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_files_are_replaced_and_not_overwritten() -> None:
+    found = Counter(
+        f"{'/'.join(module)}.py"
+        for module, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and writes_in_place(node)
+    )
+    assert found == IN_PLACE
 
 
 # ---- kernels

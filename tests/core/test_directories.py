@@ -19,6 +19,7 @@ from benchmarks.mutants import reseal
 from hiero.core import directories
 from hiero.core.arrays import are_offsets, is_finite, is_within
 from hiero.core.directories import (
+    SMALL_BYTES,
     GrowingArray,
     Kind,
     array_in,
@@ -223,6 +224,16 @@ def test_a_directory_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
     write_numbers(tmp_path / "new" / "out", 3)
     assert content(tmp_path / "new" / "out") == [3]
     assert os.listdir(tmp_path / "new") == ["out"]
+
+
+def test_mapped_arrays_stay_when_their_directory_is_replaced(tmp_path: Path) -> None:
+    """Truncating a mapped file would kill the process that reads it."""
+    many = list(range(SMALL_BYTES))
+    write_numbers(tmp_path / "out", *many)
+    mapped = NUMBERS.read(tmp_path / "out")[1]["numbers"]
+    write_numbers(tmp_path / "out", 1)
+    assert mapped.tolist() == many
+    assert content(tmp_path / "out") == [1]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
