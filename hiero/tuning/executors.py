@@ -109,6 +109,8 @@ def _attempt(
         while waiting:
             done, _ = wait(waiting, timeout=POLL_INTERVAL, return_when=FIRST_COMPLETED)
             show_progress()
+            if isinstance(executor, DaskExecutor) and not done:
+                executor.check_workers()
             for future in done:
                 task = waiting.pop(future)
                 try:
@@ -135,6 +137,8 @@ def _wait_for_output(out: Any, show_progress: Callable[[], None]) -> None:
 
 
 SECONDS = 30  # to reach the scheduler
+CHECK_SECONDS = 5.0  # between two counts of the workers
+PATIENCE = 600.0  # seconds without any worker, before the run ends
 LOGGERS = ("distributed", "tornado", "asyncio")
 
 
@@ -154,7 +158,7 @@ def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Exe
             raise HieroError(f"executor: no Dask scheduler answers at {address} ({reason})") from None
         stack.callback(client.close, SECONDS)
         _check_cluster(client, address, progress)
-        executor: Executor = client.get_executor(pure=False)
+        executor = DaskExecutor(client, address, progress)
         stack.callback(executor.shutdown, wait=False)
         try:
             yield lambda: executor
@@ -168,6 +172,42 @@ def dask_executor(address: str, progress: Progress) -> Iterator[Callable[[], Exe
             raise HieroError(f"executor: one worker after another died ({hint})") from error
         except FormatError as error:
             raise _explained(error) from None
+
+
+class DaskExecutor(Executor):
+    """The workers of a cluster. Without any, Dask's own executor would wait for ever."""
+
+    def __init__(self, client: Any, address: str, progress: Progress) -> None:
+        self._client, self._address, self._progress = client, address, progress
+        self._executor: Executor = client.get_executor(pure=False)
+        self._next_check = 0.0
+        self._alone_since: float | None = None  # when it was first seen that there are no workers
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **keys: Any) -> Future[Any]:
+        return self._executor.submit(function, *args, **keys)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._executor.shutdown(wait=wait)
+
+    def check_workers(self) -> None:
+        """Report that there are no workers, or raise an error if there have been none for long."""
+        now = time.monotonic()
+        if now < self._next_check:
+            return
+        self._next_check = now + CHECK_SECONDS
+        try:
+            has_workers = bool(self._client.nthreads())
+        except (OSError, RuntimeError, CancelledError, TimeoutError):
+            return  # the scheduler does not answer, and the tasks will be cancelled
+        cluster = f"the Dask cluster at {self._address}"
+        if has_workers:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+            self._progress.say(f"{cluster} has no workers left; waiting up to {PATIENCE:.0f} s for another")
+        elif now - self._alone_since > PATIENCE:
+            problem = f"executor: {cluster} has had no workers for {PATIENCE:.0f} s"
+            raise HieroError(f"{problem} (--resume continues the run)")
 
 
 @contextlib.contextmanager

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from hiero.core.errors import HieroError
 from hiero.core.parallel import stop
 from hiero.core.progress import SilentProgress
 from hiero.jobs.tune import tune
-from hiero.tuning.executors import open_executor, run_all
+from hiero.tuning.executors import DaskExecutor, open_executor, run_all
 from hiero.tuning.report import read_log
 from tests.worlds.tune import Tuning
 
@@ -250,6 +252,78 @@ def test_the_scheduler_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         with pytest.raises(HieroError, match=message):
             tune(world.path, world.out, executor=executor, progress=SchedulerKiller())
         assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_all_workers_die(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hiero.tuning.executors.PATIENCE", 1.0)
+    monkeypatch.setattr("hiero.tuning.executors.CHECK_SECONDS", 0.2)
+    world = Tuning(tmp_path / "exp")
+    world.set(tune=LEARN | {"epochs": 9})
+    said: list[str] = []
+    executor = cluster.executor
+
+    class WorkersKiller(SilentProgress):
+        def part(self, what: str) -> None:
+            if what == "epoch 2 of 9: learn":
+                for worker in cluster.workers:
+                    worker.kill()
+
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    message = r"^executor: the Dask cluster at .* has had no workers for 1 s \(--resume continues the run\)$"
+    with pytest.raises(HieroError, match=message):
+        tune(world.path, world.out, executor=executor, progress=WorkersKiller())
+    assert [text for text in said if "no workers left; waiting up to 1 s for another" in text] == said[-1:]
+
+
+class LonelyClient:
+    """A client of a cluster; the workers are gone at some times."""
+
+    def __init__(self, workers: list[int]) -> None:
+        self.workers = workers
+
+    def get_executor(self, **_: object) -> LonelyClient:
+        return self
+
+    def submit(self, *_: object) -> Future[None]:
+        return Future()
+
+    def nthreads(self) -> dict[str, int]:
+        if self.workers[0] < 0:
+            raise OSError("the scheduler is gone")
+        return {} if self.workers.pop(0) == 0 else {"tcp": 1}
+
+
+def test_no_workers_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now: list[float] = [0.0]
+    said: list[str] = []
+    monkeypatch.setattr("hiero.tuning.executors.POLL_INTERVAL", 0)
+    monkeypatch.setattr("hiero.tuning.executors.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Notes(SilentProgress):
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    def pass_time() -> None:
+        now[0] += 200
+
+    client = LonelyClient([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+    executor = DaskExecutor(client, "host:1", Notes())
+    with pytest.raises(
+        HieroError, match=r"host:1 has had no workers for 600 s \(--resume continues the run\)"
+    ):
+        run_all(lambda: executor, fail, [0], pass_time)
+    assert said == 2 * ["the Dask cluster at host:1 has no workers left; waiting up to 600 s for another"]
+    assert client.workers == [0]
+    # Without a scheduler, that is the error.
+    client.workers = [-1]
+    for _ in range(10):
+        pass_time()
+        executor.check_workers()
 
 
 @pytest.mark.slow
