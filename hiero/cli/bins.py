@@ -12,6 +12,7 @@ from hiero.bins.config import OF, BinsConfig, FeatureConfig
 from hiero.cli.options import (
     add_command,
     add_files,
+    add_grammar_paths,
     add_quiet,
     add_settings,
     add_threads,
@@ -98,6 +99,7 @@ def _add_learn(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "for the value itself, probability for a value of -log10 p, count for a value of log10(1 + count)",
     )
     add_settings(learn, BinsConfig)
+    add_grammar_paths(learn)
     add_quiet(learn)
     add_files(learn, "-c -g -i", "-o")
 
@@ -137,7 +139,7 @@ def _learn(args: argparse.Namespace) -> int:
     more = config.model_files | {name: data.source for name, data in config.data.items()}
     check_files(args, (("of the configuration", path) for path in more.values()))
     where = args.config or "hiero bins learn"
-    binning = Binning(config, where)
+    binning = Binning(config, where, allow_grammar_paths=args.allow_grammar_paths)
     with CommandProgress("bins", quiet=args.quiet) as progress:
         bins = binning.run(args.output, args.threads, progress)
     if not args.quiet:

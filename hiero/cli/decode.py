@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hiero.cli.options import (
     add_command,
     add_files,
+    add_grammar_paths,
     add_quiet,
     add_settings,
     add_strict,
@@ -74,11 +75,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(group, FeaturesSection, ("cdec_names",))
     add("--forest", metavar="DIR", help="write the forest of each sentence into a directory, as N.json.gz")
     add("--forest-format", choices=["json", "json.gz", "npz"], default="json.gz", help="default: json.gz")
-    add(
-        "--allow-grammar-paths",
-        action="store_true",
-        help='permit <seg grammar="..."> outside the directory of IN (of the working directory without -i)',
-    )
+    add_grammar_paths(group, "the directory of IN (the working directory without -i)")
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
     add_strict(group)
     add("--resume", action="store_true", help="continue an interrupted run of the same settings (with -o)")

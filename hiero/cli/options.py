@@ -228,6 +228,11 @@ def user_modules(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
+def add_grammar_paths(parser: argparse._ActionsContainer, folder: str = "the directory of its text") -> None:
+    text = f'permit <seg grammar="..."> outside {folder}'
+    parser.add_argument("--allow-grammar-paths", action="store_true", help=text)
+
+
 def add_files(command: argparse.ArgumentParser, inputs: str, outputs: str) -> None:
     """Declare which arguments name files to read and to write: flags, or names of positional arguments.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hiero.cli.options import (
     add_command,
+    add_grammar_paths,
     add_quiet,
     add_strict,
     add_threads,
@@ -63,6 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_threads(command, "threads of each stage")
     add_quiet(command)
     add_user_code(command)
+    add_grammar_paths(command)
     command.set_defaults(run=run)
 
 
@@ -72,7 +74,13 @@ def run(args: argparse.Namespace) -> int:
     from hiero.pipeline.run import Run, default_directory
 
     directory = args.output or default_directory(Path(args.config))
-    planned = Run(args.config, directory, args.only, strict=args.strict)
+    planned = Run(
+        args.config,
+        directory,
+        args.only,
+        strict=args.strict,
+        allow_grammar_paths=args.allow_grammar_paths,
+    )
     if args.dry_run:
         for step in planned.steps():
             verdict = "unchanged" if step.reason is None else f"would run ({step.reason})"

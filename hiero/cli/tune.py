@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiero.cli.options import (
     add_command,
+    add_grammar_paths,
     add_quiet,
     add_settings,
     add_strict,
@@ -74,11 +75,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_settings(command, FeaturesSection, ("templates", "bins"))
     add_user_code(command)
-    add(
-        "--allow-grammar-paths",
-        action="store_true",
-        help='permit <seg grammar="..."> outside the directory of its text',
-    )
+    add_grammar_paths(command)
     add_quiet(command)
     add_settings(command, TuneConfig, defaults=_defaults())
     command.set_defaults(run=run)
@@ -153,7 +150,8 @@ def _made(args: argparse.Namespace, config: Config) -> tuple[Config, Mapping[str
 
     if config.grid is not None:
         raise ConfigError(f"{args.config}: grid: works with hiero run, not with hiero tune")
-    planned = Run(args.config, args.run_directory or default_directory(Path(args.config)))
+    directory = args.run_directory or default_directory(Path(args.config))
+    planned = Run(args.config, directory, allow_grammar_paths=args.allow_grammar_paths)
     planned.leave_out(STAGES_AFTER_MODELS)
     with StageProgress(quiet=args.quiet) as display:
         planned.run(display, args.threads)

@@ -23,9 +23,17 @@ class Binning:
     """A validated configuration for learning bins.
 
     texts  for some sets, a file to read in place of the source, because it names the sentences' grammars
+    allow_grammar_paths  permit grammars of sentences outside the directory of their text
     """
 
-    def __init__(self, config: Config, where: str, texts: Mapping[str, Path] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        config: Config,
+        where: str,
+        texts: Mapping[str, Path] = MappingProxyType({}),
+        *,
+        allow_grammar_paths: bool = False,
+    ) -> None:
         self.config = with_bundled(config) if config.is_bundled else config
         self.settings = config.bins or BinsConfig()
         self.where = where
@@ -46,7 +54,7 @@ class Binning:
             raise self._error("leave_one_out", f"{found}, expected one, of a bitext with the same sentences")
         source = str(texts.get(self.settings.on, config.data[self.settings.on].source))
         base = "" if config.grammar_folders else str(Path(source).resolve().parent)
-        self.files = SetFiles(source, (), self.settings.leave_one_out, base)
+        self.files = SetFiles(source, (), self.settings.leave_one_out, base, allow_grammar_paths)
 
     def _error(self, key: str, problem: str) -> ConfigError:
         return ConfigError(f"{self.where}: bins: {key}: {problem}")

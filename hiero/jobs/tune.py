@@ -172,6 +172,7 @@ def tune(
     executor: str = "threads",
     resume: bool = False,
     progress: Progress | None = None,
+    allow_grammar_paths: bool = False,
     **keys: Any,
 ) -> Tuned:
     """Learn weights as ``hiero tune`` does; the result has the path of a file for ``load(weights=...)``.
@@ -181,6 +182,7 @@ def tune(
     progress  shows how far it is; by default bars in notebooks, and nothing elsewhere
     executor  threads, processes, or dask://HOST:PORT; the result is the same on all of them
     keys      keys of the ``tune`` section, which override it
+    allow_grammar_paths  permit paths in ``<seg grammar=…>`` outside the directory of their text
     """
     if isinstance(config, str | Path):
         # Absolute paths: workers may have other working directories.
@@ -189,7 +191,7 @@ def tune(
     else:
         content = resolved(config) if isinstance(config, Config) else config
         settings, where = config_of(content, base=Path.cwd()), "config"
-    tuning = Tuning(_with_keys(settings, keys), where)
+    tuning = Tuning(_with_keys(settings, keys), where, allow_grammar_paths=allow_grammar_paths)
     with notebook_progress("tune") if progress is None else nullcontext(progress) as shown:
         return tuning.run(Path(run_dir), workers=workers, executor=executor, resume=resume, progress=shown)
 

@@ -305,7 +305,8 @@ def add_bins(plan: Plan) -> None:
     if config.bins is None:
         return
     output = plan.out / BINS
-    add_bins_stage(plan, Binning(config, plan.where, plan.texts), "bins", output)
+    binning = Binning(config, plan.where, plan.texts, allow_grammar_paths=plan.allow_grammar_paths)
+    add_bins_stage(plan, binning, "bins", output)
     plan.replace(features=dataclasses.replace(config.features, bins=str(output)), bins=None)
 
 

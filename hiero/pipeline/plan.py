@@ -65,10 +65,12 @@ class Plan:
     where   the beginning of messages: the file of the configuration
     texts   for each set to translate, the input of decoding
     chosen_on  the set whose odd lines choose the weights, if there is one
+    allow_grammar_paths  permit grammars of sentences outside the directory of their text
     """
 
-    def __init__(self, config: Config, out: Path, where: str) -> None:
+    def __init__(self, config: Config, out: Path, where: str, *, allow_grammar_paths: bool = False) -> None:
         self.config, self.out, self.where = config, out, where
+        self.allow_grammar_paths = allow_grammar_paths
         self.stages: list[Stage] = []
         self.texts: dict[str, Path] = {}
         self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
@@ -152,9 +154,9 @@ STAGES = {
 }
 
 
-def make_plan(config: Config, out: Path, where: str) -> Plan:
+def make_plan(config: Config, out: Path, where: str, *, allow_grammar_paths: bool = False) -> Plan:
     """The plan of a configuration: all its stages, in the order of running."""
-    made = Plan(config, out, where)
+    made = Plan(config, out, where, allow_grammar_paths=allow_grammar_paths)
     for kind in STAGES.values():
         if kind.is_asked_for(made.config):
             kind.function()(made)

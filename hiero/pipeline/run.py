@@ -79,7 +79,13 @@ class Run:
     """One run of a configuration in a directory."""
 
     def __init__(
-        self, path: str | Path, directory: Path, only: Sequence[str] = (), *, strict: bool = False
+        self,
+        path: str | Path,
+        directory: Path,
+        only: Sequence[str] = (),
+        *,
+        strict: bool = False,
+        allow_grammar_paths: bool = False,
     ) -> None:
         self.path, self.directory = Path(path), directory
         # Absolute and without links, so that paths written into files are valid from any directory.
@@ -87,7 +93,8 @@ class Run:
         config = config_of({} if content is None else content, str(path), Path(path).resolve().parent)
         self.config = dataclasses.replace(config, strict=config.strict or strict)
         # Absolute, so that paths in files do not depend on the working directory.
-        self.plan: Plan = make_plan(self.config, Path(os.path.abspath(directory)), str(path))
+        out = Path(os.path.abspath(directory))
+        self.plan: Plan = make_plan(self.config, out, str(path), allow_grammar_paths=allow_grammar_paths)
         self._check_inputs()
         self.only = self._chosen(only)
         check_directory(directory, NAME)

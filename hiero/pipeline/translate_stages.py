@@ -127,15 +127,21 @@ def add_decode(plan: Plan) -> None:
                 inputs[f"grammar: entry {number}: per_sentence"] = Path(section.per_sentence)
         plan.add(
             name=f"decode:{name}",
-            work=partial(_decode, source, output, model),
+            work=partial(_decode, source, output, model, plan.allow_grammar_paths),
             inputs=inputs,
             outputs=(output,),
             settings=model_settings(config) | ({"strict": True} if config.strict else {}),
         )
 
 
-def _decode(source: Path, output: Path, model: Config, task: Task) -> Figures:
-    settings = JobSettings(input=str(source), output=str(output), threads=task.threads, key=task.key)
+def _decode(source: Path, output: Path, model: Config, allow_grammar_paths: bool, task: Task) -> Figures:
+    settings = JobSettings(
+        input=str(source),
+        output=str(output),
+        threads=task.threads,
+        key=task.key,
+        allow_grammar_paths=allow_grammar_paths,
+    )
 
     def report(note: str) -> None:
         if note not in task.opened.reported:  # of another set

@@ -53,10 +53,15 @@ def add_tune(plan: Plan) -> None:
     if config.weights is not None:
         problem = "cannot be combined with tune, which learns them"
         raise plan.error("weights", f"{problem} (tune: {{start: PATH}} starts from given ones)")
-    tuning = Tuning(config, plan.where, plan.texts, made=True)
+    tuning = _tuning(plan, config)
     output = plan.out / ANSWER
     add_tune_stage(plan, tuning, "tune", plan.out / FOLDER, output)
     plan.replace(weights=WeightsSection(path=str(output)))
+
+
+def _tuning(plan: Plan, config: Config) -> Tuning:
+    allowed = plan.allow_grammar_paths
+    return Tuning(config, plan.where, plan.texts, made=True, allow_grammar_paths=allowed)
 
 
 def add_tune_stage(
@@ -148,7 +153,7 @@ def add_grid(plan: Plan) -> None:
         try:
             settings = dataclasses.replace(varied.tune or TuneConfig(), **values)
             varied = dataclasses.replace(varied, tune=settings)
-            tuning = Tuning(varied, plan.where, plan.texts, made=True)
+            tuning = _tuning(plan, varied)
         except ConfigError as error:
             raise plan.error(f"grid: {trial.label}", str(error)) from None
         if tuning.held_out is None:
@@ -189,7 +194,12 @@ def _with_bins(plan: Plan, trial: Trial, made: dict[str, Path]) -> Config:
         except ConfigError as error:
             raise plan.error(f"grid: {label}", str(error)) from None
         bins = dataclasses.replace(bins, features=features)
-        binning = Binning(dataclasses.replace(config, bins=bins), plan.where, plan.texts)
+        binning = Binning(
+            dataclasses.replace(config, bins=bins),
+            plan.where,
+            plan.texts,
+            allow_grammar_paths=plan.allow_grammar_paths,
+        )
         made[label] = plan.out / GRID_FOLDER / f"{label}.bins"
         add_bins_stage(plan, binning, f"bins:{label}", made[label])
     features_of = dataclasses.replace(config.features, bins=str(made[label]))

@@ -16,8 +16,10 @@ import pytest
 
 import hiero
 from benchmarks.kills import trial
+from hiero.cli.main import main
 from hiero.jobs.run_directory import Manifest
 from tests.worlds.experiments import FILES, STAGES, Experiment
+from tests.worlds.tune import Tuning
 
 Capture = pytest.CaptureFixture[str]
 
@@ -379,3 +381,30 @@ def test_killed_at_random_moments(experiment: Experiment) -> None:
     """benchmarks/kills.py does this twenty times with the demo."""
     kills = trial(experiment.path, experiment.folder, 4, seed=1)
     assert kills.total() == 4
+
+
+def test_grammars_elsewhere_need_a_flag(
+    tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In all stages, and in commands of their own."""
+    world = Tuning(tmp_path / "world")
+    (tmp_path / "more").write_text("[X] ||| a ||| A ||| Right=2 Length=1\n")
+    world.file("dev.src", [f'<seg grammar="../more"> {x} </seg>' for x in "ab"])
+    world.file("dev.ref", list("AB"))
+    world.set(
+        data={"dev": world.config["data"]["dev"]},
+        bins={"features": {"Right": {}}, "bits": 1},
+        tune={"held_out": None, "epochs": 1},
+        eval={"metrics": ["chrf"]},
+    )
+    monkeypatch.chdir(tmp_path)
+    place = f"{world.folder / 'dev.src'}:1: found the grammar '../more', expected a path inside"
+    for command in (
+        ["run", str(world.path), "-o", "run"],
+        ["bins", "learn", "-c", str(world.path), "-o", "bins"],
+        world.command(),
+    ):
+        assert main([*command, "-q"]) == 1
+        assert place in capfd.readouterr().err
+        assert main([*command, "-q", "--allow-grammar-paths"]) == 0
+    assert (tmp_path / "run" / "dev.output").read_text() == "A\nB\n"
