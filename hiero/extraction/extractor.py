@@ -44,6 +44,7 @@ from hiero.extraction.table_kernels import (
     LexicalLosses,
     Patterns,
     PatternScratch,
+    PhraseLinks,
     SentenceScratch,
     Store,
     rehash_patterns_kernel,
@@ -64,6 +65,9 @@ class Workspace:
     def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
         self.config = config
         self.index, self.collocations = index, collocations
+        src_span, tgt_span, first_link, link = index.links
+        src_span, tgt_span = (read_only(span.view(np.int32)[..., 0]) for span in (src_span, tgt_span))
+        self.links = PhraseLinks(src_span, tgt_span, first_link, link)
         self._left_out: LeftOutLexicon | None = None
         limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
         self.limits = read_only(np.array(limits, np.int64))
@@ -103,7 +107,7 @@ class Workspace:
         return self._left_out.without(left_out)
 
     def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: int, first_sentence: int) -> None:
-        tables = self.index.text, self.index.links, lexicon, self.collocations
+        tables = self.index.text, self.links, lexicon, self.collocations
         self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
             self.sentence_scratch.round[3] += 1
@@ -190,6 +194,8 @@ def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternS
     slots = table_size(yields)
     return PatternScratch(
         sample=np.empty(config.samples, np.int64),
+        run=np.zeros(4, np.int64),
+        phrase=np.empty((config.samples * num_alignments, 8), np.int64),
         low=np.zeros(16, np.int64),
         high=np.zeros(16, np.int64),
         tally=np.zeros(4, np.int64),

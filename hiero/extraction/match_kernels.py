@@ -308,7 +308,7 @@ def match_sentence_kernel(
 ):
     """Match the patterns of a sentence with the bitext, and make the rules of those that occur there.
 
-    text, links, lexicon, listed  IndexedText, IndexedLinks, LexicalLosses, Collocations
+    text, links, lexicon, listed  IndexedText, PhraseLinks, LexicalLosses, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
     left_out         sentence of the bitext from which nothing is taken, or -1

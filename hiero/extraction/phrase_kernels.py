@@ -6,8 +6,9 @@ import math
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.extraction.table_kernels import FOUND, GAP, SUFFIXES
+from hiero.extraction.table_kernels import FOUND, SUFFIXES
 
+LOW_HALF, HALF = np.int32(0xFFFF), np.int32(16)
 WINDOW = 16  # words compared together: at least the usual span
 
 
@@ -62,8 +63,8 @@ def link_spans_kernel(first_src, first_tgt, first_link, link, out_src_span, out_
 
 
 @leaf
-def sample_matches(suffix, found, listed, sentence, place, entry, samples, left_out, out_match):
-    """Choose matches, evenly spaced; returns how many.
+def sample_matches(suffix, found, listed, place, entry, samples, skip_low, skip_high, out_match):
+    """Choose matches, evenly spaced; returns how many. Those at skip_low ... skip_high - 1 are left out.
 
     Equal to cdec's sampler, including rounding: a match in the sentence left out is replaced by the nearest
     one that no earlier step has reached, if there is one between this step and its neighbours.
@@ -84,12 +85,12 @@ def sample_matches(suffix, found, listed, sentence, place, entry, samples, left_
             sample = np.int64(math.floor(at - away + 0.5))
             good = sample > last
             match = match_at(suffix, found, listed, kind, max(sample, low) + shift)
-            good = good and sentence[match >> 16] != left_out
+            good = good and not skip_low <= match >> 16 < skip_high
             if not good and away > 0.0:
                 sample = np.int64(math.floor(at + away + 0.5))
                 if sample < high:
                     match = match_at(suffix, found, listed, kind, sample + shift)
-                    good = sentence[match >> 16] != left_out
+                    good = not skip_low <= match >> 16 < skip_high
             if good:
                 last = sample
                 out_match[chosen] = match
@@ -102,64 +103,76 @@ def sample_matches(suffix, found, listed, sentence, place, entry, samples, left_
 
 
 @leaf
-def lay_out(symbol, shape, entry, match, src_base, low, high):
+def lay_out(length, runs, match, src_base, low, high):
     """Write the runs of words of a match, and the gaps between them, as words of the sentence.
 
+    length     int64 [4]   words of each run
     low, high  int64 [16]  written; runs from row 4, gaps from row 1: row 0 is for one before all words
-
-    Returns the number of runs.
     """
-    size = shape[entry, 0]
     base = (match >> 16) - src_base
-    run, at = 0, 0
-    begin = base
-    while at < size:
-        end = begin
-        while at < size and symbol[entry, at] != GAP:
-            at += 1
-            end += 1
-        low[4 + run], high[4 + run] = begin, end
-        if at < size:
-            begin = base + ((match >> 8) & 255 if run == 0 else match & 255)
-            low[1 + run], high[1 + run] = end, begin
-            at += 1
-        run += 1
-    return run
+    for run in range(runs):
+        begin = base
+        if run > 0:
+            begin += (match >> 8) & 255 if run == 1 else match & 255
+            low[run], high[run] = high[3 + run], begin
+        low[4 + run], high[4 + run] = begin, begin + length[run]
+
+
+@leaf
+def is_linked(span, a, at):
+    """Whether the word at a place of the text has a link; see PhraseLinks."""
+    return span[np.uint64(a), np.uint64(at)] >= 0
 
 
 @leaf
 def project(span, a, base, low, high):
-    """The half-open range that places base + low ... base + high - 1 are linked to; (-1, -1) if none."""
-    begin, end = np.int64(-1), np.int64(-1)
-    for at in range(base + low, base + high):
-        here = np.int64(span[a, at, 0])
-        if here >= 0:
-            if begin < 0 or here < begin:
-                begin = here
-            end = max(end, np.int64(span[a, at, 1]))
-    return begin, end
+    """The half-open range that places base + low ... base + high - 1 are linked to; its end is -1 if none.
+
+    Without branches, and with unsigned places, which need no test for negative indices: so the loop compiles
+    to vector instructions.
+    """
+    begin, end = LOW_HALF, np.int32(-1)
+    for at in range(np.uint64(base + low), np.uint64(base + high)):
+        here = span[np.uint64(a), at]
+        begin = min(begin, here & LOW_HALF)
+        end = max(end, here >> HALF)
+    return np.int64(begin), np.int64(end)
 
 
 @leaf
 def close_gap(src_span, tgt_span, a, src_base, tgt_base, low, high, limit):
     """(Whether some source words and the words linked to them make a phrase, its target side)."""
     tgt_low, tgt_high = project(src_span, a, src_base, low, high)
-    if tgt_low < 0 or tgt_high - tgt_low > limit:
+    if tgt_high < 0 or tgt_high - tgt_low > limit:
         return False, tgt_low, tgt_high
     back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
     return back_low >= low and back_high <= high, tgt_low, tgt_high
 
 
 @leaf
-def close_phrase(src_span, tgt_span, a, src_base, tgt_base, low, high, limit, left, right, sides, again):
+def close_phrase(
+    src_span,
+    tgt_span,
+    a,
+    src_base,
+    tgt_base,
+    low,
+    high,
+    tgt_low,
+    tgt_high,
+    limit,
+    left,
+    right,
+    sides,
+    again,
+):
     """Grow a source phrase until it and its target phrase are linked to nothing outside them.
 
-    low ... high - 1 are source words of the sentence. They may grow to the ``left`` and to the ``right``, on
-    at most ``sides`` sides: repeatedly if ``again``, else once and only if the target phrase does not grow
-    with them. Returns (whether it succeeds, target phrase, source phrase).
+    low ... high - 1 are source words of the sentence, linked to tgt_low ... tgt_high - 1. They may grow to
+    the ``left`` and to the ``right``, on at most ``sides`` sides: repeatedly if ``again``, else once and only
+    if the target phrase does not grow with them. Returns (whether it succeeds, target phrase, source phrase).
     """
-    tgt_low, tgt_high = project(src_span, a, src_base, low, high)
-    if tgt_low < 0 or tgt_high - tgt_low > limit:
+    if tgt_high < 0 or tgt_high - tgt_low > limit:
         return False, tgt_low, tgt_high, low, high
     back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
     grown_left, grown_right = False, False

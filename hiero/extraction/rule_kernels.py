@@ -12,7 +12,16 @@ import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, fnv_step, probe_within, table_size
 from hiero.core.jit import kernel, leaf
-from hiero.extraction.phrase_kernels import close_gap, close_phrase, lay_out, sample_matches
+from hiero.extraction.phrase_kernels import (
+    HALF,
+    LOW_HALF,
+    close_gap,
+    close_phrase,
+    is_linked,
+    lay_out,
+    project,
+    sample_matches,
+)
 from hiero.extraction.table_kernels import (
     GAP,
     GAPS,
@@ -28,11 +37,6 @@ from hiero.extraction.table_kernels import (
     find_pair,
     finish_hash,
 )
-
-
-@leaf
-def is_linked(src_span, a, at):
-    return src_span[a, at, 0] >= 0
 
 
 @leaf
@@ -59,8 +63,15 @@ def put_links(links, scratch, a, src_base, tgt_low, runs, leading, first_gap, la
     place = np.int64(leading)
     for run in range(runs):
         for at in range(src_base + scratch.low[4 + run], src_base + scratch.high[4 + run]):
-            for k in range(links.first_link[a, at], links.first_link[a, at + 1]):
-                there = np.int64(links.link[k])
+            both = links.src_span[np.uint64(a), np.uint64(at)]
+            begin, end = np.int64(both & LOW_HALF), np.int64(both >> HALF)
+            if end > begin + 1:
+                first, last = links.first_link[a, at], links.first_link[a, at + 1]
+            else:
+                # At most one link, which is the span: no need to look it up.
+                first, last = np.int64(0), max(end - begin, np.int64(0))
+            for k in range(first, last):
+                there = np.int64(links.link[k]) if end > begin + 1 else begin
                 target = there - tgt_low
                 for row in range(first_gap, last_gap + 1):
                     if scratch.low[8 + row] < there:
@@ -154,33 +165,136 @@ def earlier(scratch, one, two):
 
 
 @leaf
-def take_apart(text, links, limits, patterns, scratch, entry, a, match, mask):
-    """Count the rules that one match yields under alignment a."""
+def measure_runs(patterns, scratch, entry):
+    """Write the lengths of the runs of a pattern; returns their number."""
+    run, size = 0, patterns.shape[entry, 0]
+    scratch.run[0] = 0
+    for k in range(size):
+        if patterns.symbol[entry, k] == GAP:
+            run += 1
+            scratch.run[run] = 0
+        else:
+            scratch.run[run] += 1
+    return run + 1
+
+
+@leaf
+def place_phrases(text, links, scratch, num_matches, num_alignments):
+    """Write where the sentences of sampled matches begin, for each alignment.
+
+    Here, as in the next two functions, nothing that is loaded decides what happens next: so loads from
+    distant places of the bitext overlap, and the following step finds its arrays in the cache.
+    """
+    phrase = scratch.phrase
+    for k in range(num_matches):
+        at = scratch.sample[k] >> 16
+        sentence = text.sentence[at]
+        for a in range(num_alignments):
+            row = k * num_alignments + a
+            phrase[row, 0] = scratch.sample[k]
+            phrase[row, 1] = a
+            phrase[row, 2] = text.first_src[sentence]
+            phrase[row, 3] = text.first_tgt[sentence]
+            phrase[row, 4] = links.src_span[np.uint64(a), np.uint64(at)]
+
+
+@leaf
+def keep_linked(links, limits, scratch, runs, num_phrases):
+    """Keep the phrases that have a linked word and whose gaps begin and end with linked words.
+
+    Writes the target words that they are linked to; returns how many phrases are kept.
+    """
+    phrase, src_span, tgt_span = scratch.phrase, links.src_span, links.tgt_span
+    span, kept = limits[SPAN], 0
+    for row in range(num_phrases):
+        match, a = phrase[row, 0], phrase[row, 1]
+        start = match >> 16
+        second, third = (match >> 8) & 255, match & 255
+        size = max(second, third) + scratch.run[runs - 1]
+        if size > span:
+            continue
+        low, high = project(src_span, a, start, 0, size)
+        good = high - low <= span
+        if runs == 1:
+            good &= high >= 0
+        else:
+            _, one = project(src_span, a, start, 0, scratch.run[0])
+            _, two = project(src_span, a, start + second, 0, scratch.run[1])
+            good &= is_linked(src_span, a, start + scratch.run[0])
+            good &= is_linked(src_span, a, start + second - 1)
+            if runs > 2:
+                good &= is_linked(src_span, a, start + second + scratch.run[1])
+                good &= is_linked(src_span, a, start + third - 1)
+                _, three = project(src_span, a, start + third, 0, scratch.run[2])
+                two = max(two, three)
+            good &= max(one, two) >= 0
+        if not good:
+            continue
+        phrase[kept, 0] = match
+        phrase[kept, 1] = a
+        phrase[kept, 2] = phrase[row, 2]
+        phrase[kept, 3] = phrase[row, 3]
+        phrase[kept, 4] = low
+        phrase[kept, 5] = high
+        phrase[kept, 6] = tgt_span[np.uint64(a), np.uint64(phrase[row, 3] + low)]
+        kept += 1
+    return kept
+
+
+@leaf
+def keep_closed(text, links, limits, scratch, runs, num_phrases):
+    """Keep the phrases that are linked to nothing outside, or grow by a gap at either edge until they are.
+
+    Writes both sides of them; returns how many are kept.
+    """
+    phrase = scratch.phrase
+    span, sides, kept = limits[SPAN], limits[GAPS] - runs + 1, 0
+    for row in range(num_phrases):
+        match, a, src_base, tgt_base = phrase[row, 0], phrase[row, 1], phrase[row, 2], phrase[row, 3]
+        low = (match >> 16) - src_base
+        high = low + max((match >> 8) & 255, match & 255) + scratch.run[runs - 1]
+        good, tgt_low, tgt_high, src_low, src_high = close_phrase(
+            links.src_span,
+            links.tgt_span,
+            a,
+            src_base,
+            tgt_base,
+            low,
+            high,
+            phrase[row, 4],
+            phrase[row, 5],
+            span,
+            True,
+            True,
+            sides,
+            False,
+        )
+        if not good:
+            continue
+        phrase[kept, 0] = match
+        phrase[kept, 1] = a
+        phrase[kept, 2] = src_base
+        phrase[kept, 3] = tgt_base
+        phrase[kept, 4] = tgt_low
+        phrase[kept, 5] = tgt_high
+        phrase[kept, 6] = src_low
+        phrase[kept, 7] = src_high
+        kept += 1
+    return kept
+
+
+@leaf
+def take_apart(text, links, limits, scratch, words, runs, row, mask):
+    """Count the rules that one phrase yields: a pattern of so many words and gaps, in so many runs."""
     span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
-    sentence = text.sentence[match >> 16]
-    src_base, tgt_base = text.first_src[sentence], text.first_tgt[sentence]
-    src_size = text.first_src[sentence + 1] - src_base - 1
+    phrase = scratch.phrase
+    match, a, src_base, tgt_base = phrase[row, 0], phrase[row, 1], phrase[row, 2], phrase[row, 3]
+    tgt_low, tgt_high, src_low, src_high = phrase[row, 4], phrase[row, 5], phrase[row, 6], phrase[row, 7]
     src_span, tgt_span = links.src_span, links.tgt_span
-    runs = lay_out(patterns.symbol, patterns.shape, entry, match, src_base, scratch.low, scratch.high)
-    linked = False
-    for run in range(runs):
-        for at in range(scratch.low[4 + run], scratch.high[4 + run]):
-            linked |= is_linked(src_span, a, src_base + at)
-    for gap in range(1, runs):
-        linked &= is_linked(src_span, a, src_base + scratch.low[gap])
-        linked &= is_linked(src_span, a, src_base + scratch.high[gap] - 1)
+    lay_out(scratch.run, runs, match, src_base, scratch.low, scratch.high)
     low, high = scratch.low[4], scratch.high[3 + runs]
-    if not linked or high - low > span:
-        return
-    size = np.int64(patterns.shape[entry, 0])
-    # The phrase around the match, which may have to grow by a gap at either edge.
-    good, tgt_low, tgt_high, src_low, src_high = close_phrase(
-        src_span, tgt_span, a, src_base, tgt_base, low, high, span, True, True, max_gaps - runs + 1, False
-    )
-    if not good:
-        return
     leading, trailing = src_low < low, src_high > high
-    size += np.int64(leading) + np.int64(trailing)
+    size = words + np.int64(leading) + np.int64(trailing)
     if size > symbols:
         return
     scratch.low[0], scratch.high[0] = src_low, low
@@ -217,28 +331,43 @@ def take_apart(text, links, limits, patterns, scratch, entry, a, match, mask):
             if (left and leading) or (right and trailing):
                 continue
             far_low, far_high = src_low - np.int64(left), src_high + np.int64(right)
-            if far_low < 0 or far_high > src_size or far_high - far_low > span:
+            # The end of a sentence is not linked.
+            if far_low < 0 or far_high - far_low > span:
                 continue
             if not is_linked(src_span, a, src_base + far_low):
                 continue
             if not is_linked(src_span, a, src_base + far_high - 1):
                 continue
+            first_low, first_high = project(src_span, a, src_base, far_low, far_high)
             good, first_low, first_high, far_low, far_high = close_phrase(
-                src_span, tgt_span, a, src_base, tgt_base, far_low, far_high, span, left, right, extra, True
+                src_span,
+                tgt_span,
+                a,
+                src_base,
+                tgt_base,
+                far_low,
+                far_high,
+                first_low,
+                first_high,
+                span,
+                left,
+                right,
+                extra,
+                True,
             )
             if not good:
                 continue
             for side in range(2):
                 if (side == 0 and not left) or (side == 1 and not right):
                     continue
-                row = 0 if side == 0 else runs
                 gap_low, gap_high = (far_low, src_low) if side == 0 else (src_high, far_high)
                 good &= is_linked(src_span, a, src_base + (far_low if side == 0 else far_high - 1))
                 if good:
                     good, gap_low, gap_high = close_gap(
                         src_span, tgt_span, a, src_base, tgt_base, gap_low, gap_high, span
                     )
-                    scratch.low[8 + row], scratch.high[8 + row] = gap_low, gap_high
+                    place = 8 if side == 0 else 8 + runs
+                    scratch.low[place], scratch.high[place] = gap_low, gap_high
             if not good:
                 continue
         edges = np.int64(LEADING if leading or left else 0) + np.int64(TRAILING if trailing or right else 0)
@@ -283,29 +412,36 @@ def word_losses(lexicon, patterns, scratch, entry, begin, end):
 @leaf
 def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
     """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
+    skip_low, skip_high = np.int64(0), np.int64(0)
+    if left_out >= 0:
+        skip_low, skip_high = text.first_src[left_out], text.first_src[left_out + 1]
     num_samples = sample_matches(
         text.suffix,
         found,
         listed,
-        text.sentence,
         patterns.place,
         entry,
         limits[SAMPLES],
-        left_out,
+        skip_low,
+        skip_high,
         scratch.sample,
     )
     num_alignments = links.src_span.shape[0]
     num_seen = num_samples * num_alignments
-    slots = table_size(4 * num_seen)
+    runs = measure_runs(patterns, scratch, entry)
+    place_phrases(text, links, scratch, num_samples, num_alignments)
+    num_phrases = keep_linked(links, limits, scratch, runs, num_seen)
+    num_phrases = keep_closed(text, links, limits, scratch, runs, num_phrases)
+    slots = table_size(4 * num_phrases)
     for k in range(slots):
         scratch.rule_slot[k] = -1
         scratch.variant_slot[k] = -1
     for k in range(4):
         scratch.used[k] = 0
         scratch.tally[k] = 0
-    for k in range(num_samples):
-        for a in range(num_alignments):
-            take_apart(text, links, limits, patterns, scratch, entry, a, scratch.sample[k], slots - 1)
+    words = np.int64(patterns.shape[entry, 0])
+    for row in range(num_phrases):
+        take_apart(text, links, limits, scratch, words, runs, row, slots - 1)
     num_rules, first_rule = scratch.used[0], store.used[0]
     if (
         first_rule + num_rules > store.edge.shape[0]

@@ -62,6 +62,21 @@ class IndexedLinks(NamedTuple):
     link: np.ndarray
 
 
+class PhraseLinks(NamedTuple):
+    """IndexedLinks with each span in one number: first | after the last << 16; -1 if there is none.
+
+    src_span    int32 [A, N]
+    tgt_span    int32 [A, M]
+    first_link  int64 [A, N + 1]
+    link        int16 [L]
+    """
+
+    src_span: np.ndarray
+    tgt_span: np.ndarray
+    first_link: np.ndarray
+    link: np.ndarray
+
+
 class LexicalLosses(NamedTuple):
     """Pairs of words in a hash table.
 
@@ -181,6 +196,9 @@ class PatternScratch(NamedTuple):
     """Working memory for one pattern.
 
     sample   int64 [.]          matches chosen
+    run      int64 [4]          words of each run of the pattern
+    phrase   int64 [., 8]       phrases around matches: match; alignment; where its sentence begins, on both
+                                sides; first target word and the one after the last; likewise, source words
     low      int64 [16]         half-open ranges: source gaps from row 0 (that is for one before all words),
     high     int64 [16]         runs of words from row 4, target gaps from row 8
     tally    int64 [4]          rules seen with these gaps at the edges
@@ -196,6 +214,8 @@ class PatternScratch(NamedTuple):
     """
 
     sample: np.ndarray
+    run: np.ndarray
+    phrase: np.ndarray
     low: np.ndarray
     high: np.ndarray
     tally: np.ndarray
