@@ -70,6 +70,7 @@ PROJECT = Path(__file__).parents[1]
 SENTENCES = ("dass hund haus sieht .", "katze kauft kind .", "hund unbekannt")
 NOUNS = {"hund": "dog", "katze": "cat", "haus": "house", "kind": "child"}
 VERBS = {"sieht": "sees", "kauft": "buys", "hat": "has"}
+OTHER_WEIGHTS = {"LanguageModel": 2.0, "Phrase": 0.5, "R:X:hund:dog": -3.0, "SpanSize_X_2": 0.25}
 WEIGHTS = "LanguageModel 0.4\nPhrase 1\nWordPenalty -0.5\nGlue -0.1\nR:X:hund:dog 0.3\n"
 BINS = """\
 feature Phrase of=given overlap=0 keep=no
@@ -289,6 +290,18 @@ def _add_forests(add: Callable[..., None], toy: Toy) -> None:
     for name in ("forest.json", "forest.json.gz", "forest.npz"):
         add(name, lambda path: toy.model().parse(SENTENCES[0]).save(path), used)
 
+    def rescored(path: Path) -> object:
+        forest = Forest.load(path)
+        other = forest.with_weights(OTHER_WEIGHTS)
+        other.save(path.with_name(f"again.{path.name}"))
+        again = Forest.load(path.with_name(f"again.{path.name}"))
+        found = [(one.text, one.score, dict(one.features)) for one in forest.kbest(4)]
+        return found, [[(one.text, one.score) for one in lists.kbest(4)] for lists in (other, again)]
+
+    features = ["rule_id", "shape", "span_size"]
+    for name in ("features.json.gz", "features.npz"):
+        add(name, lambda path: toy.model(features=features).parse(SENTENCES[0]).save(path), rescored)
+
 
 def _examples(toy: Toy, index: FeatureIndex) -> tuple[hiero.Model, list[Example]]:
     model, found = toy.model(features=["rule_id", "shape", "lexical"]), []
@@ -417,7 +430,7 @@ KINDS = (
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
     *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "align.txt", "weights.txt"),
     *("bins.txt", "config.yaml", "segments.txt", "kbest.txt", "hypotheses.jsonl", "truecase.txt"),
-    *("out.part.state", "manifest.json", "log.jsonl"),
+    *("out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
 )
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_by_row, read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, is_finite, offsets_by_row, read_only
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.derivation import Derivation, DerivationBatch
@@ -246,7 +246,12 @@ class Forest:
         forest = copy.copy(self)
         if forest.edge_features is None:
             raise HieroError("this forest was made without features")
-        scores = forest.edge_features.scores(weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = forest.edge_features.scores(weights)
+        if not is_finite(scores):
+            found = float(scores[np.argmin(np.isfinite(scores))])
+            hint = "weights or values of features are too large"
+            raise HieroError(f"the score of an edge with these weights is {found} ({hint})")
         forest.edge_score = read_only(np.where(self.edge_score > -np.inf, scores, -np.inf))
         return forest
 

@@ -247,6 +247,14 @@ def test_features_of_edges():
     assert [forest.edge_features.row(edge) for edge in range(5)] == rows
 
 
+@pytest.mark.parametrize(("weight", "found"), [(2.0, "inf"), (-2.0, "-inf"), (math.nan, "nan")])
+def test_scores_that_are_too_large(weight, found):
+    forest = goal(edge_features=EdgeFeatures.from_rows([{"a": 1e308}, {}, {}, {}, {}]))
+    assert forest.with_weights({"a": 1.0}).edge_score.max() == 1e308
+    with pytest.raises(HieroError, match=f"the score of an edge with these weights is {found} "):
+        forest.with_weights({"a": weight})
+
+
 def test_no_derivations():
     forest = empty()
     assert not forest
