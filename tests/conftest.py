@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hiero.core.jit import compile_timer
+
 PROJECT = Path(__file__).parents[1]
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 MAX_INTERPRETED_EXAMPLES = 15
@@ -44,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if asked is not None and asked.max_examples > MAX_INTERPRETED_EXAMPLES:
             fewer = settings(asked, max_examples=MAX_INTERPRETED_EXAMPLES)
             test._hypothesis_internal_use_settings = fewer  # type: ignore[union-attr]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_note_on_compiling() -> None:
+    """Whether a test is the first to compile something depends on the cache."""
+    compile_timer.on_first = None
 
 
 def import_kenlm() -> Any:

@@ -71,6 +71,12 @@ def progress_lines(row: Mapping[str, str], *, heading: bool) -> list[str]:
     return [*lines, "  ".join(cell.rjust(len(name)) for name, cell in row.items())]
 
 
+def print_line(line: str) -> None:
+    """Write a line to standard error at once: Ctrl-C may come between the two writes of ``print``."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 # ---- display
 
 
@@ -100,7 +106,7 @@ class _Display:
         if self.bars is not None:
             self.bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(line, file=sys.stderr, flush=True)
+            print_line(line)
 
 
 class _Displayed:
@@ -254,7 +260,7 @@ def announce_compiling(wanted: bool) -> None:
 def show_compiling(*, keeps: bool = True) -> None:
     """Print the note, if it is wanted; ``keeps``: the result is kept."""
     if is_interactive() if _announces_compiling is None else _announces_compiling:
-        print(COMPILING if keeps else COMPILING_AGAIN, file=sys.stderr, flush=True)
+        print_line(COMPILING if keeps else COMPILING_AGAIN)
 
 
 def is_interactive() -> bool:

@@ -171,3 +171,20 @@ def test_in_notebooks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     monkeypatch.setattr(display, "_make_bars", lambda stages: drawn.append(stages))
     display.notebook_progress("tune")
     assert drawn == [False]
+
+
+def test_lines_are_written_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C in the middle of a message, the next one would be on the same line."""
+    written: list[str] = []
+
+    class Interrupted(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stderr", Interrupted())
+    progress = CommandProgress("tune")
+    for show in (lambda: progress.say("note"), lambda: progress.record({"epoch": "1"})):
+        with pytest.raises(KeyboardInterrupt):
+            show()
+    assert written == ["hiero: note\n", "epoch\n"]
