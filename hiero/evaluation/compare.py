@@ -92,6 +92,7 @@ class EvaluationReport:
     config: EvalConfig
     tokenized: bool  # the input looks tokenised, and BLEU tokenises it again
     lines: str | None = None  # EVEN, or all
+    learnt_from: bool = False  # whether weights were learnt from these lines
 
     def result(self, metric: str, system: str) -> SystemResult:
         return self.results[metric, system]
@@ -123,6 +124,8 @@ class EvaluationReport:
     def _notes(self) -> Iterator[str]:
         if self.lines is not None:
             yield f"{self.lines} lines only: the others chose the weights"
+        if self.learnt_from:
+            yield "the weights were learnt from these lines: this is no test result"
         for metric in self.metrics:
             for system in self.systems:
                 details = self.result(metric.key, system.name).details
@@ -160,6 +163,7 @@ class EvaluationReport:
             ],
             "sentences": len(self.systems[0].runs[0]),
             **({} if self.lines is None else {"lines": self.lines}),
+            **({"learnt_from": True} if self.learnt_from else {}),
             "signatures": {metric.key: metric.signature for metric in self.metrics},
             "test": None if not self._tested else self.config.test,
             "trials": self.config.trials,
@@ -272,11 +276,13 @@ def score_files(
     record: str | Path,
     *,
     lines: Literal["even"] | None = None,
+    learnt_from: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Score systems of one or several runs each; write a table as text and a record as JSON.
 
-    lines  EVEN: score the even lines only, counted from 1
+    lines        EVEN: score the even lines only, counted from 1
+    learnt_from  say that the weights of a system were learnt from these lines
 
     Returns the scores of the last system.
     """
@@ -293,7 +299,7 @@ def score_files(
         texts = [text[1::2] for text in texts]
         read = [System(one.name, [run[1::2] for run in one.runs]) for one in read]
     try:
-        report = replace(evaluate(read, texts, config), lines=lines)
+        report = replace(evaluate(read, texts, config), lines=lines, learnt_from=learnt_from)
     except ConfigError as error:
         raise ConfigError(f"eval: {error}") from None
     for path, text in ((table, report.table()), (record, as_json(report))):

@@ -64,7 +64,7 @@ class Plan:
     config  with the paths of the stages' outputs
     where   the beginning of messages: the file of the configuration
     texts   for each set to translate, the input of decoding
-    chosen_on  the set whose odd lines choose the weights, if there is one
+    learnt_from, chosen_on  the set from which weights are learnt, and that whose odd lines choose them
     allow_grammar_paths  permit grammars of sentences outside the directory of their text
     """
 
@@ -74,6 +74,7 @@ class Plan:
         self.stages: list[Stage] = []
         self.texts: dict[str, Path] = {}
         self.grammars: dict[str, Path] = {}  # for each set, the directory of its sentences' grammars
+        self.learnt_from: str | None = None
         self.chosen_on: str | None = None
         self.outputs: dict[str, Path] = {}  # for each set, its translations
 

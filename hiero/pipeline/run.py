@@ -238,14 +238,18 @@ class Run:
         display.finish(stage.name, used)
 
     def scores(self) -> dict[str, Mapping[str, float]]:
-        """The scores of each evaluated set, or of a part of its lines, which its name then says."""
+        """The scores of each evaluated set; its name says whether weights depend on it."""
         kind = "eval:"
         found = {}
         for stage in self.plan.stages:
             if stage.name.startswith(kind) and stage.name in self.manifest.stages:
                 entry = self.manifest.stages[stage.name]
-                part = f" ({entry['settings']['lines']} lines)" if "lines" in entry["settings"] else ""
-                found[stage.name.removeprefix(kind) + part] = entry["figures"]
+                settings, note = entry["settings"], ""
+                if "lines" in settings:
+                    note = f" ({settings['lines']} lines)"
+                elif "learnt_from" in settings:
+                    note = " (learnt from)"
+                found[stage.name.removeprefix(kind) + note] = entry["figures"]
         return found
 
 

@@ -181,13 +181,14 @@ def add_eval(plan: Plan) -> None:
         inputs[f"translations of {name}"] = plan.outputs[name]
         inputs |= dict(zip(keys_of(name, data)[1:], map(Path, data.translations), strict=True))
         outputs = plan.out / f"{name}.eval.txt", plan.out / f"{name}.eval.json"
-        even = name == plan.chosen_on
+        even, learnt = name == plan.chosen_on, name == plan.learnt_from
+        part = {"lines": EVEN} if even else {"learnt_from": True} if learnt else {}
         plan.add(
             name=f"eval:{name}",
-            work=partial(_evaluate, name, systems, data.translations, outputs, config, even),
+            work=partial(_evaluate, name, systems, data.translations, outputs, config, even, learnt),
             inputs=inputs,
             outputs=outputs,
-            settings=settings | {"systems": list(systems)} | ({"lines": EVEN} if even else {}),
+            settings=settings | {"systems": list(systems)} | part,
         )
 
 
@@ -213,10 +214,20 @@ def _evaluate(
     outputs: tuple[Path, Path],
     config: EvalSection,
     even: bool,
+    learnt: bool,
     task: Task,
 ) -> Figures:
     task.progress.begin(None)
     if even:
         task.progress.say(f"the even lines of {name} are scored: its odd lines chose the weights")
-    lines = EVEN if even else None
-    return score_files(systems, references, config, *outputs, lines=lines, progress=task.progress)
+    if learnt:
+        task.progress.say(f"the weights were learnt from {name}: its scores are no test result")
+    return score_files(
+        systems,
+        references,
+        config,
+        *outputs,
+        lines=EVEN if even else None,
+        learnt_from=learnt,
+        progress=task.progress,
+    )

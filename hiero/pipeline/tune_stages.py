@@ -69,6 +69,7 @@ def add_tune_stage(
 ) -> None:
     """Add the stage that tunes in a folder, writes the weights to ``output``, and figures to a file."""
     on = tuning.settings.on
+    plan.learnt_from = on
     plan.chosen_on = tuning.settings.held_out if tuning.held_out is not None else None
     if plan.grammars and on not in plan.grammars:
         problem = "write: per_sentence makes no grammars for this set; set write: nothing"
