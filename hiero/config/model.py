@@ -10,7 +10,9 @@ import dataclasses
 import functools
 import inspect
 import json
+import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,7 @@ def load(
     else:
         plain = given is not None and not isinstance(given, Weights)
         check.compare(model, model.weights, all_read=all_read, has_zeros=plain or None)
+    check.shared_names(model)
     model.check_weights = functools.partial(_check_replaced, all_read, check.strict)
     return model
 
@@ -175,6 +178,26 @@ def _check_replaced(all_read: bool, strict: bool, model: Model, weights: Weights
     plain = not isinstance(given, str | Path | Weights)
     check = WeightsCheck(path, strict=strict, report=report)
     check.compare(model, weights, all_read=all_read, has_zeros=plain or None)
+
+
+# Names of features without one, in grammars without an owner; not those of Joshua with an owner.
+UNLABELLED = re.compile(r"PhraseModel_\d+|tm_pt_\d+")
+
+
+def shared_names(model: Model) -> str:
+    """A message if several grammars have unlabelled features under the same names, else nothing."""
+    counts = Counter[str]()
+    for source in model.sources:
+        plain = source.source if isinstance(source, Binned) else source
+        counts.update({model.symbols.names.text(name) for name in plain.dense_names()})
+    shared = sorted(name for name, count in counts.items() if count > 1 and UNLABELLED.fullmatch(name))
+    if not shared:
+        return ""
+    number = max(counts[name] for name in shared)
+    more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+    hint = "owner: NAME, of a grammar in the configuration, gives each its own"
+    names = f"{shared[0]}{more}"
+    return f"{number} grammars have unlabelled features of the same names, {names}, and one weight ({hint})"
 
 
 NO_WEIGHTS = "no weights given: every translation scores 0"
@@ -190,6 +213,11 @@ class WeightsCheck:
         self.path, self.strict, self.report = path, strict, report
         self._known = Mismatch()
         self._told: set[str] = set()
+
+    def shared_names(self, model: Model) -> None:
+        """Report unlabelled features that have one weight for several grammars, which may be meant."""
+        if problem := shared_names(model):
+            self._tell(problem, strict=False)
 
     def no_weights(self) -> None:
         """Report that there are no weights."""
@@ -233,8 +261,8 @@ class WeightsCheck:
             self._known = self._known.joined(found)
             self._tell(f"{self.path}: {found}")
 
-    def _tell(self, problem: str) -> None:
-        if self.strict:
+    def _tell(self, problem: str, *, strict: bool = True) -> None:
+        if self.strict and strict:
             raise ConfigError(problem)
         if problem not in self._told:
             self._told.add(problem)

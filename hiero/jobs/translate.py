@@ -122,6 +122,7 @@ class Job:
         start = time.process_time()
         self.model = self._load(self.config)
         self._compare_weights(all_read=not self.may_name_grammars)
+        self.check.shared_names(self.model)
         self.load_seconds = time.process_time() - start
         output = self._open_output(stack)
         try:

@@ -35,6 +35,7 @@ from hiero.config.model import (
     model_config,
     model_inputs,
     model_settings,
+    shared_names,
     with_bundled,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
@@ -408,6 +409,8 @@ class Tuning:
             not_expected.update(*(one.names for one in bins))
         loop.health.expect(name for name in names if name not in not_expected)
         self._compare_start(loop)
+        if problem := shared_names(loop.model):
+            say(problem)
         bars = next((n for n, one in enumerate(loop.set.segments, 1) if "|||" in one.words), 0)
         if bars:
             say(f"{self.files.source}:{bars}: {TRANSLATED_BARS}")

@@ -316,3 +316,24 @@ def test_other_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.loads(pickle.dumps(other))
+
+
+def test_grammars_that_share_names_of_features_are_told(tmp_path: Path) -> None:
+    for name, value in (("one", "0.5 0.25"), ("two", "1 2"), ("labelled", "p=1")):
+        (tmp_path / name).write_text(f"[X] ||| {name} ||| {name} ||| {value}\n")
+    weights = {"PhraseModel_0": 1.0, "PhraseModel_1": 1.0}
+    found = mismatch(grammar=[tmp_path / "one", tmp_path / "two"], weights=weights)
+    assert found == (
+        "2 grammars have unlabelled features of the same names, PhraseModel_0 and 1 more, and one weight "
+        "(owner: NAME, of a grammar in the configuration, gives each its own)"
+    )
+    dropped = {"features": {"transform": {"PhraseModel_0": "drop"}}}
+    config = {"grammar": [{"path": str(tmp_path / name)} for name in ("one", "two")]}
+    assert mismatch(config=config | dropped, weights={"PhraseModel_1": 1.0}).startswith("2 grammars have")
+    # It may be meant, and is no error.
+    with pytest.warns(HieroWarning, match="2 grammars have unlabelled"):
+        hiero.load(config, weights=weights, strict=True)
+    config["grammar"][1]["owner"] = "b"
+    named = weights | {"tm_b_0": 1.0, "tm_b_1": 1.0}
+    assert mismatch(config=config, weights=named) == ""
+    assert mismatch(grammar=[tmp_path / "one", tmp_path / "labelled"], weights=weights | {"p": 1.0}) == ""
