@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import struct
 import sys
 import tempfile
 import time
@@ -44,6 +45,7 @@ features: {%s}
 search: {pop_limit: 10}
 """
 TUNE = "tune: {on: dev, held_out: test, epochs: 2, kbest: 20, start: uniform, %s}\n"
+MOST_LINKED = 200  # words of a sentence, each linked with each: more pairs than fit in the first table
 # Settings that choose between kernels, or between types of their arguments.
 TUNINGS = (
     "algorithm: sgd",
@@ -87,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
             _run_quietly(command, Path(folder))
             progress.advance(1, f"hiero {command[0]}")
         _use_forests()
+        _use_larger_tables(Path(folder))
         progress.advance(1)
     if not args.quiet:
         spent = f"{compile_timer.seconds - seconds:.0f} s of {time.perf_counter() - started:.0f} s"
@@ -118,10 +121,11 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
     yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
     yield "lm compile @lm.arpa @lm.compiled"
-    for model in ("lm.arpa", "lm.compiled"):
+    for model in ("lm.arpa", "lm.compiled", "lm.binary"):
         yield f"lm query @{model} @dev.en -o @query"
     yield "index -s @train.de -t @train.en -a @train.align -o @train.idx"
     yield "index -s @train.de -t @train.en -a @train.align -a @hmm.align -o @two.idx"
+    yield "index -s @linked.txt -t @linked.txt -a @linked.align -o @linked.idx"
     yield "index --check @train.idx"
     yield "extract -x @train.idx -i @dev.de -o @dev.grammars"
     yield "extract -x @train.idx -i @first.de -o @first.grammars --leave-one-out --leave-out-links"
@@ -195,8 +199,22 @@ def _use_forests() -> None:
     _ = forest.num_derivations
 
 
+def _use_larger_tables(folder: Path) -> None:
+    """Call what only larger texts than those above need."""
+    import numpy as np
+
+    from hiero.lm.external_sort import Sorter
+    from hiero.lm.table_kernels import doubled, open_table
+
+    sorter = Sorter(2, 1, 0, folder, combine=True)
+    sorter.add(np.arange(64, dtype=np.uint64).reshape(-1, 2))
+    for _ in sorter.blocks():
+        pass
+    doubled(open_table(1))
+
+
 def _write_texts(folder: Path) -> None:
-    """The beginning of the texts of the package, and a phrase table."""
+    """The beginning of the texts of the package, a sentence with many links, and a phrase table."""
     from hiero.config.model import bundled_path
     from hiero.core.text import read_lines
 
@@ -209,6 +227,10 @@ def _write_texts(folder: Path) -> None:
         ):
             lines = islice(read_lines(bundled_path(packed)), number)
             (folder / f"{name}.{language}").write_bytes(b"".join(line + b"\n" for line in lines))
+    (folder / "lm.binary").write_bytes(_empty_kenlm())
+    words = range(MOST_LINKED)
+    (folder / "linked.txt").write_text(" ".join(map(str, words)) + "\n")
+    (folder / "linked.align").write_text(" ".join(f"{i}-{j}" for i in words for j in words) + "\n")
     (folder / "table").write_text(
         "ein [X][X] [X] ||| a [X][X] [X] ||| 0.5 0.4 0.3 0.2 ||| 0-0 1-1 ||| 2 3 1\n"
     )
@@ -222,3 +244,13 @@ def _write_texts(folder: Path) -> None:
         "WordPenalty",
     )
     (folder / "weights").write_text("".join(f"{name} -0.1\n" for name in names))
+
+
+def _empty_kenlm() -> bytes:
+    """A probing model of order 2 without n-grams, but for its three words."""
+    from hiero.lm.kenlm import CHECK, CHECKED, FIXED, LONGEST_BUCKET, UNIGRAM, WORD_BUCKET
+
+    head = CHECK.pack(*CHECKED) + FIXED.pack(2, 1.5, 0, 1, 0) + struct.pack("<QQ", 3, 1)
+    head = head.ljust(-(-len(head) // 8) * 8, b"\0") + struct.pack("<II", 0, 3)
+    tables = 4 * WORD_BUCKET + 4 * UNIGRAM + 2 * LONGEST_BUCKET
+    return head + bytes(tables) + b"<unk>\0<s>\0</s>\0"

@@ -328,6 +328,11 @@ def _emit_late(dispatcher: Any) -> None:
     dispatcher._cache.save_overload = save_overload
 
 
+def has_machine_code(dispatcher: Any) -> bool:
+    """Whether a kernel is compiled so that Python can call it, with arguments of some types."""
+    return any(not _is_without_code(result.library) for result in dispatcher.overloads.values())
+
+
 def _is_without_code(library: Any) -> bool:
     return isinstance(library, _LateLibrary) and not library._is_emitted
 
