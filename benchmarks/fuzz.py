@@ -41,8 +41,9 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text
 from hiero.decoder.forest import Forest
 from hiero.evaluation.hypotheses import read_hypotheses
-from hiero.extraction.extractor import Extractor, RuleStore
+from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import make_index, open_index
+from hiero.extraction.store import RuleStore
 from hiero.features.index import FeatureIndex
 from hiero.features.weights import read_weights
 from hiero.grammar.assemble import build_grammar
@@ -216,16 +217,19 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
     def read_words(opened: Any) -> Any:
         return Extractor(opened).word_ids([word.encode() for word in SENTENCES[0].split()])
 
+    def opened_store(path: Path) -> RuleStore:
+        return RuleStore(path.parent / "store", (99, 99))
+
     def store(path: Path) -> None:
         opened = open_index(toy.folder / "index")
-        RuleStore(path.parent / "store").put("00key", Extractor(opened).rules(read_words(opened)))
-        shutil.copy(path.parent / "store" / "00" / "key.rules", path)
+        opened_store(path).put(bytes(32), Extractor(opened).rules(read_words(opened)))
+        shutil.move(path.parent / "store" / "000.rules", path)
+        shutil.rmtree(path.parent / "store")
 
     def stored(path: Path) -> object:
-        place = path.parent / "store" / "00" / "key.rules"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, place)
-        rules = RuleStore(path.parent / "store").get("00key")
+        shutil.rmtree(path.parent / "store", ignore_errors=True)
+        opened_store(path).append(bytes(32), path.read_bytes())  # with a CRC-32 that fits
+        rules = opened_store(path).get(bytes(32))
         if rules is None:
             raise HieroError("missing")  # and extracted again
         return [array.tolist() for array in rules]

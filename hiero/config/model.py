@@ -284,12 +284,19 @@ def make_model(
     weights: Mapping[str, float] | None = None,
     index: Callable[[str], BitextIndex] = open_index,
     allow_grammar_paths: bool = False,
+    spare_store: str | None = None,
 ) -> Model:
-    """Make a model of a configuration; see ``load``. ``index`` opens a bitext index."""
+    """Make a model of a configuration; see ``load``, and ``open_model_sources`` for the other arguments."""
     check_made(config)
     symbols = Symbols()
     sources = open_model_sources(
-        config, symbols, base=base, rules=rules, index=index, allow_grammar_paths=allow_grammar_paths
+        config,
+        symbols,
+        base=base,
+        rules=rules,
+        index=index,
+        allow_grammar_paths=allow_grammar_paths,
+        spare_store=spare_store,
     )
     _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
@@ -311,6 +318,7 @@ def make_model(
         rules=tuple(rules),
         features=features,
         allow_grammar_paths=allow_grammar_paths,
+        spare_store=spare_store,
     )
     return Model(symbols, sources, models, given, chosen, config.search, bins, again)
 
@@ -347,14 +355,17 @@ class OpenedFiles:
             known = self._indexes[str(path)] = digest, open_index(path)
         return known[1]
 
-    def model(self, config: Config) -> Model:
-        """The model of a configuration; all but the weights is shared with models of other weights."""
+    def model(self, config: Config, spare_store: str | None = None) -> Model:
+        """The model of a configuration; all but the weights is shared with models of other weights.
+
+        Also with those of other stores, on which no result depends.
+        """
         plain = dataclasses.replace(config, weights=None)
         digests = {key: self.digest(path) for key, path in model_inputs(plain).items()}
         key = json.dumps([dataclasses.asdict(plain), digests])
         if self._model is None or self._model[0] != key:
             self._model = None  # before another is loaded: models are large
-            self._model = key, make_model(plain, index=self.index)
+            self._model = key, make_model(plain, index=self.index, spare_store=spare_store)
             self._model[1].warm_up()
         model = self._model[1]
         weights = _weights_of(config, model.symbols)
@@ -371,15 +382,21 @@ def open_model_sources(
     rules: Sequence[str] = (),
     index: Callable[[str], BitextIndex] = open_index,
     allow_grammar_paths: bool = False,
+    spare_store: str | None = None,
 ) -> list[GrammarSource]:
-    """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences."""
+    """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences.
+
+    index        opens a bitext index
+    spare_store  directory of a store of rules, for each index without ``store``
+    """
     check_entries(config)
     limit = config.search.span_limit
     sources: list[GrammarSource] = []
     has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
         if section.index is not None or is_index(section.path):
-            extractor = Extractor(index(str(section.index or section.path)), section.extract)
+            opened = index(str(section.index or section.path))
+            extractor = Extractor(opened, section.extract, spare_store)
             sources.append(IndexSource(extractor, symbols))
         elif section.extract != ExtractConfig():
             raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")

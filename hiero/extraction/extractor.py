@@ -1,19 +1,12 @@
 """Extract the rules of sentences from a bitext index; the index as a grammar.
 
 Each thread has a workspace: cached patterns, and scratch arrays that grow.
-
-Rules of sentences may be kept between runs (``RuleStore``): a file each, of arrays end to end. It is named
-after a digest of everything that its rules depend on, so it is never out of date. A damaged file, or one
-of another version, counts as missing, so files are written in place, and a killed run leaves nothing behind
-that has to be removed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -23,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.arrays import Ids, grown, read_only
-from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.errors import HieroError
 from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, find_all
@@ -33,6 +26,7 @@ from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon
 from hiero.extraction.match_kernels import match_sentence_kernel
 from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
+from hiero.extraction.store import RuleStore
 from hiero.extraction.table_kernels import (
     MORE_MATCHES,
     MORE_PATTERNS,
@@ -250,81 +244,6 @@ def _emit(patterns: Patterns, store: Store, found: Ids) -> Rules:
     return rules
 
 
-# ---- kept between runs
-
-MAGIC = b"hiero rules 2\n\0\0"
-# Name, scalar, last axis of arrays with two. Larger items first, so that all are aligned.
-_ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
-    ("first_src", np.int64, 0),
-    ("first_tgt", np.int64, 0),
-    ("first_link", np.int64, 0),
-    ("src", np.int32, 0),
-    ("tgt", np.int32, 0),
-    ("dense", np.float32, 7),
-    ("link", np.int16, 2),
-)
-_HEAD_BYTES = len(MAGIC) + 8 * (len(_ARRAYS) + 1)  # the sizes of the arrays, and the CRC-32 of the rest
-
-
-class RuleStore:
-    """A directory of rules by key; safe to share between threads and processes."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(
-                self.path, 0, found=os_message(error), expected="a directory for rules"
-            ) from None
-
-    def _file(self, key: str) -> Path:
-        return self.path / key[:2] / f"{key[2:]}.rules"
-
-    def get(self, key: str) -> Rules | None:
-        """The rules stored under a key, or None."""
-        try:
-            data = self._file(key).read_bytes()
-        except OSError:
-            return None
-        if len(data) < _HEAD_BYTES or not data.startswith(MAGIC):
-            return None
-        *sizes, crc = np.frombuffer(data, np.int64, len(_ARRAYS) + 1, len(MAGIC)).tolist()
-        total = sum(size * np.dtype(kind).itemsize for size, (_, kind, _) in zip(sizes, _ARRAYS, strict=True))
-        if len(data) != _HEAD_BYTES + total or zlib.crc32(data[_HEAD_BYTES:]) != crc:
-            return None
-        arrays = {}
-        at = _HEAD_BYTES
-        for size, (name, kind, width) in zip(sizes, _ARRAYS, strict=True):
-            array = np.frombuffer(data, kind, size, at)
-            at += array.nbytes
-            arrays[name] = array.reshape(-1, width) if width else array
-        num_rules = len(arrays["first_src"]) - 1
-        return Rules(
-            lhs=np.zeros(num_rules, np.int32),
-            first_sparse=np.zeros(num_rules + 1, np.int64),
-            sparse_name=np.zeros(0, np.int32),
-            sparse_value=np.zeros(0, np.float32),
-            **arrays,
-        )
-
-    def put(self, key: str, rules: Rules) -> None:
-        """Store rules without labels and named features, as they are extracted."""
-        arrays = [np.ascontiguousarray(getattr(rules, name), kind) for name, kind, _ in _ARRAYS]
-        content = b"".join(array.tobytes() for array in arrays)
-        head = np.array([*(array.size for array in arrays), zlib.crc32(content)], np.int64)
-        file = self._file(key)
-        try:
-            file.parent.mkdir(exist_ok=True)
-            # A process that writes this file at the same time writes the same bytes.
-            file.write_bytes(MAGIC + head.tobytes() + content)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                file.unlink(missing_ok=True)
-                file.parent.rmdir()  # if it is empty
-            raise FormatError(file, 0, found=os_message(error), expected="room to write") from None
-
-
 # ---- of an index
 
 # Names and order as in cdec. n: sampled occurrences of the source side; c: those with this target side.
@@ -343,13 +262,25 @@ class Extractor:
     """Extracts rules, and caches those of phrases; safe to share between threads.
 
     Each thread that extracts at the same time has its own cache of ``cache_mb``.
+
+    spare_store  the directory of a store where the configuration has none, which is used as far as it can be
+                 written
     """
 
-    def __init__(self, index: BitextIndex, config: ExtractConfig | None = None) -> None:
+    def __init__(
+        self,
+        index: BitextIndex,
+        config: ExtractConfig | None = None,
+        spare_store: str | Path | None = None,
+    ) -> None:
         self.index = index
         self.config = config or ExtractConfig()
         self.collocations = index.collocations_for(self.config.limits)
-        self._store = RuleStore(self.config.store) if self.config.store is not None else None
+        self._store: RuleStore | None = None
+        store = spare_store if self.config.store is None else self.config.store
+        if store is not None:
+            num_words = len(index.src_words.first), len(index.tgt_words.first)
+            self._store = RuleStore(store, num_words, optional=self.config.store is None)
         self._free: list[Workspace] = []
         self._lock = threading.Lock()
 
@@ -384,7 +315,7 @@ class Extractor:
             self._store.put(key, rules)
         return rules
 
-    def _key(self, src: Ids, left_out: int) -> str:
+    def _key(self, src: Ids, left_out: int) -> bytes:
         config = self.config
         numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out]
         if config.min_count > 1:
@@ -393,7 +324,7 @@ class Extractor:
             numbers.append(-1)
         digest = hashlib.sha256(f"{self.index.digest} {tuple(numbers)}\n".encode())
         digest.update(np.ascontiguousarray(src, "<i4").tobytes())
-        return digest.hexdigest()
+        return digest.digest()
 
     @contextmanager
     def workspace(self) -> Iterator[Workspace]:

@@ -2,6 +2,7 @@
 
 RUNDIR/config.yaml  the complete configuration
 RUNDIR/tune.json    everything the result depends on: settings, and digests of all input files
+RUNDIR/rules        rules of sentences, if there is an index; can be deleted
 RUNDIR/weights.gz   the result; see ``tuning/loop.py`` for the other files
 """
 
@@ -131,7 +132,7 @@ def _at(settings: Mapping[str, Any], key: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-ANSWER = "weights.gz"
+ANSWER, RULES = "weights.gz", "rules"
 NUM_COMPARED = 20  # sentences compared with those of an index
 
 
@@ -309,10 +310,10 @@ class Tuning:
         return [Path(path) for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:
-        # Without the number of epochs, which does not change the weights of any epoch, and without paths,
-        # since the content of the files counts.
+        # Without what does not change the weights of any epoch, and without paths, since the content of the
+        # files counts.
         chosen = dataclasses.asdict(map_paths(self.written, lambda key, path: "a file")) | {"seed": self.seed}
-        del chosen["epochs"]
+        del chosen["epochs"], chosen["keep_rules"]
         return {"tune": chosen, **model_settings(self.config)}
 
     def state(self, digest: Callable[[Path], str]) -> dict[str, Any]:
@@ -341,10 +342,12 @@ class Tuning:
         resume: bool = False,
         progress: Progress | None = None,
         opened: OpenedFiles | None = None,
+        rules: Path | None = None,
     ) -> Tuned:
         """Learn weights, continuing an earlier run in the directory, if there is one.
 
         opened  the files of the model, where tasks run in threads of this process
+        rules   where to keep rules of sentences; by default in the directory of the run
         """
         progress = progress or SilentProgress()
         check_executor(executor)
@@ -357,7 +360,8 @@ class Tuning:
             with open_executor(executor, workers, progress) as executors:
                 progress.begin(None, "load")
                 files = RunFiles(directory)
-                session = self._session(state, make_model if opened is None else opened.model)
+                load = make_model if opened is None else opened.model
+                session = self._session(state, load, rules or directory / RULES)
                 course: Course
                 if self.settings.row.online:
                     course = OnlineCourse(session, files)
@@ -370,10 +374,12 @@ class Tuning:
         write_output(directory / ANSWER, files.weights(epoch - 1).read_bytes(), packed=True)
         return Tuned(directory / ANSWER, epoch, log)
 
-    def _session(self, state: Mapping[str, Any], make: Callable[[Config], Model]) -> Session:
+    def _session(self, state: Mapping[str, Any], make: Callable[..., Model], rules: Path) -> Session:
         model = model_config(self.config)
-        load = functools.partial(make, model)
-        key = hashlib.sha256(json.dumps([state, resolved(model), self.files], default=vars).encode())
+        keeps_rules = self.settings.keep_rules and self.settings.epochs > 1 and self.config.indexes
+        store = str(rules) if keeps_rules else None
+        load = functools.partial(make, model, spare_store=store)
+        key = hashlib.sha256(json.dumps([state, resolved(model), store, self.files], default=vars).encode())
         models = tuple((section.name, str(section.path)) for section in model.lm)
         return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
 

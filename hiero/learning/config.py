@@ -28,6 +28,7 @@ class TuneConfig(Checked):
     on: str = setting("dev", "set of data to learn from; train: the bitext itself")
     sentences: int = setting(0, "learn from a random sample of N of them; 0: all", least=0)
     leave_one_out: bool = setting(False, "line N is pair N of the index: leave out rules that only it has")
+    keep_rules: bool = setting(True, "keep the rules that an index gives for a sentence, for later epochs")
     held_out: str | None = setting(
         "devtest",
         "set of data, if there is one, whose odd lines choose the epoch; its even lines are for the report",

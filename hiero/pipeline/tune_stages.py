@@ -6,6 +6,7 @@ Or the stages of a grid search: tune with each combination of settings, choose o
     RUNDIR/grid/LABEL/         the tuning directory of a combination, like RUNDIR/tune
     RUNDIR/grid/LABEL.gz       its weights, and LABEL.json their scores
     RUNDIR/grid.txt            the table of all combinations
+    RUNDIR/rules/              rules of sentences, for all combinations; can be deleted
     RUNDIR/weights.gz          of the combination that is best on odd lines; features.bins its bins
 
 Each combination is a stage of its own: a run that is resumed, or that has one more value of a setting, only
@@ -36,7 +37,7 @@ from hiero.core.text import aligned, write_output
 from hiero.features.weights import read_weights
 from hiero.jobs.learn_bins import Binning
 from hiero.jobs.run_directory import CONFIG, LOCK
-from hiero.jobs.tune import ANSWER, STATE, Tuning
+from hiero.jobs.tune import ANSWER, RULES, STATE, Tuning
 from hiero.learning.config import TuneConfig
 from hiero.pipeline.model_stages import BINS, add_bins_stage
 from hiero.pipeline.plan import Figures, Plan, Task
@@ -80,17 +81,24 @@ def add_tune_stage(
             inputs[f"grammars of {text}"] = plan.grammars[text]
     plan.add(
         name=name,
-        work=partial(_tune, tuning, folder, output, figures),
+        work=partial(_tune, tuning, folder, plan.out / RULES, output, figures),
         inputs=inputs,
         outputs=(output,) if figures is None else (output, figures),
         settings=tuning.settings_of_answer() | {"epochs": tuning.settings.epochs},
     )
 
 
-def _tune(tuning: Tuning, folder: Path, output: Path, to: Path | None, task: Task) -> Figures:
+def _tune(tuning: Tuning, folder: Path, rules: Path, output: Path, to: Path | None, task: Task) -> Figures:
     if not tuning.fits(folder, task.opened.digest):
         shutil.rmtree(folder, ignore_errors=True)
-    tuned = tuning.run(folder, workers=task.threads, resume=True, progress=task.progress, opened=task.opened)
+    tuned = tuning.run(
+        folder,
+        workers=task.threads,
+        resume=True,
+        progress=task.progress,
+        opened=task.opened,
+        rules=rules,
+    )
     write_output(output, tuned.weights.read_bytes(), packed=True)
     task.progress.say(tuned.summary(tuning.settings.held_out))
     chosen = {name: tuned.chosen[name] for name in FIGURES if name in tuned.chosen}

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from hiero.cli.main import main
 from hiero.config.model import BUNDLED_LM, BUNDLED_WEIGHTS, bundled_path, load
 from hiero.core.errors import ConfigError
+from hiero.extraction.store import ENTRY, MAGIC, SEALED
 from tests.naive import extract as naive
 from tests.worlds.extract import write_files
 
@@ -108,7 +110,12 @@ def test_output_does_not_depend_on_threads(
         monkeypatch.chdir(folder)
         source = ("-o", "one.gz") if "--all" in options else ("-i", "../in", "-o", "g")
         assert hiero("extract", "-x", index, *source, *options, "-j", threads) == 0
-        found.append((contents(folder), capsys.readouterr()))
+        made = contents(folder)
+        if "--store" in options:  # stored in the order of threads
+            assert made.pop("kept/000.index")
+            assert made.pop("kept/000.rules")
+        # Both threads may write at the same time.
+        found.append(({k: v for k, v in made.items() if not k.startswith("kept/")}, capsys.readouterr()))
     assert found[0] == found[1] == found[2]
     assert sum(name.endswith(".gz") for name in found[0][0]) == (1 if "--all" in options else len(PAIRS))
     assert not any(name.endswith(".part") for name in found[0][0])
@@ -229,37 +236,40 @@ def test_cached_rules_are_used_and_never_stale(tmp_path: Path, capsys: pytest.Ca
     def with_store(*options: object) -> list[bytes]:
         return grammars("--store", kept, *options)
 
-    def files() -> list[Path]:
-        return sorted(kept.rglob("*.rules"))
+    index_of_store = kept / "000.index"
+
+    def entries() -> list[bytes]:
+        content = index_of_store.read_bytes()
+        return [content[at : at + SEALED] for at in range(SEALED, len(content), SEALED)]
 
     plain = grammars()
     assert with_store() == plain
-    (first, second), contents_before = files(), contents(kept)
+    (first, second), contents_before = entries(), contents(kept)
     assert with_store() == plain
     assert contents(kept) == contents_before
-    # The cache is read: if its files are swapped, the grammars are, too.
-    swapped = second.read_bytes(), first.read_bytes()
-    first.write_bytes(swapped[0])
-    second.write_bytes(swapped[1])
+    # The cache is read: if its keys are swapped, the grammars are, too.
+    swapped = second[:32] + first[32 : ENTRY.size], first[:32] + second[32 : ENTRY.size]
+    sealed = b"".join(entry + zlib.crc32(entry).to_bytes(4, "little") for entry in swapped)
+    index_of_store.write_bytes(MAGIC + sealed)
     assert with_store() == plain[::-1] != plain
-    # Damaged files are made again.
-    first.write_bytes(swapped[1][:-3])
-    second.write_bytes(b"")
+    # Damaged rules are made again.
+    index_of_store.write_bytes(contents_before["000.index"])
+    (kept / "000.rules").write_bytes(contents_before["000.rules"][:-3])
     assert with_store() == plain
-    assert contents(kept) == contents_before
-    # Other settings have other files, except for the label of gaps.
+    assert len(entries()) == 3
+    # Other settings have other rules, except for the label of gaps.
     for number, options in enumerate(
-        [("--max-gaps", 0), ("--max-span", 1), ("--max-symbols", 1), ("--samples", 1)], 2
+        [("--max-gaps", 0), ("--max-span", 1), ("--max-symbols", 1), ("--samples", 1)], 1
     ):
         assert with_store(*options) == grammars(*options)
-        assert len(files()) == 2 * number
+        assert len(entries()) == 3 + 2 * number
     assert with_store("--category", "Y") == [text.replace(b"[X", b"[Y") for text in plain]
     assert with_store() == plain
-    assert len(files()) == 10
+    assert len(entries()) == 11
     # The same bitext with another alignment.
     make_index(tmp_path, without_link="1-1")
     assert with_store() == grammars() != plain
-    assert len(files()) == 12
+    assert len(entries()) == 13
     # Rules also depend on the sentence that is left out.
     source.write_text(SRC)
     assert with_store("--leave-one-out") == grammars("--leave-one-out") != with_store()
@@ -297,16 +307,18 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     expected, found = contents(tmp_path / "whole"), contents(tmp_path / "killed")
     assert sum(name.startswith("g/") for name in found) > 20
     for name, content in found.items():
-        assert name.endswith((".part", ".lock", ".rules")) or content == expected[name]
-    kept = {
-        path: path.stat().st_mtime_ns
-        for path in (tmp_path / "killed").rglob("*.rules")
-        if path.read_bytes() in expected.values()  # and not one that was being written
-    }
+        assert name.endswith((".part", ".lock")) or name.startswith("kept/") or content == expected[name]
+    kept, whole_size = found["kept/000.index"], len(expected["kept/000.index"])
+    assert 20 * SEALED < len(kept) < whole_size
     again = subprocess.run(command("killed"), cwd=tmp_path / "killed", capture_output=True, check=True)
     assert again.stdout == whole.stdout
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert contents(tmp_path / "killed") == expected
+    after = contents(tmp_path / "killed")
+    # Of what was kept, nothing is made again.
+    assert len(after["kept/000.index"]) == whole_size
+    assert after["kept/000.index"].startswith(kept[: len(kept) // SEALED * SEALED])
+    for files in (after, expected):
+        del files["kept/000.index"], files["kept/000.rules"]  # in the order of threads
+    assert after == expected
 
 
 # ---- an index as a grammar
@@ -386,18 +398,21 @@ def test_an_index_in_a_configuration(index: Path, tmp_path: Path) -> None:
         assert best is not None
         return best.text
 
-    def kept() -> list[Path]:
-        return sorted((tmp_path / "kept").rglob("*.rules"))
+    def kept() -> bytes:
+        return (tmp_path / "kept" / "000.index").read_bytes()[SEALED:]
 
     assert translated("das alte buch") == "the old book"
-    (book,) = kept()
+    book = kept()
     assert translated("ein haus") == "a house"
-    (house,) = set(kept()) - {book}
+    house = kept().removeprefix(book)
+    assert len(book) == len(house) == SEALED
     (tmp_path / "c.yaml").write_text(text.replace("max_gaps: 0", "max_gaps: 0, max_symbols: 1"))
     assert translated("das alte buch") == "the old book"
-    assert len(kept()) == 3
+    assert len(kept()) == 3 * SEALED
     # Cached rules are read as long as the settings are the same.
-    book.write_bytes(house.read_bytes())
+    changed = book[:32] + house[32 : ENTRY.size]
+    changed += zlib.crc32(changed).to_bytes(4, "little")
+    (tmp_path / "kept" / "000.index").write_bytes(MAGIC + changed + kept()[2 * SEALED :])
     assert translated("das alte buch") == "the old book"
     (tmp_path / "c.yaml").write_text(text)
     assert translated("das alte buch") == "das alte buch"

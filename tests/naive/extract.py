@@ -451,3 +451,42 @@ def are_matches(
         for matches, sizes in zip(rows, sizes_of, strict=True)
         for match in matches
     )
+
+
+# ---- packed rules
+
+
+def unpacked(words: list[int]) -> list[tuple[list[int], list[int], list[int], list[tuple[int, int]]]]:
+    """The source side, target side, bits of features and links of each rule packed in 64-bit words."""
+    arrays, begin = [], 24
+    for head in words[:24]:
+        size, bits = head >> 8, head & 255
+        end = begin + -(-size * bits // 64)
+        number = sum(word << 64 * k for k, word in enumerate(words[begin:end]))
+        arrays.append([number >> bits * k & (1 << bits) - 1 for k in range(size)])
+        begin = end
+    assert begin == len(words)
+    src_words, tgt_words, *rest = arrays
+
+    def rows(sizes: list[int], items: list[Any]) -> list[list[Any]]:
+        ends = list(itertools.accumulate(sizes, initial=0))
+        return [items[a:b] for a, b in itertools.pairwise(ends)]
+
+    nodes, phrases = rows(rest[0], rest[1]), rows(rest[2], rest[3])
+    links = rows(rest[4], list(zip(rest[5], rest[6], strict=True)))
+    pairs, cores = list(zip(*rest[13:16], strict=True)), list(zip(*rest[16:21], strict=True))
+    values = rest[21]
+    rules, newest = [], -1
+    for back, pair, one, two, core, alignment in zip(*rest[7:13], strict=True):
+        node = nodes[newest + 1 - back]
+        newest += back == 0
+        phrase, lex_f, lex_e = pairs[pair]
+        tgt = [tgt_words[word] for word in phrases[phrase]]
+        for place, gap in sorted([(one, -1), (two, -2)]):
+            if place:
+                tgt.insert(place - 1, gap)
+        a, b, c, d, e = cores[core]
+        features = [values[k] for k in (a, b, c, lex_f, lex_e, d, e)]
+        src = [-1 - symbol if symbol < 2 else src_words[symbol - 2] for symbol in node]
+        rules.append((src, tgt, features, links[alignment]))
+    return rules

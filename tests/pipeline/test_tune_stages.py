@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 
 from hiero.cli.main import main
 from hiero.config import model
+from hiero.extraction.extractor import Workspace
 from tests.worlds.experiments import Experiment
 
 Capture = pytest.CaptureFixture[str]
@@ -77,6 +79,51 @@ def test_tuning_on_the_bitext_leaves_out_rules_of_the_sentence(
     experiment.set(tune=TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True})
     assert experiment.run() == 0
     assert "index of the sentences" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_rules_are_extracted_once(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all epochs, stages, workers and later runs; the results are those without a store."""
+    extracted: list[int] = []
+    plain = Workspace.rules
+
+    def counting(self: Workspace, src: Any, left_out: int = -1, first_sentence: int = -1) -> Any:
+        if src.any():  # and not the unknown word that a model is warmed up with
+            extracted.append(left_out)
+        return plain(self, src, left_out, first_sentence)
+
+    monkeypatch.setattr(Workspace, "rules", counting)
+    settings = TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True}
+
+    def weights(*more: str, **keys: Any) -> bytes:
+        extracted.clear()
+        experiment.set(tune=settings | keys)
+        assert experiment.run("-q", *more) == 0
+        return experiment.artefacts()["weights.gz"]
+
+    expected = weights(keep_rules=False)
+    assert len(extracted) == 2 * (7 + 2) + 2 + 2  # epochs of train and dev, and stages of dev and test
+    assert not (experiment.out / "rules").exists()
+    experiment.out = experiment.folder / "kept"
+    assert weights() == expected
+    assert sorted(extracted) == [-1] * 4 + list(range(7))
+    assert weights("-j", "2", rate=0.1) != expected
+    assert extracted == []
+    shutil.rmtree(experiment.out / "tune")
+    for path in experiment.out.glob("rules/*.rules"):
+        path.write_bytes(path.read_bytes()[:-9])
+    assert weights(rate=0.01) != expected
+    assert len(extracted) == 1
+
+
+def test_rules_are_kept_by_hiero_tune(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(experiment.folder)
+    experiment.set(tune=TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True})
+    for folder, more in (("none", ["--no-keep-rules"]), ("one", ["--epochs", "1"]), ("kept", [])):
+        assert main(["tune", "-q", "-c", str(experiment.path), "-o", folder, *more]) == 0
+    assert [Path(folder, "rules").exists() for folder in ("none", "one", "kept")] == [False, False, True]
+    assert Path("kept/weights.gz").read_bytes() == Path("none/weights.gz").read_bytes()
+    assert main(["tune", "-q", "-c", str(experiment.path), "-o", "kept", "--resume", "--no-keep-rules"]) == 0
 
 
 def test_leave_one_out_with_another_bitext(experiment: Experiment, capfd: Capture) -> None:

@@ -97,9 +97,10 @@ class Experiment:
         return captured.err.rstrip("\n")
 
     def artefacts(self) -> dict[str, bytes]:
-        """All output files except those that contain times."""
+        """All output files except those that contain times, and stored rules, in the order of threads."""
         return {
             path.relative_to(self.out).as_posix(): path.read_bytes()
             for path in sorted(self.out.rglob("*"))
             if path.is_file() and path.name not in ("manifest.json", "log.jsonl")
+            if path.parent != self.out / "rules"
         }
