@@ -120,6 +120,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
     return world
 
 
+@pytest.mark.heavy
 def test_from_runs_to_tables(seeds: Tuning, capsys: Capture) -> None:
     folder = seeds.folder
     named = [f"sgd#1={folder / 'one'}", f"sgd#2={folder / 'two'}", f"mira={folder / 'mira'}"]

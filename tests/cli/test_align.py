@@ -88,6 +88,7 @@ def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_options_change_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
 

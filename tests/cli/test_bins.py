@@ -254,7 +254,14 @@ def experiment(tmp_path: Path) -> Experiment:
     return experiment
 
 
-@pytest.mark.parametrize("write", ["nothing", "whole", "per_sentence"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param("nothing", marks=pytest.mark.heavy),
+        pytest.param("whole", marks=pytest.mark.heavy),
+        "per_sentence",
+    ],
+)
 def test_stage(experiment: Experiment, capfd: Capture, write: str) -> None:
     experiment.set(grammar=[{"index": "train", "write": write}])
     stages = experiment.stages_run(capfd)

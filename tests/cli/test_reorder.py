@@ -18,6 +18,7 @@ from hiero.reordering.evaluate import evaluate
 from hiero.reordering.examples import Rows, open_examples
 from hiero.reordering.feature import check_language
 from hiero.reordering.model import Classifier, Lexicalised, open_model
+from tests.conftest import MODEL
 from tests.worlds.reorder import write_bitext
 
 
@@ -403,6 +404,7 @@ def test_two_models_of_a_kind_are_refused(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["decode", "--reordering", str(made / "dual"), "--reordering", str(made / "primal")]
+    arguments += ["-c", str(MODEL)] if MODEL else []
     assert main([*arguments, "-i", str(made / "src"), "-o", str(made / "none")]) == 1
     error = f"{made / 'dual'} and {made / 'primal'} are both classifiers; give at most one of each kind"
     assert capsys.readouterr().err.endswith(f"features: reordering: {error}\n")

@@ -123,6 +123,7 @@ def setting(section: str, **keys: Any) -> Callable[[Experiment], None]:
 AFTER_MODEL = ["decode:dev", "decode:test"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search, same_words
+from tests.conftest import INTERPRETED
 from tests.naive import forest as naive
 from tests.worlds.strategies import World, enumerated, worlds
 
@@ -95,8 +96,9 @@ def chain(length, choices=2):
 def test_deep_chains_need_no_recursion():
     length = 1100  # more than Python's recursion limit
     forest = chain(length).forest
-    found = forest.kbest(50)
-    assert len({d.text for d in found}) == 50
+    size = 5 if INTERPRETED else 50
+    found = forest.kbest(size)
+    assert len({d.text for d in found}) == size
     assert [d.score for d in found] == sorted((d.score for d in found), reverse=True)
     assert found[-1].alignment == [(i, i) for i in range(length)]
     assert str(found[0].tree()).startswith("(X (X (X ")

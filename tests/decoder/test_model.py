@@ -561,6 +561,7 @@ def test_results_do_not_depend_on_threads_or_order(threads: int) -> None:
     assert run(order, threads) == run(range(len(sentences)), 1)
 
 
+@pytest.mark.heavy
 def test_size_is_linear_in_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the words, twice the cells, bundles, nodes and edges, although glue reaches back to word 0."""
     rules, _ = many_sentences()

@@ -167,6 +167,7 @@ def curve(number, beta, gamma=None):
     return Ranking(rows, np.zeros(number), [Ridge(0.1), term])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("beta", [1e3, 1e6, 1e9])
 def test_convergence_with_many_neighbours(beta):
     """A straight line has no penalty, so that the minimum is no worse than the best line."""
@@ -187,6 +188,7 @@ def test_steps_of_both_stages_are_counted(steps):
     assert (happened["iterations"], happened["converged"]) == (steps, False)
 
 
+@pytest.mark.heavy
 def test_lbfgs_where_newton_does_not_apply():
     """An l1 term, which has no second derivatives, and a term whose gradient is not that of its value."""
     made = curve(10, 1.0)
@@ -215,6 +217,7 @@ def test_lbfgs_without_neighbours():
         )
 
 
+@pytest.mark.heavy
 def test_monotone_minima_hardly_depend_on_the_start():
     """There are many minima, but the convex relaxation that comes first has one."""
     zero = curve(40, 1e4, 2.0)
@@ -295,7 +298,7 @@ def configured(**keys):
     return make_learner(TuneConfig(algorithm="pro", **keys).resolved(), LearnerContext())
 
 
-@pytest.mark.parametrize("peer", [None, *PEERS])
+@pytest.mark.parametrize("peer", [None, *(pytest.param(peer, marks=pytest.mark.heavy) for peer in PEERS)])
 def test_peers_learn_good_and_bad_features(peer):
     lists, start = separable(), np.zeros(10)
     learnt, happened = configured(peer=peer).fit(lists, start, 1, 7)

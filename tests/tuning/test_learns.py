@@ -44,16 +44,9 @@ def config(folder: Path, seed: int) -> dict[str, Any]:
     return {"seed": seed, "data": data, "grammar": [{"path": str(folder / "grammar")}]}
 
 
-QUICK = {("iterselsgd", 1), ("mira", 1), ("adagrad", 1)}  # interpreted, the others take minutes
-
-
+@pytest.mark.heavy
 @pytest.mark.parametrize(
-    ("preset", "seed"),
-    [
-        pytest.param(preset, seed, marks=[] if (preset, seed) in QUICK else pytest.mark.heavy)
-        for preset in (*sorted(ALGORITHMS), "forest")
-        for seed in (1, 2, 3)
-    ],
+    ("preset", "seed"), [(preset, seed) for preset in (*sorted(ALGORITHMS), "forest") for seed in (1, 2, 3)]
 )
 def test_learns_to_translate_and_reorder(tmp_path: Path, preset: str, seed: int) -> None:
     keys = {"algorithm": preset, "epochs": 4, "kbest": 40} | LESS.get(preset, {})

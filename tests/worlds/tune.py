@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hiero.cli.main import main
+from tests.conftest import INTERPRETED
 
 LETTERS = "abcdef"
 CONFIG: dict[str, Any] = {
@@ -26,7 +27,9 @@ CONFIG: dict[str, Any] = {
 
 def sentences(number: int, seed: int) -> list[str]:
     draw = random.Random(seed)
-    return [" ".join(draw.choices(LETTERS, k=draw.randint(5, 7))) for _ in range(number)]
+    # Of fewer words where nothing is compiled.
+    shortest, longest = (3, 4) if INTERPRETED else (5, 7)
+    return [" ".join(draw.choices(LETTERS, k=draw.randint(shortest, longest))) for _ in range(number)]
 
 
 class Tuning:
