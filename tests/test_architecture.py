@@ -13,7 +13,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeGuard
 
+import pytest
+
 import hiero
+
+pytestmark = pytest.mark.once
 
 PACKAGE = Path(hiero.__file__).parent
 PROJECT = Path(__file__).parents[1]

@@ -125,6 +125,19 @@ def test_sums_of_the_diagonal_prior(world: World) -> None:
             assert found == near(naive.tension_sums(expected.aligned, direction, tension))
 
 
+@given(worlds())
+def test_places_without_mass_add_nothing(world: World) -> None:
+    counts, _ = expect_ibm2(world, world.tension)
+    even = counts.place.copy()
+    even[1::2] = 0
+    for direction in range(2):
+        whole, first, second = (
+            np.array(tension_kernel(world.sizes.length, world.sizes.first, place, direction, 2.0))
+            for place in (counts.place, even, counts.place - even)
+        )
+        assert first + second == near(whole)
+
+
 @given(worlds(longest=6))
 def test_gradient_of_the_tension(world: World) -> None:
     """Fisher's identity: at its starting point, EM's objective has the gradient of the likelihood.

@@ -375,6 +375,7 @@ def test_python_interface() -> None:
         evaluate([System("a", [[]])], [[]], EvalConfig())
 
 
+@pytest.mark.once
 def test_as_a_command(files: dict[str, Path]) -> None:
     def hiero(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "hiero.cli.main", "eval", *map(str, arguments)]

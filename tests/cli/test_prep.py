@@ -296,6 +296,7 @@ class TestWithSacremoses:
         )
         assert single(tmp_path, "it 's &amp; &#124;", "--detokenize", "--lang", "en") == "It's &amp; &#124;\n"
 
+    @pytest.mark.once
     def test_processes_in_detokenization(self, tmp_path: Path) -> None:
         source = write(tmp_path / "in", "wie geht 's ?\n" * (BATCH + 3))
         for jobs in (1, 2):
@@ -314,6 +315,7 @@ class TestWithSacremoses:
         back = single(tmp_path, words, "--detokenize", "--lang", "de", "--truecase", tmp_path / "list")
         assert back == text
 
+    @pytest.mark.once
     def test_as_a_command(self, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "hiero.cli.main", "prep", "--lang", "en", "-j", "2"]
         done = subprocess.run(command, input="Yes.", capture_output=True, text=True, check=False)
@@ -321,7 +323,14 @@ class TestWithSacremoses:
         assert done.stderr == "hiero: 1 lines read, 1 kept, 0 dropped\n"
 
 
-@pytest.mark.parametrize(("language", "name"), [("zh", "Chinese"), ("ja", "Japanese"), ("zh-TW", "Chinese")])
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [
+        pytest.param("zh", "Chinese", marks=pytest.mark.once),
+        ("ja", "Japanese"),
+        pytest.param("zh-TW", "Chinese", marks=pytest.mark.once),
+    ],
+)
 def test_text_without_spaces_is_not_segmented(
     tmp_path: Path, language: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -123,23 +123,28 @@ def setting(section: str, **keys: Any) -> Callable[[Experiment], None]:
 AFTER_MODEL = ["decode:dev", "decode:test"]
 
 
-@pytest.mark.heavy
+# The expected stages after a change of text or of settings.
+CHANGES = [
+    (edit("dev.de", "das buch\nein haus\n"), ["decode:dev", "eval:dev"]),
+    (edit("dev.en", "the house\nhe read an old house\n"), ["eval:dev"]),
+    (edit("test.other.en", "she has the house\n"), ["eval:test"]),
+    (setting("eval", metrics=["bleu"]), ["eval:dev", "eval:test"]),
+    (setting("eval", seed=4), ["eval:dev", "eval:test"]),
+    (lambda experiment: experiment.set(seed=5), ["eval:dev", "eval:test"]),
+    (setting("search", pop_limit=3), AFTER_MODEL),
+    (setting("search", pop_limit=200), []),
+    (setting("features", templates=["shape"]), AFTER_MODEL),
+    (setting("align", symmetrize="grow-diag-final-and"), []),
+    (lambda e: e.set(grammar=[{"index": "train", "extract": {"cache_mb": 1}}]), []),
+    (lambda e: e.set(grammar=[{"index": "train", "extract": {"samples": 7}}]), AFTER_MODEL),
+    (lambda e: e.set(lm=[e.config["lm"][0] | {"memory": 20}]), []),
+]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (edit("dev.de", "das buch\nein haus\n"), ["decode:dev", "eval:dev"]),
-        (edit("dev.en", "the house\nhe read an old house\n"), ["eval:dev"]),
-        (edit("test.other.en", "she has the house\n"), ["eval:test"]),
-        (setting("eval", metrics=["bleu"]), ["eval:dev", "eval:test"]),
-        (setting("eval", seed=4), ["eval:dev", "eval:test"]),
-        (lambda experiment: experiment.set(seed=5), ["eval:dev", "eval:test"]),
-        (setting("search", pop_limit=3), AFTER_MODEL),
-        (setting("search", pop_limit=200), []),
-        (setting("features", templates=["shape"]), AFTER_MODEL),
-        (setting("align", symmetrize="grow-diag-final-and"), []),
-        (lambda e: e.set(grammar=[{"index": "train", "extract": {"cache_mb": 1}}]), []),
-        (lambda e: e.set(grammar=[{"index": "train", "extract": {"samples": 7}}]), AFTER_MODEL),
-        (lambda e: e.set(lm=[e.config["lm"][0] | {"memory": 20}]), []),
+        *(pytest.param(change, stages, marks=pytest.mark.heavy) for change, stages in CHANGES),
         (lambda e: (e.out / "test.output").unlink(), ["decode:test"]),
         (lambda e: (e.out / "dev.output").write_text("a\nb\n"), ["decode:dev"]),
         (lambda e: (e.out / "train.index" / "link.npy").unlink(), ["index"]),

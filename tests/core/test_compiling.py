@@ -77,6 +77,7 @@ def test_kernels_in_functions_that_users_compile() -> None:
     assert numba.njit(lambda number: total(number, 2) + filled(number, 2)[0])(1) == 6
 
 
+@pytest.mark.once
 @compiled_only
 def test_scipy_is_loaded_when_it_is_used() -> None:
     program = (
@@ -91,6 +92,7 @@ def test_scipy_is_loaded_when_it_is_used() -> None:
     assert done.stdout == "False\n2.0\n"
 
 
+@pytest.mark.once
 @compiled_only
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_cache_has_what_python_calls(tmp_path: Path, reverse: bool) -> None:

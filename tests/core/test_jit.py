@@ -110,6 +110,7 @@ def compiled(places: Path, limit: int | None = None) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.once
 @pytest.mark.skipif(INTERPRETED, reason="compiles")
 def test_a_full_disk_is_no_error(places: Path) -> None:
     assert compiled(places, limit=100) == "42 3.0 True"
@@ -117,6 +118,7 @@ def test_a_full_disk_is_no_error(places: Path) -> None:
     assert compiled(places, limit=100) == "42 3.0 False"
 
 
+@pytest.mark.once
 @pytest.mark.skipif(INTERPRETED, reason="compiles")
 @pytest.mark.parametrize("damage", ["half", "empty", "byte", "exchange", "rubbish"])
 def test_damage_is_compiled_anew(places: Path, damage: str) -> None:

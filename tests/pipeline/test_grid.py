@@ -33,7 +33,6 @@ def experiment(tmp_path: Path) -> Experiment:
     return experiment
 
 
-@pytest.mark.heavy
 def test_all_combinations_are_tried_and_the_best_is_taken(experiment: Experiment, capfd: Capture) -> None:
     stages = experiment.stages_run(capfd)
     middle = stages[stages.index("index") + 1 : stages.index("decode:dev")]

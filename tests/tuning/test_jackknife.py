@@ -106,7 +106,6 @@ def test_errors(tmp_path: Path, specs: Any, parts: list[list[int]], message: str
         jackknifed(specs, "none", parts, 2, 3, tmp_path, SilentProgress())
 
 
-@pytest.mark.heavy
 def test_tuning_with_them(tmp_path: Path) -> None:
     """Shards are not decoded with the given model; the held-out set is."""
     world = Tuning(tmp_path / "exp")
