@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.symbols import Symbols, word_table
@@ -42,7 +42,20 @@ def assert_same(found: dict[Any, naive.Rule], expected: dict[Any, naive.Rule]) -
         assert found[key].features == pytest.approx(rule.features, rel=1e-6, abs=1e-6), key
 
 
+# Phrases whose alignments are equally frequent: that of another sentence, or the beginning of it.
+TIES = World(
+    naive.Bitext(
+        [["a", "b"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c"]],
+        [["w", "x"], ["w", "x"], ["w", "x", "y"], ["w", "x", "y"]],
+        [[[(0, 1), (1, 0)], [(0, 0), (1, 1)], [(0, 0), (1, 2), (2, 0), (2, 1)], [(0, 0), (1, 2), (2, 0)]]],
+    ),
+    naive.Limits(),
+    [["a", "b"], ["a", "b", "c"]],
+)
+
+
 @given(worlds())
+@example(TIES)
 @settings(max_examples=100)
 def test_rules_equal_brute_force(world: World) -> None:
     with indexed(world) as index:

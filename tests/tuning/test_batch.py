@@ -11,7 +11,7 @@ import pytest
 
 from tests.worlds.tune import Tuning
 
-PRO = {"algorithm": "pro", "epochs": 4, "kbest": 6, "l2": 0.1, "threshold": 0.0}
+PRO = {"algorithm": "pro", "epochs": 4, "kbest": 6, "l2": 0.1, "threshold": 0.0, "draws": 500}
 
 
 @pytest.fixture
