@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 
 # Before anything imports numba. The package keys its cache of machine code on a digest of the kernels and on
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hiero.core import progress
 from hiero.core.jit import compile_timer
 
 PROJECT = Path(__file__).parents[1]
@@ -57,9 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_note_on_compiling() -> None:
-    """Whether a test is the first to compile something depends on the cache."""
+def no_messages_that_depend_on_time() -> None:
+    """Whether a test is the first to compile something depends on the cache, and how long it takes, too."""
     compile_timer.on_first = None
+    progress.EVERY = math.inf
 
 
 def import_kenlm() -> Any:

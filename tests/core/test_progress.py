@@ -70,7 +70,8 @@ def test_lines_where_there_is_no_terminal(
     ]
 
 
-def test_lines_are_rare(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_rare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(display, "EVERY", 30.0)
     with CommandProgress("tune") as progress:
         work(progress)
     assert len(capsys.readouterr().err.splitlines()) == 1 + 1 + len(ROWS)
