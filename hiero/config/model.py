@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiero.bins.bins import Binned, FeatureBins, check_features, check_weights
 from hiero.bins.file import read_bins
@@ -34,15 +34,17 @@ from hiero.core.text import Segment
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.extractor import Extractor, IndexSource
-from hiero.extraction.index import BitextIndex, is_index, open_index
 from hiero.features.feature_set import Feature, Mismatch, compare_weights, feature_set
 from hiero.features.weights import Weights, read_weights
 from hiero.grammar.config import GrammarFormat
 from hiero.grammar.rules import GrammarSource
 from hiero.grammar.sources import PerSentence, RuleList, open_grammar
 from hiero.lm.load import load_language_models
-from hiero.reordering.feature import open_reorderings
+
+if TYPE_CHECKING:
+    from hiero.extraction.index import BitextIndex
+
+# Indexes and orientation models are imported where there are some: their kernels take a while to load.
 
 BUNDLED_GRAMMAR, BUNDLED_LM, BUNDLED_WEIGHTS = "demo.grammar.gz", "demo.lm.arpa.gz", "demo.weights"
 
@@ -282,7 +284,7 @@ def make_model(
     rules: Sequence[str] = (),
     features: Sequence[str | Feature] | None = None,
     weights: Mapping[str, float] | None = None,
-    index: Callable[[str], BitextIndex] = open_index,
+    index: Callable[[str], BitextIndex] | None = None,
     allow_grammar_paths: bool = False,
     spare_store: str | None = None,
 ) -> Model:
@@ -301,7 +303,11 @@ def make_model(
     _check_names([section.name for section in config.lm])
     models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
     given = _weights_of(config, symbols) if weights is None else Weights(symbols, weights)
-    reordering = open_reorderings(as_list(config.features.reordering), symbols, sources)
+    reordering: Sequence[Feature] = ()
+    if paths := as_list(config.features.reordering):
+        from hiero.reordering.feature import open_reorderings
+
+        reordering = open_reorderings(paths, symbols, sources)
     names = config.features.templates if features is None else features
     # A configuration may come from others: its modules are not taken from the working directory.
     chosen = feature_set([*names, *reordering], symbols, here=features is not None)
@@ -352,6 +358,8 @@ class OpenedFiles:
         """An open index."""
         digest, known = self.digest(Path(path)), self._indexes.get(str(path))
         if known is None or known[0] != digest:
+            from hiero.extraction.index import open_index
+
             known = self._indexes[str(path)] = digest, open_index(path)
         return known[1]
 
@@ -374,19 +382,27 @@ class OpenedFiles:
         return model.with_weights(weights)
 
 
+def _is_index(path: str | Path | None) -> bool:
+    if path is None or not Path(path).is_dir():
+        return False
+    from hiero.extraction.index import is_index
+
+    return is_index(path)
+
+
 def open_model_sources(
     config: Config,
     symbols: Symbols,
     *,
     base: str | Path = ".",
     rules: Sequence[str] = (),
-    index: Callable[[str], BitextIndex] = open_index,
+    index: Callable[[str], BitextIndex] | None = None,
     allow_grammar_paths: bool = False,
     spare_store: str | None = None,
 ) -> list[GrammarSource]:
     """The grammars of a configuration, in its order, then ``rules`` and the grammars of sentences.
 
-    index        opens a bitext index
+    index        opens a bitext index, if not ``open_index``
     spare_store  directory of a store of rules, for each index without ``store``
     """
     check_entries(config)
@@ -394,10 +410,12 @@ def open_model_sources(
     sources: list[GrammarSource] = []
     has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
-        if section.index is not None or is_index(section.path):
-            opened = index(str(section.index or section.path))
-            extractor = Extractor(opened, section.extract, spare_store)
-            sources.append(IndexSource(extractor, symbols))
+        if section.index is not None or _is_index(section.path):
+            from hiero.extraction.extractor import Extractor, IndexSource
+            from hiero.extraction.index import open_index
+
+            opened = (index or open_index)(str(section.index or section.path))
+            sources.append(IndexSource(Extractor(opened, section.extract, spare_store), symbols))
         elif section.extract != ExtractConfig():
             raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")
         elif section.path is not None:

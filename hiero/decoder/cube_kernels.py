@@ -11,7 +11,7 @@ popped in the order of true scores among those scored.
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf
+from hiero.core.jit import kernel, leaf, prepared_leaf
 from hiero.core.symbol_kernels import gap_index
 from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
@@ -65,7 +65,7 @@ def sort_pairs_kernel(pairs, num_rules):
     return Pairs(pairs.first, pairs.rule[order], pairs.score[order], pairs.estimate[order])
 
 
-@leaf
+@prepared_leaf
 def _score_row(rules, rule, lm, states, tail_1, tail_2, agenda, row):
     """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
     last = rules.first_tgt[rule + 1]
@@ -130,7 +130,7 @@ def _join(nodes, num_nodes, agenda, row, cell, score):
     return num_nodes
 
 
-@leaf
+@prepared_leaf
 def _search_cell(
     cell,
     parse,

@@ -36,7 +36,7 @@ from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
-from hiero.features.index import EdgeBatch
+from hiero.features.index import EdgeBatch, has_all_names
 from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
 from hiero.features.span_size import PREFIXES, SpanSize
 from hiero.features.user import RuleCache
@@ -54,7 +54,6 @@ from hiero.grammar.rules import (
 )
 from hiero.grammar.sources import PerSentence
 from hiero.lm.model import LanguageModels
-from hiero.reordering.feature import Reordering
 
 
 def model_rules(
@@ -303,10 +302,10 @@ class Model:
         groups: list[Sequence[str]] = []
         prefixes: list[str] = []
         for feature in self.features.edge_features:
-            if isinstance(feature, Reordering):
-                groups.append(feature.names())
-            elif isinstance(feature, SpanSize):
+            if isinstance(feature, SpanSize):
                 prefixes += PREFIXES
+            elif has_all_names(feature):
+                groups.append(feature.names())
         possible = [WORD_PENALTY, "Glue", "PassThrough", *(f"{name}_OOV" for name in models)]
         possible += [SOURCE_WORD_PENALTY] * self.features.source_word_penalty
         possible += ARITIES if self.features.arity else ()
@@ -326,8 +325,8 @@ class Model:
 
     def _rule_names(self, all_read: bool) -> set[int] | None:
         """Ids of all features of rules; None if any name may be that of one."""
-        own = [one for one in self.features.edge_features if not isinstance(one, Reordering | SpanSize)]
-        if self.features.rule_features or own:
+        own = [one for one in self.features.edge_features if not isinstance(one, SpanSize)]
+        if self.features.rule_features or not all(map(has_all_names, own)):
             return None
         found: set[int] = set()
         for source in self.sources:

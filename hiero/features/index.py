@@ -253,3 +253,8 @@ class EdgeFeature(Protocol):
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
         """One row per application; ids in Symbols.names, at most once in a row."""
         ...
+
+
+def has_all_names(feature: EdgeFeature) -> bool:
+    """Whether no input adds to the names of a feature: it has a true attribute ``has_all_names``."""
+    return bool(getattr(feature, "has_all_names", False))

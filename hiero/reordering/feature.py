@@ -38,6 +38,8 @@ class Reordering:
     blocks, so that a preference for a class and the trust in the model have separate weights.
     """
 
+    has_all_names = True
+
     def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
         self.model, self.symbols = model, symbols
         is_classifier = isinstance(model, Classifier)
