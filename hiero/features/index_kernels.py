@@ -145,27 +145,6 @@ def rebuild_slots_kernel(key, pool, num_features, out_slot):
 
 
 @kernel
-def key_scores_kernel(first, key, pool, table, weight, out_score):
-    """Add up the weights of the features of each rule.
-
-    first, key, pool          from keys_kernel
-    table      FeatureTable   the features that have a weight; all others have weight 0
-    weight     float64 [F]
-    out_score  float64 [N]    added to
-
-    O(keys).  Twin: tests/naive/features.py::template_score.
-    """
-    for i in range(first.shape[0] - 1):
-        score = 0.0
-        for k in range(first[i], first[i + 1]):
-            kind, a, b = key[k, 0], key[k, 1], key[k, 2]
-            f = find_feature(table, key_code(kind, a, b, pool), kind, a, b, pool)
-            if f >= 0:
-                score += weight[f]
-        out_score[i] += score
-
-
-@kernel
 def intern_rows_kernel(first, key, pool, table, out_seen, out_first, out_id, out_value):
     """Number the features of each rule, new ones in the order of first appearance.
 

@@ -19,7 +19,7 @@ from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex
-from hiero.features.index_kernels import intern_rows_kernel, key_scores_kernel
+from hiero.features.index_kernels import intern_rows_kernel
 from hiero.features.names import Names
 from hiero.features.rows import FeatureRows, feature_row_scores, merge_feature_rows, number_feature_rows
 from hiero.features.shared_names import SharedNames
@@ -30,6 +30,7 @@ from hiero.features.template_kernels import (
     keys_kernel,
     linear_scores_kernel,
     room_kernel,
+    template_scores_kernel,
 )
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights
@@ -126,13 +127,16 @@ class RuleScorer:
         return out
 
     def _add_template_scores(self, rules: Rules, chosen: Ints, out: Floats) -> None:
-        spelling = self._shared.current() if self._shared else None
+        templates, room = self.features.templates, np.zeros(3, np.int64)
+        room_kernel(rules, chosen, templates, room)
+        template_scores_kernel(rules, chosen, templates, room, self._table, self._weight, out)
+        if self._shared is None:
+            return
+        spelling = self._shared.current()
         for start in range(0, len(chosen), RULES_AT_ONCE):
             part = slice(start, start + RULES_AT_ONCE)
-            keys = template_keys(rules, chosen[part], self.features.templates)
-            key_scores_kernel(*keys, self._table, self._weight, out[part])
-            if spelling is not None:
-                shared_scores_kernel(*keys, self._table, spelling, out[part])
+            keys = template_keys(rules, chosen[part], templates)
+            shared_scores_kernel(*keys, self._table, spelling, out[part])
 
     def rows(
         self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints, index: FeatureIndex

@@ -4,15 +4,24 @@
 Keys of features and their tables are described in ``index.py``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from hiero.core.hash_kernels import GOLDEN, ONE
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap, gap_index, gap_label
 from hiero.features.index_kernels import (
+    LOW_BITS,
     RULE_END,
     RULE_ID,
     RULE_START,
+    SEED,
     SEPARATOR,
+    TAG,
+    find_feature,
+    key_code,
+    mix_symbol,
 )
 
 # Kinds of features; index.py describes them in KINDS.
@@ -216,6 +225,172 @@ def keys_kernel(rules, chosen, templates, room, out_first, out_key, out_pool):
                 linked, out_key, n,
             )  # fmt: skip
         out_first[i + 1] = n
+
+
+MEMO_BITS = 13
+TO_MEMO = np.uint64(64 - MEMO_BITS)
+
+
+class WeightMemo(NamedTuple):
+    """The weights of features that were looked up last, by hashes; a new one replaces that in its place.
+
+    kind    int8 [2 ** MEMO_BITS]  kind of feature; 0 is empty
+    pair    uint64                 its two numbers
+    weight  float64                0 if it has none
+    """
+
+    kind: np.ndarray
+    pair: np.ndarray
+    weight: np.ndarray
+
+
+@leaf
+def _weight_of(table, weight, memo, kind, a, b, sequence):
+    """The weight of a feature of two numbers; most occur in many rules of a sentence."""
+    pair = np.uint64(np.int64(a) & LOW_BITS) << np.uint64(32) | np.uint64(np.int64(b) & LOW_BITS)
+    at = ((pair ^ np.uint64(kind)) * GOLDEN) >> TO_MEMO
+    if memo.kind[at] == kind and memo.pair[at] == pair:
+        return memo.weight[at]
+    f = find_feature(table, key_code(kind, a, b, sequence), kind, a, b, sequence)
+    value = weight[f] if f >= 0 else 0.0
+    memo.kind[at], memo.pair[at], memo.weight[at] = kind, pair, value
+    return value
+
+
+@leaf
+def _same_source(rules, one, two):
+    """Whether two rules have the same left-hand and source side."""
+    start, end, other = rules.first_src[one], rules.first_src[one + 1], rules.first_src[two]
+    if rules.first_src[two + 1] - other != end - start or rules.lhs[one] != rules.lhs[two]:
+        return False
+    for k in range(end - start):
+        if rules.src[start + k] != rules.src[other + k]:
+            return False
+    return True
+
+
+@leaf
+def _symbol_code(code, symbols, begin, end, is_source):
+    """The hash of a rule id with the symbols of a side."""
+    for k in range(begin, end):
+        symbol = np.int64(symbols[k])
+        if symbol < 0:
+            symbol = gap(gap_label(symbol), 0) if is_source else gap(0, gap_index(symbol))
+        code = mix_symbol(code, symbol)
+    return code
+
+
+@leaf
+def _find_rule_id(rules, r, code, table, sequence):
+    """The number of the id of a rule, by its hash, or -1."""
+    mask = np.uint64(table.slot.shape[0] - 1)
+    at = code & mask
+    while table.slot[at] >= 0:
+        if table.slot[at] >> 32 == np.int64(code >> TAG):
+            src, tgt, lhs = rules.src, rules.tgt, rules.lhs[r]
+            first_src, end_src = rules.first_src[r], rules.first_src[r + 1]
+            first_tgt, end_tgt = rules.first_tgt[r], rules.first_tgt[r + 1]
+            length = put_rule_id(lhs, src, first_src, end_src, tgt, first_tgt, end_tgt, sequence, np.int64(0))
+            return find_feature(table, code, RULE_ID, np.int64(0), length, sequence)
+        at = (at + ONE) & mask
+    return np.int64(-1)
+
+
+@kernel
+def _find_rule_ids(rules, chosen, table, weight, sequence, out_weight):
+    """The weights of the ids of rules; those without a weight are left out."""
+    code = np.empty(chosen.shape[0], np.uint64)
+    source_code = SEED
+    for i in range(chosen.shape[0]):
+        r = chosen[i]
+        begin, end = rules.first_src[r], rules.first_src[r + 1]
+        if i == 0 or not _same_source(rules, r, chosen[i - 1]):
+            source_code = mix_symbol(mix_symbol(SEED, RULE_ID), rules.lhs[r])
+            source_code = mix_symbol(_symbol_code(source_code, rules.src, begin, end, True), SEPARATOR)
+        first, last = rules.first_tgt[r], rules.first_tgt[r + 1]
+        code[i] = _symbol_code(source_code, rules.tgt, first, last, False)
+        code[i] = mix_symbol(code[i], end - begin + last - first + 2)
+    # All slots at once: the processor waits for many of them at a time.
+    mask = np.uint64(table.slot.shape[0] - 1)
+    is_used = np.empty(chosen.shape[0], np.bool_)
+    for i in range(chosen.shape[0]):
+        is_used[i] = table.slot[code[i] & mask] >= 0
+    for i in range(chosen.shape[0]):
+        if is_used[i]:
+            f = _find_rule_id(rules, chosen[i], code[i], table, sequence)
+            if f >= 0:
+                out_weight[i] = weight[f]
+
+
+@kernel
+def template_scores_kernel(rules, chosen, templates, room, table, weight, out_score):
+    """Add up the weights of the features that the templates fire on each of the chosen rules.
+
+    rules      Rules
+    chosen     int64 [N]      rules, in any order; faster if those of a source side follow each other
+    templates  bits WITH_...
+    room       int64 [3]      from room_kernel
+    table      FeatureTable   the features that have a weight; all others have weight 0
+    weight     float64 [F]
+    out_score  float64 [N]    added to
+
+    Weights are added in the order of ``keys_kernel``. O(keys).
+    Twin: tests/naive/features.py::template_score.
+    """
+    longest = room[2]
+    most_links = 0
+    for i in range(chosen.shape[0]):
+        most_links = max(most_links, rules.first_link[chosen[i] + 1] - rules.first_link[chosen[i]])
+    key = np.empty((most_links + 2 * longest + longest * longest, 3), np.int32)
+    linked = np.empty((2, longest), np.bool_)
+    sequence, of_source = np.empty(2 * longest + 2, np.int32), np.empty(longest + 1)
+    places = 1 << MEMO_BITS
+    memo = WeightMemo(np.zeros(places, np.int8), np.empty(places, np.uint64), np.empty(places))
+    src, tgt, link = rules.src, rules.tgt, rules.link
+    num_source = 0
+    of_rule = np.zeros(chosen.shape[0])  # weights of rule ids
+    if templates & WITH_RULE_ID:
+        _find_rule_ids(rules, chosen, table, weight, sequence, of_rule)
+    for i in range(chosen.shape[0]):
+        r = chosen[i]
+        first_src, end_src = rules.first_src[r], rules.first_src[r + 1]
+        first_tgt, end_tgt = rules.first_tgt[r], rules.first_tgt[r + 1]
+        is_new = i == 0 or not _same_source(rules, r, chosen[i - 1])
+        score = 0.0 + of_rule[i]
+        if templates & WITH_SOURCE_BIGRAM:
+            if is_new:
+                num_source = end_src - first_src + 1
+                before = np.int64(RULE_START)
+                for j in range(num_source):
+                    symbol = np.int64(RULE_END)
+                    if j + 1 < num_source:
+                        symbol = np.int64(src[first_src + j])
+                        if symbol < 0:
+                            symbol = gap(gap_label(symbol), 0)
+                    of_source[j] = _weight_of(table, weight, memo, SOURCE_BIGRAM, before, symbol, sequence)
+                    before = symbol
+            for j in range(num_source):
+                score += of_source[j]
+        if templates & WITH_TARGET_BIGRAM:
+            before = np.int64(RULE_START)
+            for j in range(first_tgt, end_tgt):
+                symbol = np.int64(tgt[j])
+                score += _weight_of(table, weight, memo, TARGET_BIGRAM, before, symbol, sequence)
+                before = symbol
+            score += _weight_of(table, weight, memo, TARGET_BIGRAM, before, np.int64(RULE_END), sequence)
+        if templates & WITH_SHAPE:
+            shape = side_shape(src, first_src, end_src) * 32 + side_shape(tgt, first_tgt, end_tgt)
+            score += _weight_of(table, weight, memo, SHAPE, np.int64(shape), np.int64(0), sequence)
+        if templates & (WITH_LEXICAL | WITH_INSERTION_PAIR):
+            first_link, end_link = rules.first_link[r], rules.first_link[r + 1]
+            num_keys = put_lexical(
+                templates, src, first_src, end_src, tgt, first_tgt, end_tgt, link, first_link, end_link,
+                linked, key, np.int64(0),
+            )  # fmt: skip
+            for k in range(num_keys):
+                one, two = np.int64(key[k, 1]), np.int64(key[k, 2])
+                score += _weight_of(table, weight, memo, np.int64(key[k, 0]), one, two, sequence)
+        out_score[i] += score
 
 
 @kernel

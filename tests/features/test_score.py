@@ -74,6 +74,25 @@ def test_scores_equal_those_of_the_twins(world):
         assert score == pytest.approx(expected, abs=1e-9)
 
 
+@given(st.lists(rule(num_words=4), min_size=1, max_size=6), template_sets, st.randoms(use_true_random=False))
+def test_weights_of_templates_are_added_in_the_order_of_keys(rules, templates, random):
+    """To the last bit, also where a rule has the source side of the one before."""
+    weights = Weights(symbols_of())
+    keys = sorted({key for r in rules for key in naive.keys(r, set(TEMPLATES))})
+    weights.set_all(keys, [random.gauss(0.0, 1.0) for _ in keys])
+    given_weights = {key: value for key, _, value in weights.items_bytes()}
+    order = [r for r in rules for _ in range(random.randrange(1, 3))]
+    features = FeatureSet(sum(TEMPLATES[t] for t in templates))
+    lm_word = read_only(np.zeros((0, len(NASTY) + 3), np.int32))
+    for r, score in zip(
+        order, RuleScorer(weights.symbols, weights, features).scores(table(order), lm_word), strict=True
+    ):
+        expected = 0.0
+        for key in naive.keys(r, templates):
+            expected += given_weights[key]
+        assert score == expected
+
+
 @given(worlds(), st.randoms())
 def test_features_times_weights_are_the_score(world, random):
     rules, _, weights, features, (_, lm_word) = world
