@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hiero.core.arrays import read_only
@@ -206,7 +206,17 @@ def judge_of(model: Classifier | Lexicalised, folder: Path, rule: naive.Rule, se
     return judge
 
 
+# A block around a gap, which has more words than any phrase, and one of words that stand together.
+AROUND = (
+    [(["hund", 1, "katze", 2, "neu"], ["dog", 2, 1, "new"], [(0, 0), (2, 0), (4, 3)])],
+    ["hund", *["neu"] * 12, "katze", "sieht", "neu"],
+    [(0, 0, {1: (1, 13), 2: (14, 15)})],
+)
+
+
 @given(applications(), st.booleans())
+@example(AROUND, True)
+@example(AROUND, False)
 def test_features_of_edges_equal_their_twin(
     models: tuple[Classifier, Lexicalised, Path],
     world: tuple[list[naive.Rule], list[str], list[tuple]],
