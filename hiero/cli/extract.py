@@ -23,7 +23,8 @@ Extract hierarchical rules from an index, with seven features each, as cdec's ex
 
 With -i, the rules of each sentence are written to its own grammar, OUT/grammar.N.gz, and the sentences, with
 the names of their grammars, to standard output, as input for hiero decode or cdec. With --all, all rules of
-the bitext are written to one grammar."""
+the bitext are written to one grammar, by where their source sides occur first; they take 100 bytes each
+beside it while they are sorted."""
 EPILOG = """\
 examples:
   hiero extract -x train.idx -i dev.de -o grammars > dev.sgm
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     extractor = Extractor(open_index(args.index), config)
     writer = GrammarWriter(extractor, args.threads)
-    num_rules = _whole(args, writer, extractor) if args.all else _sentences(args, writer, extractor)
+    num_rules = _whole(args, writer) if args.all else _sentences(args, writer, extractor)
     if not args.quiet:
         print(f"hiero extract: {num_rules} rules", file=sys.stderr)
         if writer.num_escaped:
@@ -87,14 +88,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _whole(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:
-    done = num_rules = 0
+def _whole(args: argparse.Namespace, writer: GrammarWriter) -> int:
     with CommandProgress("extract", quiet=args.quiet) as progress:
-        progress.begin(extractor.index.num_sentences)
-        for sentences, num_rules in writer.whole(args.output):
-            progress.advance(sentences - done, f"{num_rules} rules")
-            done = sentences
-    return num_rules
+        return writer.whole(args.output, progress)
 
 
 def _sentences(args: argparse.Namespace, writer: GrammarWriter, extractor: Extractor) -> int:

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, grown, read_only
+from hiero.core.arrays import Ids, Ints, grown, read_only
 from hiero.core.errors import HieroError
 from hiero.core.hash_kernels import table_size
 from hiero.core.symbol_kernels import gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
+from hiero.extraction.growth_kernels import Grown
 from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon
 from hiero.extraction.match_kernels import match_sentence_kernel
@@ -35,6 +36,7 @@ from hiero.extraction.table_kernels import (
     NUM_FEATURES,
     OK,
     Collocations,
+    IndexedLinks,
     LexicalLosses,
     Patterns,
     PatternScratch,
@@ -59,37 +61,32 @@ class Workspace:
     def __init__(self, index: BitextIndex, config: ExtractConfig, collocations: Collocations) -> None:
         self.config = config
         self.index, self.collocations = index, collocations
-        src_span, tgt_span, first_link, link = index.links
-        src_span, tgt_span = (read_only(span.view(np.int32)[..., 0]) for span in (src_span, tgt_span))
-        self.links = PhraseLinks(src_span, tgt_span, first_link, link)
+        self.links = phrase_links(index.links)
         self._left_out: LeftOutLexicon | None = None
-        limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
-        self.limits = read_only(np.array(limits, np.int64))
+        self.limits = limits_of(config)
         self.sentence_scratch = _new_sentence_scratch(config)
-        self.pattern_scratch = _new_pattern_scratch(config, len(index.links.src_span))
+        self.pattern_scratch = new_pattern_scratch(config, len(index.links.src_span))
         self.generation = 0
         self._forget()
 
-    def rules(self, src: Ids, left_out: int = -1, first_sentence: int = -1) -> Rules:
+    def rules(self, src: Ids, left_out: int = -1) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
         Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
-        ``leave_out_links`` is false. If ``first_sentence`` is given, only the rules of phrases that occur in
-        this sentence and in none before it.
+        ``leave_out_links`` is false.
         """
         if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
             self._forget()
-        is_temporary = left_out >= 0 or first_sentence >= 0
-        if is_temporary:
+        if left_out >= 0:
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
-            self._collect(lexicon, src, left_out, first_sentence)
-        rules = _emit(
+            self._collect(lexicon, src, left_out)
+        rules = emitted_rules(
             self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
         )
-        if is_temporary:
+        if left_out >= 0:
             self._forget_rules()
-        return rules if self.config.min_count == 1 else _counted(rules, self.config.min_count)
+        return counted_rules(rules, self.config.min_count)
 
     def _lexicon(self, left_out: int) -> AbstractContextManager[LexicalLosses]:
         index = self.index
@@ -100,20 +97,20 @@ class Workspace:
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: int, first_sentence: int) -> None:
+    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: int) -> None:
         tables = self.index.text, self.links, lexicon, self.collocations
         self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
             self.sentence_scratch.round[3] += 1
             known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
-            query = self.limits, read_only(src), left_out, first_sentence
+            query = self.limits, read_only(src), left_out
             status = match_sentence_kernel(*tables, *query, *known)
             if status == OK:
                 break
             self._grow(status)
 
     def _forget(self) -> None:
-        self.patterns, self.store = _new_patterns(self.config), _new_store()
+        self.patterns, self.store = _new_patterns(self.config), new_store()
         self.sentence_scratch = self.sentence_scratch._replace(
             found=np.empty(len(self.patterns.count), np.int32)
         )
@@ -125,23 +122,40 @@ class Workspace:
 
     def _grow(self, status: int) -> None:
         if status == MORE_MATCHES:
-            self.sentence_scratch = self.sentence_scratch._replace(match=_longer(self.sentence_scratch.match))
+            self.sentence_scratch = self.sentence_scratch._replace(
+                match=longer_array(self.sentence_scratch.match)
+            )
         elif status == MORE_STATES:
-            self.sentence_scratch = self.sentence_scratch._replace(state=_longer(self.sentence_scratch.state))
+            self.sentence_scratch = self.sentence_scratch._replace(
+                state=longer_array(self.sentence_scratch.state)
+            )
         elif status == MORE_RULES:
-            longer = {name: _longer(getattr(self.store, name)) for name in Store._fields if name != "used"}
-            self.store = self.store._replace(**longer)
+            self.store = longer_store(self.store)
         else:
             assert status == MORE_PATTERNS
             slot = np.full(2 * len(self.patterns.slot), -1, np.int32)
             names = (name for name in Patterns._fields if name not in ("slot", "used"))
-            longer = {name: _longer(getattr(self.patterns, name)) for name in names}
+            longer = {name: longer_array(getattr(self.patterns, name)) for name in names}
             self.patterns = self.patterns._replace(slot=slot, **longer)
             rehash_patterns_kernel(self.patterns)
-            self.sentence_scratch = self.sentence_scratch._replace(found=_longer(self.sentence_scratch.found))
+            self.sentence_scratch = self.sentence_scratch._replace(
+                found=longer_array(self.sentence_scratch.found)
+            )
 
 
-def _longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def limits_of(config: ExtractConfig) -> Ints:
+    """``limits`` of kernels."""
+    limits = [config.max_span, config.max_symbols, config.max_gaps, config.samples]
+    return read_only(np.array(limits, np.int64))
+
+
+def phrase_links(links: IndexedLinks) -> PhraseLinks:
+    """The same arrays, the two ends of a span as one number."""
+    src_span, tgt_span = (read_only(span.view(np.int32)[..., 0]) for span in (links.src_span, links.tgt_span))
+    return PhraseLinks(src_span, tgt_span, links.first_link, links.link)
+
+
+def longer_array(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A copy of twice the length and one more, since offsets are one more than items."""
     return grown(array, 2 * len(array) + 1)
 
@@ -155,21 +169,27 @@ def _new_patterns(config: ExtractConfig) -> Patterns:
         place=np.empty((FIRST_PATTERNS, 3), np.int64),
         stamp=np.empty((FIRST_PATTERNS, 3), np.int64),
         rule=np.empty((FIRST_PATTERNS, 2), np.int64),
-        first_sentence=np.empty(FIRST_PATTERNS, np.int64),
         used=np.zeros(1, np.int64),
     )
 
 
-def _new_store() -> Store:
+def new_store(num_rules: int = FIRST_RULES) -> Store:
+    """Empty arrays with room for about so many rules."""
     return Store(
-        edge=np.empty(FIRST_RULES, np.uint8),
-        feature=np.empty((FIRST_RULES, NUM_FEATURES), np.float32),
-        first_tgt=np.zeros(FIRST_RULES + 1, np.int64),
-        tgt=np.empty(4 * FIRST_RULES, np.int32),
-        first_link=np.zeros(FIRST_RULES + 1, np.int64),
-        link=np.empty((4 * FIRST_RULES, 2), np.int16),
+        edge=np.empty(num_rules, np.uint8),
+        feature=np.empty((num_rules, NUM_FEATURES), np.float32),
+        first_tgt=np.zeros(num_rules + 1, np.int64),
+        tgt=np.empty(4 * num_rules, np.int32),
+        first_link=np.zeros(num_rules + 1, np.int64),
+        link=np.empty((4 * num_rules, 2), np.int16),
         used=np.zeros(1, np.int64),
     )
+
+
+def longer_store(store: Store) -> Store:
+    """The same rules, with twice the room."""
+    longer = {name: longer_array(getattr(store, name)) for name in Store._fields if name != "used"}
+    return store._replace(**longer)
 
 
 def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
@@ -183,7 +203,8 @@ def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
     )
 
 
-def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternScratch:
+def new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternScratch:
+    """Arrays with room for the rules of any pattern."""
     yields = 4 * config.samples * num_alignments  # rules of a pattern, at most
     slots = table_size(yields)
     return PatternScratch(
@@ -205,14 +226,17 @@ def _new_pattern_scratch(config: ExtractConfig, num_alignments: int) -> PatternS
     )
 
 
-def _counted(rules: Rules, min_count: int) -> Rules:
+def counted_rules(rules: Rules, min_count: int) -> Rules:
     """The rules with this count at least, and all rules of single source words."""
+    if min_count == 1:
+        return rules
     count = np.rint(10.0 ** rules.dense[:, COUNT].astype(np.float64)) - 1
     kept = np.flatnonzero((count >= min_count) | (np.diff(rules.first_src) == 1))
     return take_rules(rules, kept)
 
 
-def _emit(patterns: Patterns, store: Store, found: Ids) -> Rules:
+def emitted_rules(patterns: Patterns | Grown, store: Store, found: Ids) -> Rules:
+    """The rules of some patterns one after the other."""
     room = np.zeros(4, np.int64)
     rule_room_kernel(patterns, store, found, room)
     num_rules, num_src, num_tgt, num_links = room.tolist()

@@ -51,7 +51,6 @@ def new_pattern(patterns, slot, pattern, length):
     patterns.shape[entry, 2] = tail
     patterns.shape[entry, 3] = -1
     patterns.count[entry] = -1
-    patterns.first_sentence[entry] = -1
     for k in range(3):
         patterns.stamp[entry, k] = -1
     patterns.rule[entry, 0] = 0
@@ -260,35 +259,13 @@ def find_matches(text, listed, limits, patterns, scratch, entry):
 
 
 @leaf
-def is_listed_here(patterns, entry, first_sentence):
-    """Whether a pattern is to be listed: if ``first_sentence`` is not -1, only if it first occurs there."""
-    return (
-        first_sentence < 0
-        or patterns.first_sentence[entry] < 0
-        or patterns.first_sentence[entry] == first_sentence
-    )
-
-
-@leaf
-def lacks_matches(patterns, scratch, entry, first_sentence):
+def lacks_matches(patterns, scratch, entry):
     """Whether the matches of a pattern are not known yet, or were discarded and are needed again."""
     if patterns.count[entry] < 0:
         return True
     if patterns.count[entry] == 0 or patterns.stamp[entry, 1] == scratch.round[2]:
         return False
-    if patterns.place[entry, 2] != FOUND or patterns.stamp[entry, 0] == scratch.round[0]:
-        return False
-    return is_listed_here(patterns, entry, first_sentence)
-
-
-@leaf
-def find_first_sentence(text, listed, patterns, found, entry):
-    """The first sentence of the bitext where a pattern occurs."""
-    kind = patterns.place[entry, 2]
-    first = np.int64(text.src.shape[0]) << 16
-    for k in range(patterns.place[entry, 0], patterns.place[entry, 1]):
-        first = min(first, match_at(text.suffix, found, listed, kind, k))
-    return np.int64(text.sentence[first >> 16])
+    return patterns.place[entry, 2] == FOUND and patterns.stamp[entry, 0] != scratch.round[0]
 
 
 @kernel
@@ -300,7 +277,6 @@ def match_sentence_kernel(
     limits,
     sentence,
     left_out,
-    first_sentence,
     patterns,
     store,
     scratch,
@@ -312,7 +288,6 @@ def match_sentence_kernel(
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
     left_out         sentence of the bitext from which nothing is taken, or -1
-    first_sentence   if not -1, only patterns that occur in this sentence of the bitext and in none before it
     patterns, store  Patterns, Store  written; results already there are reused
     scratch          SentenceScratch  written; ``found`` lists the patterns
     pattern_scratch  PatternScratch   written
@@ -368,19 +343,13 @@ def match_sentence_kernel(
                 if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
                     return MORE_PATTERNS
                 known = new_pattern(patterns, -1 - known, pattern, new)
-            if lacks_matches(patterns, scratch, known, first_sentence):
+            if lacks_matches(patterns, scratch, known):
                 status = find_matches(text, listed, limits, patterns, scratch, known)
                 if status != OK:
                     return status
-                if first_sentence >= 0 and patterns.count[known] > 0:
-                    patterns.first_sentence[known] = find_first_sentence(
-                        text, listed.match, patterns, scratch.match, known
-                    )
             if patterns.count[known] == 0:
                 continue
-            if patterns.stamp[known, 2] != scratch.round[3] and is_listed_here(
-                patterns, known, first_sentence
-            ):
+            if patterns.stamp[known, 2] != scratch.round[3]:
                 if patterns.stamp[known, 1] != scratch.round[2]:
                     status = make_rules(
                         text,

@@ -165,16 +165,16 @@ def earlier(scratch, one, two):
 
 
 @leaf
-def measure_runs(patterns, scratch, entry):
+def measure_runs(symbol, entry, size, out_run):
     """Write the lengths of the runs of a pattern; returns their number."""
-    run, size = 0, patterns.shape[entry, 0]
-    scratch.run[0] = 0
+    run = 0
+    out_run[0] = 0
     for k in range(size):
-        if patterns.symbol[entry, k] == GAP:
+        if symbol[entry, k] == GAP:
             run += 1
-            scratch.run[run] = 0
+            out_run[run] = 0
         else:
-            scratch.run[run] += 1
+            out_run[run] += 1
     return run + 1
 
 
@@ -381,15 +381,15 @@ def take_apart(text, links, limits, scratch, words, runs, row, mask):
 
 
 @leaf
-def word_losses(lexicon, patterns, scratch, entry, begin, end):
+def word_losses(lexicon, symbol, entry, size, scratch, begin, end):
     """Sum over source words, and over target words, of -log10 of the best explanation of each."""
     for k in range(begin, end):
         if scratch.symbol[k] > 0:
             pair = find_pair(lexicon.pair_key, np.int64(0), np.int64(scratch.symbol[k]))
             scratch.loss[k - begin] = np.float64(lexicon.pair_loss[pair, 1]) if pair >= 0 else UNSEEN
     src_loss, tgt_loss = 0.0, 0.0
-    for s in range(patterns.shape[entry, 0]):
-        src = np.int64(patterns.symbol[entry, s])
+    for s in range(size):
+        src = np.int64(symbol[entry, s])
         if src == GAP:
             continue
         pair = find_pair(lexicon.pair_key, src, np.int64(0))
@@ -410,28 +410,24 @@ def word_losses(lexicon, patterns, scratch, entry, begin, end):
 
 
 @leaf
-def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
-    """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
-    skip_low, skip_high = np.int64(0), np.int64(0)
-    if left_out >= 0:
-        skip_low, skip_high = text.first_src[left_out], text.first_src[left_out + 1]
-    num_samples = sample_matches(
-        text.suffix,
-        found,
-        listed,
-        patterns.place,
-        entry,
-        limits[SAMPLES],
-        skip_low,
-        skip_high,
-        scratch.sample,
-    )
+def rules_of_sample(
+    text, links, lexicon, limits, symbol, entry, size, num_matches, num_samples, store, scratch
+):
+    """Append the rules of a pattern, ``symbol[entry, :size]``, to a Store.
+
+    num_matches  matches looked at
+    num_samples  those of them that are in ``scratch.sample``: the others yield no rule
+
+    Returns OK, or MORE_RULES if there is no room.
+    """
     num_alignments = links.src_span.shape[0]
-    num_seen = num_samples * num_alignments
-    runs = measure_runs(patterns, scratch, entry)
+    num_seen = num_matches * num_alignments
+    runs = measure_runs(symbol, entry, size, scratch.run)
     place_phrases(text, links, scratch, num_samples, num_alignments)
-    num_phrases = keep_linked(links, limits, scratch, runs, num_seen)
+    num_phrases = keep_linked(links, limits, scratch, runs, num_samples * num_alignments)
     num_phrases = keep_closed(text, links, limits, scratch, runs, num_phrases)
+    if num_phrases == 0:
+        return OK
     slots = table_size(4 * num_phrases)
     for k in range(slots):
         scratch.rule_slot[k] = -1
@@ -439,9 +435,8 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scr
     for k in range(4):
         scratch.used[k] = 0
         scratch.tally[k] = 0
-    words = np.int64(patterns.shape[entry, 0])
     for row in range(num_phrases):
-        take_apart(text, links, limits, scratch, words, runs, row, slots - 1)
+        take_apart(text, links, limits, scratch, size, runs, row, slots - 1)
     num_rules, first_rule = scratch.used[0], store.used[0]
     if (
         first_rule + num_rules > store.edge.shape[0]
@@ -468,7 +463,7 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scr
             scratch.group[k, 2],
             scratch.group[k, 3],
         )
-        src_loss, tgt_loss = word_losses(lexicon, patterns, scratch, entry, begin, end)
+        src_loss, tgt_loss = word_losses(lexicon, symbol, entry, size, scratch, begin, end)
         store.edge[rule] = edges
         store.feature[rule, 0] = math.log10(num_seen / count)
         store.feature[rule, 1] = math.log10(1.0 + num_seen)
@@ -488,10 +483,44 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scr
             store.link[at, 0], store.link[at, 1] = scratch.link[s, 0], scratch.link[s, 1]
             at += 1
         store.first_link[rule + 1] = at
-    patterns.rule[entry, 0] = first_rule
-    patterns.rule[entry, 1] = first_rule + num_rules
     store.used[0] = first_rule + num_rules
     return OK
+
+
+@leaf
+def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
+    """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
+    skip_low, skip_high = np.int64(0), np.int64(0)
+    if left_out >= 0:
+        skip_low, skip_high = text.first_src[left_out], text.first_src[left_out + 1]
+    num_samples = sample_matches(
+        text.suffix,
+        found,
+        listed,
+        patterns.place,
+        entry,
+        limits[SAMPLES],
+        skip_low,
+        skip_high,
+        scratch.sample,
+    )
+    first_rule, size = store.used[0], np.int64(patterns.shape[entry, 0])
+    status = rules_of_sample(
+        text,
+        links,
+        lexicon,
+        limits,
+        patterns.symbol,
+        entry,
+        size,
+        num_samples,
+        num_samples,
+        store,
+        scratch,
+    )
+    patterns.rule[entry, 0] = first_rule
+    patterns.rule[entry, 1] = store.used[0]
+    return status
 
 
 @kernel

@@ -129,16 +129,15 @@ class Collocations(NamedTuple):
 class Patterns(NamedTuple):
     """Patterns seen so far; written and growing.
 
-    slot            int32 [2 ** k]  hash table by symbols, -1 empty
-    symbol          int32 [P, W]    the pattern
-    shape           int32 [P, 4]    symbols; gaps; words after the last gap; row of Collocations.frequent
-    count           int64 [P]       its matches; -1 if not known yet
-    place           int64 [P, 3]    place of the matches: first, last + 1, in which of three arrays
-    stamp           int64 [P, 3]    the round of matches in which the place is good; the generation of its
-                                    rules; the last call that saw it
-    rule            int64 [P, 2]    its rules: first, last + 1
-    first_sentence  int64 [P]       first sentence of the bitext where it occurs; -1 if not known
-    used            int64 [1]       patterns
+    slot    int32 [2 ** k]  hash table by symbols, -1 empty
+    symbol  int32 [P, W]    the pattern
+    shape   int32 [P, 4]    symbols; gaps; words after the last gap; row of Collocations.frequent
+    count   int64 [P]       its matches; -1 if not known yet
+    place   int64 [P, 3]    place of the matches: first, last + 1, in which of three arrays
+    stamp   int64 [P, 3]    the round of matches in which the place is good; the generation of its
+                            rules; the last call that saw it
+    rule    int64 [P, 2]    its rules: first, last + 1
+    used    int64 [1]       patterns
     """
 
     slot: np.ndarray
@@ -148,7 +147,6 @@ class Patterns(NamedTuple):
     place: np.ndarray
     stamp: np.ndarray
     rule: np.ndarray
-    first_sentence: np.ndarray
     used: np.ndarray
 
 

@@ -17,10 +17,12 @@ import numpy as np
 from hiero.core.arrays import Bytes, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.parallel import in_order
+from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import pack
 from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines, write_output
-from hiero.extraction.extractor import FEATURES, Extractor
+from hiero.extraction.extractor import FEATURES, Extractor, counted_rules
+from hiero.extraction.growth import BitextRules
 from hiero.extraction.write_kernels import format_rules_kernel, text_room_kernel
 from hiero.grammar.cdec import spell_cdec_word
 from hiero.grammar.rules import Rules
@@ -90,7 +92,7 @@ class RuleText:
         return out[:used].tobytes()
 
 
-BLOCK = 64  # sentences that are compressed together, for any number of threads
+BLOCK = 512  # sentences whose rules are compressed together, for any number of threads
 LEVEL = 6  # of compression
 
 
@@ -131,35 +133,41 @@ class GrammarWriter:
         with closing(in_order(write, enumerate(segments), self.threads)) as results:
             yield from results
 
-    def whole(self, path: str | Path) -> Generator[tuple[int, int], None, None]:
-        """Write one grammar of the bitext; yields (sentences, rules) so far, block by block.
+    def whole(self, path: str | Path, progress: Progress | None = None) -> int:
+        """Write one grammar of the bitext; returns the number of rules.
 
-        It has every rule of any sentence once, at the first sentence in which its source side occurs.
+        It has every rule of any sentence once, where its source side occurs first. The rules are found by
+        source side, and sorted by way of temporary files beside the grammar.
         """
-        index = self.extractor.index
-        first, src = index.text.first_src, index.text.src
+        progress = progress or SilentProgress()
+        index, min_count = self.extractor.index, self.extractor.config.min_count
         packed = str(path).endswith(".gz")
 
         def block(start: int) -> tuple[int, bytes]:
-            pieces, num_rules = [], 0
-            with self.extractor.workspace() as workspace:
-                for s in range(start, min(start + BLOCK, index.num_sentences)):
-                    rules = workspace.rules(src[first[s] : first[s + 1] - 1], first_sentence=s)
-                    pieces.append(self.text.lines(rules))
-                    num_rules += len(rules.lhs)
-            data = b"".join(pieces)
-            return num_rules, gzip.compress(data, LEVEL, mtime=0) if packed else data
+            end = min(start + BLOCK, index.num_sentences)
+            rules = counted_rules(found.rules(start, end), min_count)
+            data = self.text.lines(rules)
+            return len(rules.lhs), gzip.compress(data, LEVEL, mtime=0) if packed else data
 
         starts = range(0, index.num_sentences, BLOCK)
         num_rules = 0
-        with (
-            open_output(path, packed=packed) as stream,
-            closing(in_order(block, starts, self.threads)) as results,
-        ):
-            for start, (found, data) in zip(starts, results, strict=True):
-                stream.write(data)
-                num_rules += found
-                yield min(start + BLOCK, index.num_sentences), num_rules
+        with open_output(path, packed=packed) as stream:
+            found = BitextRules(self.extractor, _folder_of(path))
+            found.find(self.threads, progress)
+            progress.begin(index.num_sentences, "writing")
+            with closing(in_order(block, starts, self.threads)) as results:
+                for start, (written, data) in zip(starts, results, strict=True):
+                    stream.write(data)
+                    num_rules += written
+                    progress.advance(min(BLOCK, index.num_sentences - start), f"{num_rules} rules")
+        return num_rules
+
+
+def _folder_of(path: str | Path) -> Path | None:
+    """The directory of a file; None of a device."""
+    path = Path(path)
+    is_device = str(path) == "-" or (path.exists() and not path.is_file())
+    return None if is_device else path.parent
 
 
 def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> Iterator[Segment]:

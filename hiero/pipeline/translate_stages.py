@@ -51,12 +51,7 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
 
     def work(task: Task) -> Figures:
         extractor = Extractor(task.opened.index(index), config)
-        task.progress.begin(extractor.index.num_sentences)
-        done = num_rules = 0
-        for sentences, num_rules in GrammarWriter(extractor, task.threads).whole(output):
-            task.progress.advance(sentences - done, f"{num_rules} rules")
-            done = sentences
-        return {"rules": num_rules}
+        return {"rules": GrammarWriter(extractor, task.threads).whole(output, task.progress)}
 
     name = f"extract:{output.name.removesuffix('.gz')}"
     settings, inputs = _rule_settings(config), {f"{place}: index": index}

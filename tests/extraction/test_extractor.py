@@ -17,6 +17,8 @@ from hiero.core.symbols import Symbols, word_table
 from hiero.core.text import Segment
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
+from hiero.extraction.growth import BitextRules
+from hiero.extraction.growth_kernels import NUM_BITS
 from hiero.extraction.index import make_index, open_index
 from hiero.extraction.write import GrammarWriter, RuleText
 from hiero.grammar.reader import RuleReader
@@ -97,13 +99,49 @@ def test_one_grammar_has_the_rules_of_all_sentences_once(world: World) -> None:
     with indexed(world) as index, tempfile.TemporaryDirectory() as folder:
         extractor, symbols = Extractor(index, config_of(world.limits)), Symbols()
         writer = GrammarWriter(extractor)
-        progress = list(writer.whole(Path(folder) / "all.gz"))
+        num_rules = writer.whole(Path(folder) / "all.gz")
         expected: dict[Any, naive.Rule] = {}
         for sentence in world.bitext.src:
             expected |= naive.extract(world.bitext, sentence, world.limits)
         found = rules_of(RuleReader(Path(folder) / "all.gz", symbols).read(), symbols)
         assert_same(found, expected)
-        assert progress[-1] == (len(world.bitext.src), len(expected))
+        assert num_rules == len(expected)
+        assert [path.name for path in Path(folder).iterdir()] == ["all.gz"]
+
+
+@given(worlds())
+@settings(max_examples=30)
+def test_places_of_words_suffixes_and_gaps(world: World) -> None:
+    with indexed(world) as index:
+        text, places = index.text, BitextRules(Extractor(index, config_of(world.limits)), None).places
+    assert places.place.tolist() == np.argsort(text.src, kind="stable").tolist()
+    assert places.rank[text.suffix].tolist() == list(range(len(text.suffix)))
+    for s, first in enumerate(text.first_src[:-1].tolist()):
+        size = len(world.bitext.src[s])
+        for low in range(size):
+            expected = set()
+            for alignment in world.bitext.alignments:
+                expected |= naive.gap_lengths(alignment[s], low, size, world.limits.span)
+            bits = int(places.closed[first + low])
+            assert {k + 1 for k in range(NUM_BITS) if bits >> k & 1} == expected
+
+
+@given(worlds())
+@settings(max_examples=10)
+def test_one_grammar_from_arrays_that_grow(world: World) -> None:
+    with (
+        indexed(world) as index,
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        writer = GrammarWriter(Extractor(index, config_of(world.limits)))
+        one, two = Path(folder) / "one", Path(folder) / "two"
+        writer.whole(one)
+        patch.setattr("hiero.extraction.write.BLOCK", 1)
+        for name in ("FIRST_MATCHES", "FIRST_GROUPS", "FIRST_COUNTS", "PIECE"):
+            patch.setattr(f"hiero.extraction.growth.{name}", 1)
+        writer.whole(two)
+        assert one.read_bytes() == two.read_bytes()
 
 
 def split_line(line: str) -> tuple[list[str], list[str], list[float]]:
@@ -221,14 +259,15 @@ def test_words_like_grammar_syntax_are_escaped(tmp_path: Path) -> None:
     assert "[X] ||| [ | ||| [ | ||| " in text
 
 
-def test_output_does_not_depend_on_threads(tmp_path: Path) -> None:
+def test_output_does_not_depend_on_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hiero.extraction.write.BLOCK", 16)
     rng = np.random.default_rng(1)
     src = [[f"w{k}" for k in rng.integers(0, 9, 4)] for _ in range(70)]
     index = small_index(tmp_path, src=src, tgt=src, alignments=[[[(k, k) for k in range(4)]] * 70])
     files = []
     for threads in (1, 3):
         out = tmp_path / f"all{threads}.gz"
-        assert list(GrammarWriter(Extractor(index), threads).whole(out))
+        assert GrammarWriter(Extractor(index), threads).whole(out)
         files.append(out.read_bytes())
     assert files[0] == files[1]
 

@@ -270,6 +270,18 @@ def phrases(links: Links, starts: tuple[int, ...], runs: list[list[str]], limits
             yield (low, high), target, [pair for pair in inside if pair is not None]
 
 
+def gap_lengths(links: Links, low: int, size: int, span: int) -> set[int]:
+    """How many words from here on can be a gap of a rule."""
+    linked = {s for s, _ in links}
+    found = set()
+    for high in range(low + 1, min(low + span - 2, size) + 1):
+        if low in linked and high - 1 in linked:
+            pair = closure(links, low, high)
+            if pair is not None and pair[0] == (low, high) and pair[1][1] - pair[1][0] <= span:
+                found.add(high - low)
+    return found
+
+
 def sides(words: Words, phrase: tuple[int, int], gaps: list[tuple[int, int]]) -> tuple[list[Any], list[Any]]:
     """The symbols of one side, gaps as numbers from 1, and the place of each in the sentence."""
     symbols: list[Any] = []
