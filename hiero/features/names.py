@@ -63,6 +63,10 @@ _SHAPE_FOLLOWS = rb"(?=[01]{5}_T[01]{5}\Z)"
 _TO_CDEC = bytes.maketrans(b"=;", b"__")
 
 
+_NOT_SIMPLE = re.compile(rb"[%_:]")
+_WriteSymbol = Callable[[int, re.Pattern[bytes]], bytes]
+
+
 def _percent(found: re.Match[bytes]) -> bytes:
     return b"%%%02X" % found[0][0]
 
@@ -110,6 +114,27 @@ def as_cdec(name: bytes) -> bytes:
     return name.translate(_TO_CDEC)
 
 
+class _Texts(dict[int, bytes]):
+    """Texts of symbols, each written once."""
+
+    def __init__(self, write: Callable[[int], bytes]) -> None:
+        self._write = write
+
+    def __missing__(self, symbol: int) -> bytes:
+        self[symbol] = text = self._write(symbol)
+        return text
+
+
+def _simple_texts(write: _WriteSymbol) -> _Texts:
+    """Texts of symbols without separators, and without anything that can be escaped; empty for others."""
+
+    def text(symbol: int) -> bytes:
+        found = write(symbol, _UNSAFE_OR_BOTH)
+        return b"" if _NOT_SIMPLE.search(found) else found
+
+    return _Texts(text)
+
+
 class Names:
     """The names of features over one set of symbols."""
 
@@ -117,7 +142,7 @@ class Names:
         self.symbols = symbols
         self._template = _template_pattern()
         self._adding, self._finding = _NameReader(symbols, True), _NameReader(symbols, False)
-        write: dict[KeyPart, Callable[[int, re.Pattern[bytes]], bytes]] = {
+        write: dict[KeyPart, _WriteSymbol] = {
             KeyPart.WORD: self._word,
             KeyPart.SOURCE: self._source_symbol,
             KeyPart.TARGET: self._target_symbol,
@@ -126,6 +151,12 @@ class Names:
         self._write = {
             number: [write[part] for part in kind.parts if part in write] for number, kind in KINDS.items()
         }
+        simple = {part: _simple_texts(one) for part, one in write.items()}
+        self._simple = {
+            number: [simple[part] for part in kind.parts if part in write] for number, kind in KINDS.items()
+        }
+        self._lhs = _Texts(lambda label: _escape(symbols.labels.entry(label), _UNSAFE_OR[b":"]) + b":")
+        self._simple[RULE_ID] = [_simple_texts(self._rule_source), _simple_texts(self._rule_target)]
 
     def name(self, key: Key) -> str:
         """The name, which is unique."""
@@ -138,6 +169,11 @@ class Names:
         if key[0] == RULE_ID:
             return prefix + self._rule(key[1:])
         write = self._write[key[0]]
+        if len(parts) == 2:
+            simple = self._simple[key[0]]
+            one, two = simple[0][key[1]], simple[1][key[2]]
+            if one and two:
+                return prefix + one + separator + two
         text = write[0](key[1], _UNSAFE)
         if len(parts) == 2:
             text += separator + write[1](key[2], _UNSAFE)
@@ -205,7 +241,12 @@ class Names:
 
     def _rule(self, sequence: Sequence[int]) -> bytes:
         cut = sequence.index(SEPARATOR)
-        lhs = _escape(self.symbols.labels.entry(sequence[0]), _UNSAFE_OR[b":"]) + b":"
+        lhs = self._lhs[sequence[0]]
+        simple_src, simple_tgt = self._simple[RULE_ID]
+        sides = [*map(simple_src.__getitem__, sequence[1:cut])]
+        targets = [*map(simple_tgt.__getitem__, sequence[cut + 1 :])]
+        if targets and b"" not in sides and b"" not in targets:
+            return lhs + b"_".join(sides) + b":" + b"_".join(targets)
         for unsafe in (_UNSAFE_OR[b"_"], _UNSAFE_OR_BOTH):
             src = b"_".join(self._rule_source(symbol, unsafe) for symbol in sequence[1:cut])
             # An empty side is marked, so that words with a colon at the end need no escape.

@@ -388,6 +388,9 @@ class _WeightsReader:
         return self.weights
 
 
+LINES_AT_ONCE = 10_000
+
+
 def write_weights(
     path: str | Path, weights: Weights, *, zeros: bool = False, cdec_names: bool = False
 ) -> list[bytes]:
@@ -401,10 +404,11 @@ def write_weights(
     with open_output(path) as stream:
         if weights.exact and not cdec_names:
             stream.write(EXACT + b"\n")
-        for name in sorted(lines):
-            value, needed = lines[name]
-            if value != 0 or zeros or needed:
-                stream.write(b"%s %.17g\n" % (name, value))
+        names = sorted(lines)
+        for start in range(0, len(names), LINES_AT_ONCE):
+            block = ((name, *lines[name]) for name in names[start : start + LINES_AT_ONCE])
+            written = (b"%s %.17g\n" % (n, v) for n, v, needed in block if v != 0 or zeros or needed)
+            stream.write(b"".join(written))
     return clashes
 
 
