@@ -232,7 +232,7 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
         rules = opened_store(path).get(bytes(32))
         if rules is None:
             raise HieroError("missing")  # and extracted again
-        return [array.tolist() for array in rules]
+        return [array.tolist() for array in rules.unpacked()]
 
     add("cdec.gz", lambda path: shutil.copy(toy.cdec, path), grammar)
     add("moses.gz", moses, table)

@@ -27,7 +27,8 @@ from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon
 from hiero.extraction.match_kernels import match_sentence_kernel
 from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
-from hiero.extraction.store import RuleStore
+from hiero.extraction.store import PackedRules, PackedTable, RuleStore
+from hiero.extraction.store_kernels import SRC_WORD, TGT_WORD
 from hiero.extraction.table_kernels import (
     MORE_MATCHES,
     MORE_PATTERNS,
@@ -325,6 +326,11 @@ class Extractor:
 
         Sentence pair ``left_out`` of the index, counted from 0, is ignored.
         """
+        found = self.find(src, left_out)
+        return found if isinstance(found, Rules) else found.unpacked()
+
+    def find(self, src: Ids, left_out: int = -1) -> Rules | PackedRules:
+        """As ``rules``, but stored rules are not unpacked."""
         if not -1 <= left_out < self.index.num_sentences:
             expected = f"a sentence of {self.index.path}, 0 to {self.index.num_sentences - 1}"
             raise HieroError(f"sentence to leave out: found {left_out}, expected {expected}")
@@ -332,11 +338,12 @@ class Extractor:
             with self.workspace() as workspace:
                 return workspace.rules(src, left_out)
         key = self._key(src, left_out)
-        rules = self._store.get(key)
-        if rules is None:
-            with self.workspace() as workspace:
-                rules = workspace.rules(src, left_out)
-            self._store.put(key, rules)
+        stored = self._store.get(key)
+        if stored is not None:
+            return stored
+        with self.workspace() as workspace:
+            rules = workspace.rules(src, left_out)
+        self._store.put(key, rules)
         return rules
 
     def _key(self, src: Ids, left_out: int) -> bytes:
@@ -403,7 +410,12 @@ class IndexSource:
     def extract(self, src: Ids, left_out: int = -1) -> RuleTable:
         """The rules of a sentence; sentence pair ``left_out`` of the bitext is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])
-        return self.shared(self.extractor.rules(own, left_out))
+        found = self.extractor.find(own, left_out)
+        if isinstance(found, Rules):
+            return self.shared(found)
+        self._src.to_shared(found.words(SRC_WORD))
+        self._tgt.to_shared(found.words(TGT_WORD))
+        return PackedTable(found, self._columns, self._ids)
 
     def shared(self, rules: Rules) -> RuleTable:
         """Rules with shared ids."""

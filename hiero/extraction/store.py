@@ -27,11 +27,21 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import read_only
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError, HieroWarning, os_message
 from hiero.core.text import NO_LINKS, lock_file, unlock_file
-from hiero.extraction.store_kernels import pack_rules_kernel, unpack_rules_kernel
-from hiero.grammar.rules import Rules
+from hiero.extraction.store_kernels import (
+    NUM_FEATURES,
+    Packed,
+    copy_packed_kernel,
+    open_packed_kernel,
+    pack_rules_kernel,
+    packed_sizes_kernel,
+    plant_packed_kernel,
+)
+from hiero.grammar.assemble_kernels import IdMaps, offsets_kernel
+from hiero.grammar.rules import NO_IDS, Rules, RuleTable, frozen, new_rules
+from hiero.grammar.trie_kernels import GrowingTrie, larger_trie
 
 ENTRY = struct.Struct("<32sqqI")  # key, place, length and CRC-32 of rules
 SEALED = ENTRY.size + 4  # with the CRC-32 of the entry
@@ -139,6 +149,75 @@ def _write(stream: IO[bytes], data: bytes) -> None:
         view = view[stream.write(view) :]
 
 
+class PackedRules(NamedTuple):
+    """Stored rules, numbered as in the index; ``own_ids`` map these numbers, and gaps, to themselves."""
+
+    packed: Packed
+    own_ids: IdMaps
+
+    @property
+    def num_rules(self) -> int:
+        return len(self.packed.node_of)
+
+    def words(self, side: int) -> Ids:
+        """The distinct words of all source sides, SRC_WORD, or of all target sides, TGT_WORD."""
+        item, first = self.packed.item, self.packed.first
+        return item[first[side] : first[side + 1]]
+
+    def unpacked(self) -> Rules:
+        """The rules as they were extracted."""
+        size, place = np.empty((self.num_rules, 4), np.int32), np.arange(self.num_rules)
+        packed_sizes_kernel(self.packed, size)
+        rules = new_rules(offsets_kernel(size, place), NUM_FEATURES)
+        self.copy(self.own_ids, np.arange(NUM_FEATURES), place, rules)
+        return rules
+
+    def copy(self, ids: IdMaps, column: Ints, place: Ints, out: Rules) -> None:
+        """Copy the rules to their places among others, with these ids."""
+        copy_packed_kernel(self.packed, ids, column, place, out.dense.view(np.int32), out)
+
+
+def own_ids(num_src: int, num_tgt: int) -> IdMaps:
+    """Maps of so many words, and of gaps, to themselves."""
+    gaps = np.array([-2, -1], np.int32)
+    src, tgt = (np.append(np.arange(size, dtype=np.int32), gaps) for size in (num_src, num_tgt))
+    return IdMaps(src, tgt, np.zeros(1, np.int32), NO_IDS)
+
+
+class PackedTable(RuleTable):
+    """Stored rules as a table, from which a grammar is built without unpacking them before."""
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: PackedRules, columns: tuple[int, ...], ids: IdMaps) -> None:
+        self._stored = stored
+        self.columns, self.ids = columns, ids
+        self.num_rules, self.rows = stored.num_rules, np.arange(stored.num_rules)
+        self._origin, self._rules = None, None
+
+    @property
+    def origin(self) -> Rules:
+        if self._origin is None:
+            self._origin = frozen(self._stored.unpacked())
+        return self._origin
+
+    def measure(self, names: Ids, out_size: Ids) -> None:
+        packed_sizes_kernel(self._stored.packed, out_size)
+
+    def plant(self, names: Ids, rank: Ids, nodes: GrowingTrie, key: Ids, size: Ids) -> GrowingTrie:
+        if len(key) < self.num_rules:
+            return super().plant(names, rank, nodes, key, size)
+        packed = self._stored.packed
+        while len(nodes.parent) < nodes.used[0] + packed.node_at[-1] - packed.node_at[0]:
+            nodes = larger_trie(nodes)
+        plant_packed_kernel(packed, self.ids, rank, nodes, key)
+        self.measure(names, size)
+        return nodes
+
+    def copy(self, names: Ids, column: Ints, place: Ints, out: Rules) -> None:
+        self._stored.copy(self.ids, column, place, out)
+
+
 class RuleStore:
     """A directory of rules by key; safe to share between threads and processes.
 
@@ -150,6 +229,7 @@ class RuleStore:
         self.path, self._optional = Path(path), optional
         self._is_full = False
         self._num_words = read_only(np.array(num_words, np.int64))
+        self._own_ids = own_ids(*num_words)
         self._lock = threading.Lock()
         self._files: dict[str, _File] = {}
         self._places: dict[bytes, list[_Place]] = {}
@@ -161,7 +241,7 @@ class RuleStore:
         except OSError as error:
             self._fail(error, "a directory for rules")
 
-    def get(self, key: bytes) -> Rules | None:
+    def get(self, key: bytes) -> PackedRules | None:
         """The rules stored under a key, or None."""
         try:
             with self._lock:
@@ -172,7 +252,7 @@ class RuleStore:
                 found = next(filter(None, (self._files[place.name].read(place) for place in places)), None)
         except OSError:
             return None
-        return None if found is None else self._unpacked(found)
+        return None if found is None else self._checked(found)
 
     def _look(self) -> None:
         """Read new entries of all files."""
@@ -185,27 +265,11 @@ class RuleStore:
             for key, *place in file.new_entries():
                 self._places.setdefault(key, []).append(_Place(name, *place))
 
-    def _unpacked(self, data: bytes) -> Rules | None:
+    def _checked(self, data: bytes) -> PackedRules | None:
         if len(data) % 8:
             return None
-        found = unpack_rules_kernel(np.frombuffer(data, np.uint64), self._num_words)
-        is_sound, first_src, src, first_tgt, tgt, dense, first_link, link = found
-        if not is_sound:
-            return None
-        num_rules = len(dense)
-        return Rules(
-            np.zeros(num_rules, np.int32),
-            first_src,
-            src,
-            first_tgt,
-            tgt,
-            dense.view(np.float32),
-            np.zeros(num_rules + 1, np.int64),
-            np.zeros(0, np.int32),
-            np.zeros(0, np.float32),
-            first_link,
-            link,
-        )
+        is_sound, packed = open_packed_kernel(np.frombuffer(data, np.uint64), self._num_words)
+        return PackedRules(packed, self._own_ids) if is_sound else None
 
     def put(self, key: bytes, rules: Rules) -> None:
         """Store rules without labels and named features, as they are extracted."""

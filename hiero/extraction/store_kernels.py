@@ -13,6 +13,8 @@ import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, mix, probe, table_size
 from hiero.core.jit import kernel, leaf
+from hiero.grammar.assemble_kernels import LINK, SPARSE, SRC, TGT
+from hiero.grammar.trie_kernels import NODE, RANK, plant_symbol
 
 # Arrays. Symbols of source sides: gap 1, gap 2, then words; values of features are the bits of a float32.
 SRC_WORD, TGT_WORD = 0, 1  # distinct words
@@ -337,90 +339,193 @@ def _are_sound(item, first, num_words):
     )
 
 
-@kernel
-def _nothing():
-    none = np.zeros(1, np.int64)
-    symbol, dense = np.empty(0, np.int32), np.empty((0, NUM_FEATURES), np.int32)
-    return False, none, symbol, none, symbol, dense, none, np.empty((0, 2), np.int16)
+class Packed(NamedTuple):
+    """Packed rules, checked, and what is needed to find the parts of a rule.
+
+    item       int32             all arrays end to end, with the same bits
+    first      int64 [K + 1]     where each array begins
+    node_at    int64 [N + 1]     where each source side begins in ``item``
+    phrase_at  int64 [P + 1]     likewise, target sides without gaps
+    link_at    int64 [A + 1]     likewise, alignments, of which the source places
+    node_of    int32 [R]         source side of each rule
+    """
+
+    item: np.ndarray
+    first: np.ndarray
+    node_at: np.ndarray
+    phrase_at: np.ndarray
+    link_at: np.ndarray
+    node_of: np.ndarray
+
+
+@leaf
+def _find_nodes(packed):
+    """The source side of each rule; whether there are so many, and the places of gaps are in target sides."""
+    item, first = packed.item, packed.first
+    newest, num_items = np.int64(-1), np.int64(0)
+    for r in range(packed.node_of.shape[0]):
+        back = np.int64(item[first[RULE_NODE] + r])
+        node = newest + 1 - back
+        newest += back == 0
+        if back < 0 or node < 0 or newest + 1 >= packed.node_at.shape[0]:
+            return False
+        packed.node_of[r] = node
+        size, one, two = _target_size(packed, r)
+        if one < 0 or one > size or two < 0 or two > size or (one == two and one > 0):
+            return False
+        links = item[first[RULE_LINKS] + r]
+        num_items += size + packed.node_at[node + 1] - packed.node_at[node]
+        num_items += packed.link_at[links + 1] - packed.link_at[links]
+    return num_items <= MOST_ITEMS
+
+
+@leaf
+def _target_size(packed, r):
+    """The length of the target side of a rule, and the places of its gaps."""
+    item, first = packed.item, packed.first
+    phrase = item[first[PAIR_PHRASE] + item[first[RULE_PAIR] + r]]
+    one, two = item[first[RULE_GAP_1] + r], item[first[RULE_GAP_2] + r]
+    return packed.phrase_at[phrase + 1] - packed.phrase_at[phrase] + (one != 0) + (two != 0), one, two
 
 
 @kernel
-def unpack_rules_kernel(words, num_words):
-    """Unpack rules, after a check of all numbers.
+def open_packed_kernel(words, num_words):
+    """Check packed rules, and find their parts.
 
     words      uint64     as ``pack_rules_kernel`` returns them, or anything else
     num_words  int64 [2]  words of the source and of the target side of the index, with the unknown one
 
-    Returns whether the words are those of rules, and the rules if they are: first_src, src, first_tgt, tgt,
-    the features as bits, int32 [R, 7], first_link and link. O(N).
-    Twin: tests/naive/extract.py::unpacked.
+    Returns whether the words are those of rules, and Packed, which is only used if they are.
+    O(N).  Twin: tests/naive/extract.py::unpacked, with ``unpack_rules_kernel``.
     """
-    if not _is_header(words):
-        return _nothing()
-    first = np.empty(NUM_ARRAYS + 1, np.int64)
-    item = _unpack(words, first)
-    node_at = np.empty(_length(first, NODE_SIZE) + 1, np.int64)
-    phrase_at = np.empty(_length(first, PHRASE_SIZE) + 1, np.int64)
-    link_at = np.empty(_length(first, LINKS_SIZE) + 1, np.int64)
-    if not (
-        _are_sound(item, first, num_words)
-        and _offsets(item, first, NODE_SIZE, node_at)
-        and _offsets(item, first, PHRASE_SIZE, phrase_at)
-        and _offsets(item, first, LINKS_SIZE, link_at)
-    ):
-        return _nothing()
-    num_rules = _length(first, RULE_NODE)
-    first_src, first_tgt = np.zeros(num_rules + 1, np.int64), np.zeros(num_rules + 1, np.int64)
-    first_link, node_of = np.zeros(num_rules + 1, np.int64), np.empty(num_rules, np.int64)
-    newest = np.int64(-1)
-    for r in range(num_rules):
-        back = np.int64(item[first[RULE_NODE] + r])
-        node = newest + 1 - back
-        newest += back == 0
-        if back < 0 or node < 0 or newest + 1 >= node_at.shape[0]:
-            return _nothing()
-        node_of[r] = node
-        phrase = item[first[PAIR_PHRASE] + item[first[RULE_PAIR] + r]]
-        one, two = item[first[RULE_GAP_1] + r], item[first[RULE_GAP_2] + r]
-        size = phrase_at[phrase + 1] - phrase_at[phrase] + (one != 0) + (two != 0)
-        if one < 0 or one > size or two < 0 or two > size or (one == two and one > 0):
-            return _nothing()
-        links = item[first[RULE_LINKS] + r]
-        first_src[r + 1] = first_src[r] + node_at[node + 1] - node_at[node]
-        first_tgt[r + 1] = first_tgt[r] + size
-        first_link[r + 1] = first_link[r] + link_at[links + 1] - link_at[links]
-    if max(first_src[num_rules], first_tgt[num_rules], first_link[num_rules]) > MOST_ITEMS:
-        return _nothing()
-    src, tgt = np.empty(first_src[num_rules], np.int32), np.empty(first_tgt[num_rules], np.int32)
-    dense = np.empty((num_rules, NUM_FEATURES), np.int32)
-    link = np.empty((first_link[num_rules], 2), np.int16)
-    for r in range(num_rules):
-        at, node = first_src[r], node_of[r]
-        for k in range(node_at[node], node_at[node + 1]):
-            symbol = np.int64(item[k])
-            src[at] = -1 - symbol if symbol < 2 else item[first[SRC_WORD] + symbol - 2]
+    first, is_sound = np.zeros(NUM_ARRAYS + 1, np.int64), _is_header(words)
+    item = _unpack(words, first) if is_sound else np.empty(0, np.int32)
+    packed = Packed(
+        item,
+        first,
+        np.empty(_length(first, NODE_SIZE) + 1, np.int64),
+        np.empty(_length(first, PHRASE_SIZE) + 1, np.int64),
+        np.empty(_length(first, LINKS_SIZE) + 1, np.int64),
+        np.empty(_length(first, RULE_NODE), np.int32),
+    )
+    is_sound = (
+        is_sound
+        and _are_sound(item, first, num_words)
+        and _offsets(item, first, NODE_SIZE, packed.node_at)
+        and _offsets(item, first, PHRASE_SIZE, packed.phrase_at)
+        and _offsets(item, first, LINKS_SIZE, packed.link_at)
+        and _find_nodes(packed)
+    )
+    return is_sound, packed
+
+
+@leaf
+def _src_symbol(packed, k):
+    """A symbol of a source side as in the index."""
+    symbol = np.int64(packed.item[k])
+    return -1 - symbol if symbol < 2 else np.int64(packed.item[packed.first[SRC_WORD] + symbol - 2])
+
+
+@kernel
+def packed_sizes_kernel(packed, out_size):
+    """The sizes of packed rules as ``sizes_kernel`` returns them; int32 ``out_size`` [R, 4] is written.
+
+    O(R).  Twin: tests/naive/extract.py::unpacked.
+    """
+    for r in range(packed.node_of.shape[0]):
+        node, links = packed.node_of[r], packed.item[packed.first[RULE_LINKS] + r]
+        size, _, _ = _target_size(packed, r)
+        out_size[r, SRC] = packed.node_at[node + 1] - packed.node_at[node]
+        out_size[r, TGT] = size
+        out_size[r, SPARSE] = 0
+        out_size[r, LINK] = packed.link_at[links + 1] - packed.link_at[links]
+
+
+@kernel
+def plant_packed_kernel(packed, ids, rank, nodes, out_key):
+    """Enter the source sides of packed rules into a trie, which must have room for all of their symbols.
+
+    packed   Packed
+    ids      IdMaps
+    rank     int32 [L]     as in ``plant_sources_kernel``
+    nodes    GrowingTrie   written
+    out_key  int32 [R, 2]  written, likewise
+
+    O(R + symbols of source sides).  Twin: tests/naive/extract.py::unpacked.
+    """
+    planted = np.empty(packed.node_at.shape[0] - 1, np.int64)
+    for n in range(planted.shape[0]):
+        node = np.int64(0)
+        for k in range(packed.node_at[n], packed.node_at[n + 1]):
+            node = plant_symbol(nodes, node, np.int64(ids.src[_src_symbol(packed, k)]), rank)
+        planted[n] = node
+    label = np.int64(ids.lhs[0])
+    for r in range(packed.node_of.shape[0]):
+        out_key[r, NODE] = planted[packed.node_of[r]]
+        out_key[r, RANK] = rank[label] if rank.shape[0] > 0 else label
+
+
+@kernel
+def copy_packed_kernel(packed, ids, column, place, dense, out_rules):
+    """Copy packed rules to their places, with shared ids.
+
+    packed     Packed
+    ids        IdMaps       of words, gaps -1 and -2, and the label 0
+    column     int64 [D]    the feature of each column of the result, or -1
+    place      int64 [R]
+    dense      int32 [., D] written: the features, as bits
+    out_rules  Rules        written, except for the features, and for the offsets, which are given
+
+    O(N).  Twin: tests/naive/extract.py::unpacked.
+    """
+    item, first = packed.item, packed.first
+    src, tgt, link = out_rules.src, out_rules.tgt, out_rules.link
+    # What several rules share is mapped once.
+    first_node, first_phrase = first[NODE_SYMBOL], first[PHRASE_WORD]
+    node_symbol = np.empty(_length(first, NODE_SYMBOL), np.int32)
+    for k in range(node_symbol.shape[0]):
+        node_symbol[k] = ids.src[_src_symbol(packed, first_node + k)]
+    phrase_word = np.empty(_length(first, PHRASE_WORD), np.int32)
+    for k in range(phrase_word.shape[0]):
+        phrase_word[k] = ids.tgt[item[first[TGT_WORD] + item[first_phrase + k]]]
+    core_value = np.empty((_length(first, CORE), NUM_CORE), np.int32)
+    for c in range(core_value.shape[0]):
+        for d in range(NUM_CORE):
+            core_value[c, d] = item[first[VALUE] + item[first[CORE + d] + c]]
+    label, shift = ids.lhs[0], first[LINK_TGT] - first[LINK_SRC]
+    one_id, two_id = ids.tgt[-1], ids.tgt[-2]
+    value = np.empty(NUM_FEATURES, np.int32)
+    for r in range(place.shape[0]):
+        p = place[r]
+        out_rules.lhs[p] = label
+        at, node = out_rules.first_src[p], np.int64(packed.node_of[r])
+        for k in range(packed.node_at[node] - first_node, packed.node_at[node + 1] - first_node):
+            src[at] = node_symbol[k]
             at += 1
         pair = np.int64(item[first[RULE_PAIR] + r])
-        begin = phrase_at[item[first[PAIR_PHRASE] + pair]]
-        one, two = item[first[RULE_GAP_1] + r] - 1, item[first[RULE_GAP_2] + r] - 1
-        for k in range(first_tgt[r + 1] - first_tgt[r]):
-            if k == one:
-                tgt[first_tgt[r] + k] = -1
-            elif k == two:
-                tgt[first_tgt[r] + k] = -2
+        phrase = item[first[PAIR_PHRASE] + pair]
+        word, end = packed.phrase_at[phrase] - first_phrase, packed.phrase_at[phrase + 1] - first_phrase
+        one, two = np.int64(item[first[RULE_GAP_1] + r]), np.int64(item[first[RULE_GAP_2] + r])
+        at = out_rules.first_tgt[p]
+        one, two = at + one - 1, at + two - 1
+        last = at + end - word + (one >= at) + (two >= at)
+        while at < last:
+            if at == one:
+                tgt[at] = one_id
+            elif at == two:
+                tgt[at] = two_id
             else:
-                tgt[first_tgt[r] + k] = item[first[TGT_WORD] + item[begin]]
-                begin += 1
+                tgt[at] = phrase_word[word]
+                word += 1
+            at += 1
         core = np.int64(item[first[RULE_CORE] + r])
         for d in range(NUM_CORE):
-            feature = d if d < LEX_F else d + 2
-            dense[r, feature] = item[first[VALUE] + item[first[CORE + d] + core]]
-        dense[r, LEX_F] = item[first[VALUE] + item[first[PAIR_F] + pair]]
-        dense[r, LEX_E] = item[first[VALUE] + item[first[PAIR_E] + pair]]
-        links = item[first[RULE_LINKS] + r]
-        shift = first[LINK_TGT] - first[LINK_SRC]
-        at = first_link[r]
-        for k in range(link_at[links], link_at[links + 1]):
+            value[d if d < LEX_F else d + 2] = core_value[core, d]
+        value[LEX_F] = item[first[VALUE] + item[first[PAIR_F] + pair]]
+        value[LEX_E] = item[first[VALUE] + item[first[PAIR_E] + pair]]
+        for d in range(column.shape[0]):
+            dense[p, d] = value[column[d]] if column[d] >= 0 else np.int32(0)
+        links, at = item[first[RULE_LINKS] + r], out_rules.first_link[p]
+        for k in range(packed.link_at[links], packed.link_at[links + 1]):
             link[at, 0], link[at, 1] = item[k], item[k + shift]
             at += 1
-    return True, first_src, src, first_tgt, tgt, dense, first_link, link

@@ -15,15 +15,9 @@ import numpy as np
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.symbol_kernels import gap_label
 from hiero.core.symbols import Vocabulary
-from hiero.grammar.assemble_kernels import copy_rules_kernel, offsets_kernel, sizes_kernel
+from hiero.grammar.assemble_kernels import offsets_kernel, sizes_kernel
 from hiero.grammar.rules import NO_IDS, Grammar, Rules, RuleTable, Trie, frozen, new_rules
-from hiero.grammar.trie_kernels import (
-    GrowingTrie,
-    larger_trie,
-    new_trie,
-    order_trie_kernel,
-    plant_sources_kernel,
-)
+from hiero.grammar.trie_kernels import new_trie, order_trie_kernel
 
 
 class Ranks(NamedTuple):
@@ -96,7 +90,7 @@ def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ra
     for table in tables:
         stop = start + min(table.num_rules, num_indexed - start)
         if start < stop:
-            nodes = _planted(table, width.names, rank, nodes, key[start:stop], size[start:stop])
+            nodes = table.plant(width.names, rank, nodes, key[start:stop], size[start:stop])
         start += table.num_rules
     if num_unindexed:
         last = tables[-1]
@@ -105,18 +99,6 @@ def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ra
     symbol, first_child, first_rule, place, offsets = order_trie_kernel(nodes, key, size)
     trie = Trie(read_only(symbol), read_only(first_child), read_only(first_rule))
     return Grammar(_copied(tables, width, offsets, place), trie, width.columns)
-
-
-def _planted(table: RuleTable, names: Ids, rank: Ids, nodes: GrowingTrie, key: Ids, size: Ids) -> GrowingTrie:
-    """Enter the first rules of a table, as many as there are keys, into a trie."""
-    done = 0
-    while True:
-        rows = table.rows[done : len(key)]
-        out = key[done:], size[done:]
-        done += plant_sources_kernel(table.origin, rows, table.ids, names, rank, nodes, *out)
-        if done == len(key):
-            return nodes
-        nodes = larger_trie(nodes)
 
 
 _NO_OFFSETS = np.zeros(1, np.int64)
@@ -133,7 +115,7 @@ def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
     size = np.empty((sum(table.num_rules for table in tables), 4), np.int32)
     start = 0
     for table in tables:
-        sizes_kernel(table.origin, table.rows, table.ids, width.names, size[start:])
+        table.measure(width.names, size[start:])
         start += table.num_rules
     place = np.arange(len(size))
     return RuleTable(_copied(tables, width, offsets_kernel(size, place), place), width.columns)
@@ -161,6 +143,5 @@ def _copied(
     out, end = new_rules(offsets, len(width.columns)), 0
     for table in tables:
         start, end = end, end + table.num_rules
-        columns = width.names, width.own[table.columns]
-        copy_rules_kernel(table.origin, table.rows, table.ids, *columns, place[start:end], out)
+        table.copy(width.names, width.own[table.columns], place[start:end], out)
     return frozen(out)

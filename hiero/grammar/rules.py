@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Floats32, Ids, Ints, offsets_of, read_only, take_rows
 from hiero.grammar.assemble_kernels import IdMaps, copy_rules_kernel, offsets_kernel, sizes_kernel
+from hiero.grammar.trie_kernels import GrowingTrie, larger_trie, plant_sources_kernel
 
 
 class Rules(NamedTuple):
@@ -131,21 +132,48 @@ class RuleTable:
     the shared ones. A grammar is built from the origin; ``rules`` are copied from there on first use.
     """
 
-    __slots__ = ("_rules", "columns", "ids", "num_rules", "origin", "rows")
+    __slots__ = ("_origin", "_rules", "columns", "ids", "num_rules", "rows")
 
     def __init__(
         self, rules: Rules, columns: tuple[int, ...], rows: Ints | None = None, ids: IdMaps = SAME_IDS
     ) -> None:
-        self.origin, self.columns, self.ids = rules, columns, ids
+        self._origin: Rules | None = rules
+        self.columns, self.ids = columns, ids
         self.rows = np.arange(len(rules.lhs)) if rows is None else rows
         self.num_rules = len(self.rows)
-        self._rules = rules if rows is None and ids is SAME_IDS else None
+        self._rules: Rules | None = rules if rows is None and ids is SAME_IDS else None
+
+    @property
+    def origin(self) -> Rules:
+        assert self._origin is not None
+        return self._origin
 
     @property
     def rules(self) -> Rules:
         if self._rules is None:
             self._rules = take_rules(self.origin, self.rows, self.ids)
         return self._rules
+
+    # ---- steps of ``assemble.py``
+
+    def measure(self, names: Ids, out_size: Ids) -> None:
+        """The sizes of the rules."""
+        sizes_kernel(self.origin, self.rows, self.ids, names, out_size)
+
+    def plant(self, names: Ids, rank: Ids, nodes: GrowingTrie, key: Ids, size: Ids) -> GrowingTrie:
+        """Enter the first rules, as many as there are keys, into a trie."""
+        done = 0
+        while True:
+            rows = self.rows[done : len(key)]
+            out = key[done:], size[done:]
+            done += plant_sources_kernel(self.origin, rows, self.ids, names, rank, nodes, *out)
+            if done == len(key):
+                return nodes
+            nodes = larger_trie(nodes)
+
+    def copy(self, names: Ids, column: Ints, place: Ints, out: Rules) -> None:
+        """Copy the rules to their places among others."""
+        copy_rules_kernel(self.origin, self.rows, self.ids, names, column, place, out)
 
 
 def source_words(tables: Sequence[RuleTable]) -> Ids:

@@ -172,37 +172,40 @@ def _same_source(rules, one, two):
 
 
 @leaf
+def plant_symbol(nodes, node, symbol, rank):
+    """The child of a node by a shared symbol, which is made if it is missing; there must be room for it."""
+    if rank.shape[0] > 0 and is_gap(symbol):
+        symbol = np.int64(gap(rank[gap_label(symbol)], gap_index(symbol)))
+    at = probe(nodes.slot, _edge_code(node, symbol), _is_edge, nodes, (node, symbol))
+    child = np.int64(nodes.slot[at])
+    if child < 0:
+        child = nodes.used[0]
+        nodes.slot[at], nodes.parent[child], nodes.symbol[child] = child, node, symbol
+        nodes.used[0] = child + 1
+    return child
+
+
+@leaf
 def _plant_rows(rules, rows, ids, names, rank, nodes, out_key, out_size):
     """``plant_sources_kernel``."""
     room = nodes.parent.shape[0]
-    used = nodes.used[0]
     i = 0
     while i < rows.shape[0]:
         r = rows[i]
         start, end = rules.first_src[r], rules.first_src[r + 1]
         if i > 0 and _same_source(rules, r, rows[i - 1]):
             out_key[i, NODE] = out_key[i - 1, NODE]
-        elif used + end - start > room:
+        elif nodes.used[0] + end - start > room:
             break
         else:
             node = np.int64(0)
             for k in range(start, end):
-                symbol = shared_id(ids.src, rules.src[k])
-                if rank.shape[0] > 0 and is_gap(symbol):
-                    symbol = np.int64(gap(rank[gap_label(symbol)], gap_index(symbol)))
-                at = probe(nodes.slot, _edge_code(node, symbol), _is_edge, nodes, (node, symbol))
-                child = np.int64(nodes.slot[at])
-                if child < 0:
-                    child = used
-                    nodes.slot[at], nodes.parent[child], nodes.symbol[child] = child, node, symbol
-                    used += 1
-                node = child
+                node = plant_symbol(nodes, node, shared_id(ids.src, rules.src[k]), rank)
             out_key[i, NODE] = node
         measure_rule(rules, r, ids, names, out_size, i)
         label = shared_id(ids.lhs, rules.lhs[r])
         out_key[i, RANK] = rank[label] if rank.shape[0] > 0 else label
         i += 1
-    nodes.used[0] = used
     return i
 
 

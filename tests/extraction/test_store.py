@@ -14,11 +14,14 @@ from hypothesis import given, settings
 
 from hiero.core.arrays import read_only
 from hiero.core.errors import FormatError, HieroWarning
+from hiero.core.symbols import Symbols
 from hiero.core.text import lock_file, unlock_file
-from hiero.extraction.extractor import Extractor
-from hiero.extraction.store import MAGIC, SEALED, RuleStore
-from hiero.extraction.store_kernels import pack_rules_kernel, unpack_rules_kernel
-from hiero.grammar.rules import Rules, rules_from_lists
+from hiero.extraction.extractor import Extractor, IndexSource
+from hiero.extraction.store import MAGIC, SEALED, PackedRules, PackedTable, RuleStore, own_ids
+from hiero.extraction.store_kernels import open_packed_kernel, pack_rules_kernel
+from hiero.grammar.assemble import build_grammar, label_ranks, merge_tables
+from hiero.grammar.cdec import parse_cdec
+from hiero.grammar.rules import Grammar, Rules, rules_from_lists, source_words
 from tests.naive import extract as naive
 from tests.worlds.extract import World, config_of, indexed, worlds
 
@@ -55,6 +58,11 @@ def packed(rules: Rules) -> Any:
     return read_only(pack_rules_kernel(plain, plain.dense.view(np.int32)))
 
 
+def unpacked(words: Any) -> Rules | None:
+    is_sound, found = open_packed_kernel(read_only(words), read_only(np.array(NUM_WORDS)))
+    return PackedRules(found, own_ids(*NUM_WORDS)).unpacked() if is_sound else None
+
+
 def as_lists(rules: Any) -> Any:
     """In the format of the twin."""
     bits = rules.dense.view(np.uint32).tolist()
@@ -81,15 +89,10 @@ def assert_equal(found: Rules | None, expected: Rules) -> None:
 def test_packed_rules_are_the_same(rules: Rules) -> None:
     words = packed(rules)
     assert naive.unpacked(words.tolist()) == as_lists(rules)
-    is_sound, *arrays = unpack_rules_kernel(words, read_only(np.array(NUM_WORDS)))
-    assert is_sound
-    for array, expected in zip(
-        arrays, (rules.first_src, rules.src, rules.first_tgt, rules.tgt), strict=False
-    ):
-        assert array.tolist() == expected.tolist()
-    assert arrays[4].tobytes() == rules.dense.tobytes()
-    assert arrays[5].tolist() == rules.first_link.tolist()
-    assert arrays[6].tolist() == rules.link.tolist()
+    found = unpacked(words)
+    assert found is not None
+    assert as_lists(found) == as_lists(rules)
+    assert_equal(found, rules)
 
 
 @given(worlds(), st.booleans())
@@ -107,6 +110,37 @@ def test_stored_rules_are_those_extracted(world: World, left_out: bool) -> None:
         assert sorted(path.name for path in folder.iterdir()) == ["000.index", "000.rules"]
 
 
+def flat(grammar: Grammar) -> list[Any]:
+    return [array.tolist() for array in (*grammar.rules, *grammar.trie)]
+
+
+@given(worlds(), st.booleans(), st.data())
+@settings(max_examples=20)
+def test_grammars_of_stored_rules_are_the_same(world: World, as_ids: bool, data: Any) -> None:
+    with indexed(world) as index:
+        symbols = Symbols()
+        if not as_ids:
+            symbols.labels.intern_all([b"Z", b"Y"])
+        source = IndexSource(Extractor(index, config_of(world.limits), index.path.parent / "kept"), symbols)
+        ranks = label_ranks(symbols.labels)
+        assert ranks.as_ids == as_ids
+        others = [parse_cdec(["[X] ||| [X,1] a ||| v [1] ||| New=2 CountEF=1"], symbols)]
+        for number, sentence in enumerate(world.bitext.src):
+            src = symbols.words.intern_all(word.encode() for word in sentence)
+            plain, stored = source.extract(src, number), source.extract(src, number)
+            assert not isinstance(plain, PackedTable)
+            assert isinstance(stored, PackedTable)
+            tables = data.draw(st.permutations([stored, *others]))
+            expected = [plain if table is stored else table for table in tables]
+            unindexed = data.draw(st.integers(0, min(1, tables[-1].num_rules)))
+            assert flat(build_grammar(tables, unindexed, ranks)) == flat(
+                build_grammar(expected, unindexed, ranks)
+            )
+            assert source_words([stored]).tolist() == source_words([plain]).tolist()
+            assert_equal(merge_tables([stored, *others]).rules, merge_tables([plain, *others]).rules)
+            assert_equal(stored.rules, plain.rules)
+
+
 @given(some_rules(), st.data())
 @settings(max_examples=200)
 def test_changed_words_are_refused_or_within_limits(rules: Rules, data: Any) -> None:
@@ -115,15 +149,16 @@ def test_changed_words_are_refused_or_within_limits(rules: Rules, data: Any) -> 
         place = data.draw(st.integers(0, len(words) - 1))
         words[place] ^= np.uint64(1) << np.uint64(data.draw(st.integers(0, 63)))
     words = words[: data.draw(st.sampled_from([len(words), len(words) - 1, 23]))]
-    found = unpack_rules_kernel(read_only(words), read_only(np.array(NUM_WORDS)))
-    is_sound, first_src, src, first_tgt, tgt, dense, first_link, link = found
-    if is_sound:
-        assert len(first_src) == len(first_tgt) == len(first_link) == len(dense) + 1
-        for first, side, limit in ((first_src, src, NUM_WORDS[0]), (first_tgt, tgt, NUM_WORDS[1])):
+    found = unpacked(words)
+    if found is not None:
+        assert len(found.first_src) == len(found.first_tgt) == len(found.first_link) == len(found.dense) + 1
+        for first, side, limit in zip(
+            (found.first_src, found.first_tgt), (found.src, found.tgt), NUM_WORDS, strict=True
+        ):
             assert (np.diff(first) >= 0).all()
             assert first[-1] == len(side)
             assert ((side >= -2) & (side < limit)).all()
-        assert first_link[-1] == len(link)
+        assert found.first_link[-1] == len(found.link)
 
 
 # ---- files
@@ -134,10 +169,15 @@ def rules_of(number: int) -> Rules:
     return made._replace(dense=np.full((1, 7), number, np.float32))
 
 
+def stored_in(store: RuleStore, number: int) -> Rules | None:
+    found = store.get(KEYS[number])
+    return None if found is None else found.unpacked()
+
+
 def found_in(folder: Path) -> list[bool]:
     """Which keys have rules; they must be the right ones."""
     store = RuleStore(folder, NUM_WORDS)
-    found = [store.get(key) for key in KEYS]
+    found = [stored_in(store, number) for number in range(5)]
     for number, rules in enumerate(found):
         if rules is not None:
             assert_equal(rules, rules_of(number))
@@ -163,10 +203,10 @@ def test_two_writers_append_to_different_files(tmp_path: Path) -> None:
     unlock_file(tmp_path / "000.lock", lock)
     for store in (one, other):
         for number in (0, 1):
-            assert_equal(store.get(KEYS[number]), rules_of(number))
+            assert_equal(stored_in(store, number), rules_of(number))
         assert store.get(KEYS[2]) is None
     one.put(KEYS[2], rules_of(2))
-    assert_equal(other.get(KEYS[2]), rules_of(2))
+    assert_equal(stored_in(other, 2), rules_of(2))
     fill(tmp_path, 3)
     assert names(tmp_path) == ["000.index", "000.rules", "001.index", "001.rules"]
     assert found_in(tmp_path) == [True, True, True, True, False]

@@ -14,6 +14,7 @@ import yaml
 
 from hiero.cli.main import main
 from hiero.config import model
+from hiero.extraction import index
 from hiero.extraction.extractor import Workspace
 from tests.worlds.experiments import Experiment
 
@@ -54,14 +55,14 @@ def test_the_model_and_the_index_are_opened_once(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    for name in ("make_model", "open_index"):
-        function = getattr(model, name)
+    for module, name in ((model, "make_model"), (index, "open_index")):
+        function = getattr(module, name)
 
         def counting(*args: Any, name: str = name, function: Any = function, **keys: Any) -> Any:
             opened.append(name)
             return function(*args, **keys)
 
-        monkeypatch.setattr(model, name, counting)
+        monkeypatch.setattr(module, name, counting)
     assert experiment.run() == 0
     assert sorted(opened) == ["make_model", "open_index"]
 
@@ -87,10 +88,10 @@ def test_rules_are_extracted_once(experiment: Experiment, monkeypatch: pytest.Mo
     extracted: list[int] = []
     plain = Workspace.rules
 
-    def counting(self: Workspace, src: Any, left_out: int = -1, first_sentence: int = -1) -> Any:
+    def counting(self: Workspace, src: Any, left_out: int = -1) -> Any:
         if src.any():  # and not the unknown word that a model is warmed up with
             extracted.append(left_out)
-        return plain(self, src, left_out, first_sentence)
+        return plain(self, src, left_out)
 
     monkeypatch.setattr(Workspace, "rules", counting)
     settings = TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True}
