@@ -1,8 +1,9 @@
 # mypy: ignore-errors
-"""Growth of arrays inside kernels."""
+"""Growth of arrays inside kernels; distinct items."""
 
 import numpy as np
 
+from hiero.core.hash_kernels import hash_number, is_key_of, probe, table_size
 from hiero.core.jit import kernel
 
 
@@ -43,3 +44,22 @@ def with_free_row(array, used):
         for j in range(array.shape[1]):
             larger[i, j] = array[i, j]
     return larger
+
+
+@kernel
+def distinct_kernel(items):
+    """The distinct items of int32 [N], in the order of first occurrence, and the place of each item in them.
+
+    Returns int32 distinct [D] and place [N]. O(N).  Twin: tests/naive/tables.py::numbered.
+    """
+    slot, distinct = np.full(table_size(items.shape[0]), -1, np.int32), np.empty(items.shape[0], np.int32)
+    place = np.empty(items.shape[0], np.int32)
+    used = 0
+    for i in range(items.shape[0]):
+        at = probe(slot, hash_number(items[i]), is_key_of, distinct, items[i])
+        if slot[at] < 0:
+            slot[at] = used
+            distinct[used] = items[i]
+            used += 1
+        place[i] = slot[at]
+    return distinct[:used].copy(), place

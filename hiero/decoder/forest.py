@@ -41,7 +41,7 @@ from hiero.decoder.forest_kernels import (
     viterbi_kernel,
 )
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
-from hiero.decoder.kbest_kernels import KBestSearch, kbest, new_kbest_search
+from hiero.decoder.kbest_kernels import KBestSearch, kbest, kbest_capacity, new_kbest_search
 from hiero.grammar.rules import Rules, take_rules
 
 # Derivations that are expanded together, on first access to one of them.
@@ -176,7 +176,7 @@ class Forest:
         if k < 0:
             raise ValueError(f"k is {k}, must not be negative")
         best, best_edge = self.best()
-        search = self._search.pop(unique, None) or new_kbest_search(self.num_nodes)
+        search = self._search.pop(unique, None) or new_kbest_search(self.num_nodes, kbest_capacity(k))
         search, found = kbest(
             self.graph, self.edge_score, self.edge_rule, self.rules, best, best_edge, search, k, unique
         )

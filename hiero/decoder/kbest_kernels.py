@@ -235,6 +235,11 @@ class KBestSearch(NamedTuple):
     fill: np.ndarray
 
 
+def kbest_capacity(k: int) -> int:
+    """Room to begin with: a list has about 20 derivations of all nodes for each of the goal."""
+    return min(1 << 14, max(256, 1 << int(32 * k).bit_length()))
+
+
 def new_kbest_search(num_nodes: int, capacity: int = 256) -> KBestSearch:
     """An empty k-best search for up to ``capacity`` (a power of two) derivations and as many candidates."""
     return KBestSearch(

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints, joined_offsets, offsets_by_row, row_of_entry, take_rows
+from hiero.core.array_kernels import distinct_kernel
+from hiero.core.arrays import (
+    Floats,
+    Ids,
+    Ints,
+    joined_offsets,
+    offsets_by_row,
+    read_only,
+    row_of_entry,
+    take_rows,
+)
 from hiero.core.symbols import Vocabulary
 from hiero.features.index_kernels import NAME
 
@@ -60,7 +70,7 @@ def number_feature_rows(rows: FeatureRows, index: FeatureIndex, names: Vocabular
 
     Not in the order of ids, which depends on threads.
     """
-    distinct, place = np.unique(rows.id, return_inverse=True)
+    distinct, place = distinct_kernel(read_only(rows.id))
     order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
     ids = np.empty(len(distinct), np.int32)
     ids[order] = index.intern_all([(NAME, int(distinct[i]), 0) for i in order])

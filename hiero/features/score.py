@@ -218,8 +218,7 @@ class Replay:
         self.scorer, self.table, self.lm_word = scorer, table, lm_word
         self.merged: set[str] = set()
         self._index = FeatureIndex()
-        names = Names(scorer.symbols)
-        self._spell = names.cdec_name if cdec_names else names.name
+        self._cdec_names = cdec_names
         self._names: list[str] = []
         self._spelled: set[str] = set()
         self._of_rule: dict[int, dict[str, float]] = {}
@@ -241,8 +240,11 @@ class Replay:
         )
 
     def _mappings(self, rows: FeatureRows) -> list[dict[str, float]]:
+        if len(self._names) < len(self._index):
+            names = Names(self.scorer.symbols)
+            spell = names.cdec_name if self._cdec_names else names.name
         for feature in range(len(self._names), len(self._index)):
-            name = self._spell(self._index.key(feature))
+            name = spell(self._index.key(feature))
             if name in self._spelled:
                 self.merged.add(name)
             self._spelled.add(name)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiero.core.array_kernels import distinct_kernel
 from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.decoder.derivation_kernels import EDGE
@@ -49,32 +50,26 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     edges = step[:, EDGE]
     rules = forest.edge_rule[edges]
 
-    used, row_of_rule = _distinct(rules[rules >= 0])
+    used, row_of_rule = distinct_kernel(read_only(rules[rules >= 0]))
     rows = forest.features.rows(used.astype(np.int64), index)
     part = np.full((len(edges), 1), -1, np.int32)
     part[rules >= 0, 0] = row_of_rule
 
-    used_edges, row_of_edge = _distinct(edges)
+    used_edges, row_of_edge = distinct_kernel(read_only(edges))
     rows_of_edges = forest.features.edge_rows(forest, used_edges, index)
-    part = np.concatenate([part, (row_of_edge + len(used))[:, None].astype(np.int32)], axis=1)
+    part = np.concatenate([part, (row_of_edge + np.int32(len(used)))[:, None]], axis=1)
     rows = concat_feature_rows(rows, rows_of_edges)
 
-    ids, local = np.unique(rows.id, return_inverse=True)
+    ids, place = distinct_kernel(read_only(rows.id))
+    order = np.argsort(ids)
+    rank = np.empty(len(ids), np.int32)
+    rank[order] = np.arange(len(ids))
     first, features, value = replay_candidates_kernel(
-        first_step, read_only(part), rows.first, local.astype(np.int32), rows.value, np.int64(len(ids))
+        first_step, read_only(part), rows.first, rank[place], rows.value, np.int64(len(ids))
     )
     return Candidates(
-        *map(read_only, (first, ids.astype(np.int32)[features], value, table.score[roots], first_word, word))
+        *map(read_only, (first, ids[order][features], value, table.score[roots], first_word, word))
     )
-
-
-def _distinct(items: Ids) -> tuple[Ids, Ints]:
-    """Return the distinct items in the order of first occurrence, and the position of each item in them."""
-    distinct, first, place = np.unique(items, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return distinct[order], rank[place]
 
 
 class NotFinite(HieroError):

@@ -22,8 +22,16 @@ from hiero.core.arrays import (
     take_rows,
 )
 from hiero.core.symbols import SharedIds, Vocabulary, word_table
+from tests.naive.tables import numbered
 
 rows_of = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
+
+
+@given(st.lists(st.integers(-3, 9) | st.integers(-(2**31), 2**31 - 1)))
+def test_distinct_items(items: list[int]) -> None:
+    distinct, place = array_kernels.distinct_kernel(read_only(np.array(items, np.int32)))
+    assert distinct.tolist() == list(dict.fromkeys(items))
+    assert place.tolist() == numbered(items)
 
 
 @given(rows_of)
