@@ -65,7 +65,7 @@ SETTINGS = {"cache_mb"}  # ends like one of these, and is compared
 # Keys of OLD that have another name in NEW on purpose. Those that are measured need no entry.
 RENAMED: dict[str, str] = {}
 IGNORED_NAMES = {"done", "lock", "seconds.json"}
-IGNORED_SUFFIXES = {".err"}
+IGNORED_SUFFIXES = {".err", ".rules", ".index"}  # stored rules: in the order of threads, in packed form
 
 # ---- Parts. A command runs in OUT/SIDE/PART; these are the inputs from there.
 

@@ -3,7 +3,7 @@
 Runs a configuration (default: configs/demo.yaml) once without interruption, and again in another directory,
 where it is killed with SIGKILL at random moments and restarted, ``--kills`` times; if it completes earlier,
 it begins again in a new directory. All files must then be equal byte by byte, except for ``manifest.json``
-and ``log.jsonl``, which contain times, and there must be no other files.
+and ``log.jsonl``, which contain times, and stored rules, and there must be no other files.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from benchmarks.results import append_result
 
 PROJECT = Path(__file__).parents[1]
 WITH_TIMES = {"manifest.json", "log.jsonl"}
+RULES = "rules"  # stored in the order of threads
 
 
 def artefacts(directory: Path) -> dict[str, bytes]:
-    """All output files of a run that do not contain times."""
+    """All output files of a run that do not contain times, or rules."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name not in WITH_TIMES
+        if path.is_file() and path.name not in WITH_TIMES and path.parent != directory / RULES
     }
 
 

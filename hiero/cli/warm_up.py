@@ -205,6 +205,7 @@ def _use_larger_tables(folder: Path) -> None:
     """Call what only larger texts than those above need."""
     import numpy as np
 
+    from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search
     from hiero.lm.external_sort import Sorter
     from hiero.lm.table_kernels import doubled, open_table
 
@@ -213,6 +214,7 @@ def _use_larger_tables(folder: Path) -> None:
     for _ in sorter.blocks():
         pass
     doubled(open_table(1))
+    larger_kbest_search(new_kbest_search(1, 4), 8, 8)
 
 
 def _write_texts(folder: Path) -> None:
