@@ -65,7 +65,7 @@ class Workspace:
         self.links = phrase_links(index.links)
         self._left_out: LeftOutLexicon | None = None
         self.limits = limits_of(config)
-        self.sentence_scratch = _new_sentence_scratch(config)
+        self.sentence_scratch = _new_sentence_scratch(config, len(index.src_words.first) - 1)
         self.pattern_scratch = new_pattern_scratch(config, len(index.links.src_span))
         self.generation = 0
         self._forget()
@@ -168,7 +168,8 @@ def _new_patterns(config: ExtractConfig) -> Patterns:
         shape=np.empty((FIRST_PATTERNS, 4), np.int32),
         count=np.empty(FIRST_PATTERNS, np.int64),
         place=np.empty((FIRST_PATTERNS, 3), np.int64),
-        stamp=np.empty((FIRST_PATTERNS, 3), np.int64),
+        stamp=np.empty((FIRST_PATTERNS, 4), np.int64),
+        chain=np.empty((FIRST_PATTERNS, 3), np.int64),
         rule=np.empty((FIRST_PATTERNS, 2), np.int64),
         used=np.zeros(1, np.int64),
     )
@@ -193,12 +194,15 @@ def longer_store(store: Store) -> Store:
     return store._replace(**longer)
 
 
-def _new_sentence_scratch(config: ExtractConfig) -> SentenceScratch:
+def _new_sentence_scratch(config: ExtractConfig, num_words: int) -> SentenceScratch:
     return SentenceScratch(
         match=np.empty(1 << 16, np.int64),
+        candidate=np.empty((1 << 12, 3), np.int32),
         state=np.empty((1 << 12, 3), np.int32),
         found=np.empty(0, np.int32),
         pattern=np.empty((1, config.max_symbols + 2), np.int32),
+        mark=np.zeros(num_words + 1, np.uint8),
+        slot=np.empty((256, 2), np.int64),
         wait=np.zeros(config.max_symbols + 2, np.int64),
         round=np.zeros(5, np.int64),
     )

@@ -26,6 +26,11 @@ from hiero.extraction.table_kernels import (
     find_pattern,
 )
 
+MARK = 48  # bits of a match; a mark is above them
+MATCH = (np.int64(1) << MARK) - 1
+ENTRY = (np.int64(1) << 32) - 1  # a pattern in Patterns.chain
+MAX_MARKS = 255  # of one byte
+
 
 @leaf
 def last_run(match):
@@ -51,8 +56,10 @@ def new_pattern(patterns, slot, pattern, length):
     patterns.shape[entry, 2] = tail
     patterns.shape[entry, 3] = -1
     patterns.count[entry] = -1
-    for k in range(3):
+    for k in range(4):
         patterns.stamp[entry, k] = -1
+    for k in range(3):
+        patterns.chain[entry, k] = -1
     patterns.rule[entry, 0] = 0
     patterns.rule[entry, 1] = 0
     return entry
@@ -268,6 +275,229 @@ def lacks_matches(patterns, scratch, entry):
     return patterns.place[entry, 2] == FOUND and patterns.stamp[entry, 0] != scratch.round[0]
 
 
+@leaf
+def chain_up(patterns, scratch, entry, side, is_left):
+    """Add a pattern to those that are found behind, or before, a gap at the matches of one part."""
+    call = scratch.round[3] << 32
+    column = 0 if is_left else 1
+    head = patterns.chain[side, column]
+    patterns.chain[entry, 2] = head if head >= call else -1
+    patterns.chain[side, column] = call | entry
+
+
+@leaf
+def mark_words(patterns, scratch, head, is_left):
+    """Mark the words that a chain of patterns adds; returns how many."""
+    num_words, entry = 0, head
+    while entry >= 0 and num_words < MAX_MARKS:
+        at = patterns.shape[entry, 0] - 1 if is_left else 0
+        scratch.slot[num_words, 0] = entry
+        scratch.slot[num_words, 1] = 0
+        num_words += 1
+        scratch.mark[patterns.symbol[entry, at]] = num_words
+        entry = patterns.chain[entry, 2]
+        if entry >= 0:
+            entry &= ENTRY
+    return num_words
+
+
+@leaf
+def unmark_words(patterns, scratch, num_words, is_left):
+    for k in range(num_words):
+        entry = scratch.slot[k, 0]
+        at = patterns.shape[entry, 0] - 1 if is_left else 0
+        scratch.mark[patterns.symbol[entry, at]] = 0
+
+
+@leaf
+def meet_right(text, listed, patterns, scratch, span, side, first):
+    """Write the matches of the marked patterns that a gap and a word follow; returns where they end.
+
+    As ``extend_right`` for all of them, each with its mark << MARK; -1 if there is no room.
+    """
+    tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
+    kind, out, room = patterns.place[side, 2], first, scratch.match.shape[0] - span
+    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+        match = match_at(text.suffix, scratch.match, listed, kind, k)
+        start = match >> 16
+        at, end = start + last_run(match) + tail, start + span
+        if out > room:
+            return np.int64(-1)
+        while at + 1 < end and text.src[np.uint64(at)] != 0:
+            at += 1
+            mark = np.int64(scratch.mark[np.uint64(text.src[np.uint64(at)])])
+            if mark > 0:
+                scratch.match[out] = match | (at - start) << (8 if runs == 0 else 0) | mark << MARK
+                out += 1
+    return out
+
+
+@leaf
+def meet_left(text, listed, patterns, scratch, span, side, first):
+    """Likewise for words before a gap, as ``extend_left``."""
+    tail = patterns.shape[side, 2]
+    kind, out, room = patterns.place[side, 2], first, scratch.match.shape[0] - span
+    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+        match = match_at(text.suffix, scratch.match, listed, kind, k)
+        old = match >> 16
+        second, third = (match >> 8) & 255, match & 255
+        last = max(old + max(second, third) + tail - span, np.int64(0))
+        at = old - 1
+        if out > room:
+            return np.int64(-1)
+        if at < 0 or text.src[at] == 0:
+            continue
+        at -= 1
+        while at >= last and text.src[np.uint64(at)] != 0:
+            mark = np.int64(scratch.mark[np.uint64(text.src[np.uint64(at)])])
+            if mark > 0:
+                moved = old - at
+                new = at << 16 | moved << 8 | (second + moved if second > 0 else 0)
+                scratch.match[out] = new | mark << MARK
+                out += 1
+            at -= 1
+    return out
+
+
+@leaf
+def extend_together(text, listed, patterns, scratch, span, side, is_left):
+    """Find the matches of a chain of patterns in one look at those of their part; returns OK or MORE_MATCHES.
+
+    The words behind a gap, or before it, are as many as the sentence has there, and a match is in a distant
+    place of the text: so it is visited once for all of them.
+    """
+    entry = patterns.chain[side, 0 if is_left else 1] & ENTRY
+    while entry >= 0:
+        num_words = mark_words(patterns, scratch, entry, is_left)
+        entry = patterns.chain[scratch.slot[num_words - 1, 0], 2]
+        if entry >= 0:
+            entry &= ENTRY
+        first = scratch.round[1]
+        if is_left:
+            last = meet_right(text, listed, patterns, scratch, span, side, first)
+        else:
+            last = meet_left(text, listed, patterns, scratch, span, side, first)
+        unmark_words(patterns, scratch, num_words, is_left)
+        if last < 0 or 2 * last - first > scratch.match.shape[0]:
+            return MORE_MATCHES
+        # Matches are sorted by pattern, in their order: counted, copied behind, and copied back.
+        for k in range(first, last):
+            scratch.slot[(scratch.match[k] >> MARK) - 1, 1] += 1
+        at = first
+        for k in range(num_words):
+            new, count = scratch.slot[k, 0], scratch.slot[k, 1]
+            patterns.place[new, 0], patterns.place[new, 1], patterns.place[new, 2] = at, at + count, FOUND
+            patterns.stamp[new, 0] = scratch.round[0]
+            patterns.count[new] = count
+            scratch.slot[k, 1] = at
+            at += count
+        for k in range(first, last):
+            scratch.match[k + last - first] = scratch.match[k]
+        for k in range(last, 2 * last - first):
+            mark = (scratch.match[k] >> MARK) - 1
+            scratch.match[scratch.slot[mark, 1]] = scratch.match[k] & MATCH
+            scratch.slot[mark, 1] += 1
+        scratch.round[1] = last
+    return OK
+
+
+@leaf
+def find_level(text, listed, limits, patterns, scratch, num_candidates):
+    """Find the matches of candidates, patterns of the same number of words; returns OK or MORE_MATCHES."""
+    span = limits[SPAN]
+    waiting = False
+    for k in range(num_candidates):
+        entry = np.int64(scratch.candidate[k, 0])
+        if not lacks_matches(patterns, scratch, entry) or patterns.stamp[entry, 3] == scratch.round[3]:
+            continue
+        if patterns.shape[entry, 1] > 0 and not locate_listed(listed, patterns, entry):
+            side, gap, is_left = cheaper_side(patterns, span, entry)
+            if gap:
+                chain_up(patterns, scratch, entry, side, is_left)
+                patterns.stamp[entry, 3] = scratch.round[3]
+                waiting = True
+                continue
+        status = find_matches(text, listed, limits, patterns, scratch, entry)
+        if status != OK:
+            return status
+    if not waiting:
+        return OK
+    for k in range(num_candidates):
+        entry = np.int64(scratch.candidate[k, 0])
+        if not lacks_matches(patterns, scratch, entry):
+            continue
+        side, _, is_left = cheaper_side(patterns, span, entry)
+        if patterns.place[side, 2] == FOUND and patterns.stamp[side, 0] != scratch.round[0]:
+            status = find_matches(text, listed, limits, patterns, scratch, side)
+            if status != OK:
+                return status
+        head = patterns.chain[side, 0 if is_left else 1] & ENTRY
+        if patterns.chain[head, 2] < 0:
+            status = find_matches(text, listed, limits, patterns, scratch, entry)
+        else:
+            status = extend_together(text, listed.match, patterns, scratch, span, side, is_left)
+        if status != OK:
+            return status
+    return OK
+
+
+@leaf
+def enter_candidate(patterns, scratch, pattern, size, new, num_candidates, first, place):
+    """Note a pattern at a place of the sentence, unless a part of it has no match.
+
+    Returns (OK, MORE_PATTERNS or MORE_STATES; the number of candidates).
+    """
+    known = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, 0, new)
+    if known < 0:
+        if size > 0:
+            cut = 2 if pattern[0, 1] == GAP else 1
+            part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, cut, new)
+            if part < 0 or patterns.count[part] == 0:
+                return OK, num_candidates
+        used = patterns.used[0]
+        if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
+            return MORE_PATTERNS, num_candidates
+        known = new_pattern(patterns, -1 - known, pattern, new)
+    if num_candidates == scratch.candidate.shape[0]:
+        return MORE_STATES, num_candidates
+    scratch.candidate[num_candidates, 0] = known
+    scratch.candidate[num_candidates, 1] = first
+    scratch.candidate[num_candidates, 2] = place
+    return OK, num_candidates + 1
+
+
+@leaf
+def next_candidates(limits, sentence, patterns, scratch, num_states):
+    """Note all patterns of one more word; as ``enter_candidate``."""
+    span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
+    pattern, length, num_candidates = scratch.pattern, sentence.shape[0], 0
+    for state in range(num_states):
+        entry, first = scratch.state[state, 0], np.int64(scratch.state[state, 1])
+        at = np.int64(scratch.state[state, 2]) + 1
+        last = min(first + span, length - 1)
+        size, gaps = np.int64(patterns.shape[entry, 0]), np.int64(patterns.shape[entry, 1])
+        for k in range(size):
+            pattern[0, k] = patterns.symbol[entry, k]
+        for place in range(at, last + 1):
+            new = size
+            if place > at:
+                if gaps == max_gaps or size + 2 > symbols:
+                    break
+                pattern[0, size] = GAP
+                new = size + 1
+            if new + 1 > symbols:
+                break
+            if sentence[place] <= 0:
+                continue
+            pattern[0, new] = sentence[place]
+            status, num_candidates = enter_candidate(
+                patterns, scratch, pattern, size, new + 1, num_candidates, first, place
+            )
+            if status != OK:
+                return status, num_candidates
+    return OK, num_candidates
+
+
 @kernel
 def match_sentence_kernel(
     text,
@@ -298,55 +528,25 @@ def match_sentence_kernel(
     sentence a pattern may span one word more than ``limits[SPAN]``, as in cdec.
     O(patterns + matches searched).  Twin: tests/naive/extract.py::extract.
     """
-    span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
     length = sentence.shape[0]
-    pattern = scratch.pattern
     scratch.round[4] = 0
-    head, tail, start = 0, 0, -1
-    while True:
-        # The first rounds of the loop begin a pattern at every word, later ones extend a pattern.
-        if start < length - 1:
-            start += 1
-            first, at, last, size, gaps = start, start, start, 0, 0
-        elif head < tail:
-            entry = scratch.state[head, 0]
-            first = np.int64(scratch.state[head, 1])
-            at = np.int64(scratch.state[head, 2]) + 1
-            last = min(first + span, length - 1)
-            size, gaps = np.int64(patterns.shape[entry, 0]), np.int64(patterns.shape[entry, 1])
-            for k in range(size):
-                pattern[0, k] = patterns.symbol[entry, k]
-            head += 1
-        else:
-            return OK
-        for place in range(at, last + 1):
-            new = size
-            if place > at:
-                if gaps == max_gaps or size + 2 > symbols:
-                    break
-                pattern[0, size] = GAP
-                new = size + 1
-            if new + 1 > symbols:
-                break
-            if sentence[place] <= 0:
-                continue
-            pattern[0, new] = sentence[place]
-            new += 1
-            known = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, 0, new)
-            if known < 0:
-                if size > 0:
-                    cut = 2 if pattern[0, 1] == GAP else 1
-                    part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, cut, new)
-                    if part < 0 or patterns.count[part] == 0:
-                        continue
-                used = patterns.used[0]
-                if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
-                    return MORE_PATTERNS
-                known = new_pattern(patterns, -1 - known, pattern, new)
-            if lacks_matches(patterns, scratch, known):
-                status = find_matches(text, listed, limits, patterns, scratch, known)
-                if status != OK:
-                    return status
+    num_candidates = 0
+    for place in range(length):
+        if sentence[place] > 0:
+            scratch.pattern[0, 0] = sentence[place]
+            status, num_candidates = enter_candidate(
+                patterns, scratch, scratch.pattern, 0, 1, num_candidates, place, place
+            )
+            if status != OK:
+                return status
+    while num_candidates > 0:
+        status = find_level(text, listed, limits, patterns, scratch, num_candidates)
+        if status != OK:
+            return status
+        num_states = 0
+        for k in range(num_candidates):
+            known = np.int64(scratch.candidate[k, 0])
+            first, place = scratch.candidate[k, 1], scratch.candidate[k, 2]
             if patterns.count[known] == 0:
                 continue
             if patterns.stamp[known, 2] != scratch.round[3]:
@@ -370,10 +570,12 @@ def match_sentence_kernel(
                 patterns.stamp[known, 2] = scratch.round[3]
                 scratch.found[scratch.round[4]] = known
                 scratch.round[4] += 1
-            if new < symbols and place < length - 1:
-                if tail == scratch.state.shape[0]:
-                    return MORE_STATES
-                scratch.state[tail, 0] = known
-                scratch.state[tail, 1] = first
-                scratch.state[tail, 2] = place
-                tail += 1
+            if patterns.shape[known, 0] < limits[SYMBOLS] and place < length - 1:
+                scratch.state[num_states, 0] = known
+                scratch.state[num_states, 1] = first
+                scratch.state[num_states, 2] = place
+                num_states += 1
+        status, num_candidates = next_candidates(limits, sentence, patterns, scratch, num_states)
+        if status != OK:
+            return status
+    return OK

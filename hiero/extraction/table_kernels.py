@@ -134,8 +134,10 @@ class Patterns(NamedTuple):
     shape   int32 [P, 4]    symbols; gaps; words after the last gap; row of Collocations.frequent
     count   int64 [P]       its matches; -1 if not known yet
     place   int64 [P, 3]    place of the matches: first, last + 1, in which of three arrays
-    stamp   int64 [P, 3]    the round of matches in which the place is good; the generation of its
-                            rules; the last call that saw it
+    stamp   int64 [P, 4]    the round of matches in which the place is good; the generation of its
+                            rules; the last call that saw it; the last call that put it into a chain
+    chain   int64 [P, 3]    call << 32 | the last of the patterns with a gap and a further word at the right;
+                            at the left; the one before in such a chain, -1 if there is none
     rule    int64 [P, 2]    its rules: first, last + 1
     used    int64 [1]       patterns
     """
@@ -146,6 +148,7 @@ class Patterns(NamedTuple):
     count: np.ndarray
     place: np.ndarray
     stamp: np.ndarray
+    chain: np.ndarray
     rule: np.ndarray
     used: np.ndarray
 
@@ -175,17 +178,23 @@ class SentenceScratch(NamedTuple):
     """Working memory for one sentence.
 
     match    int64 [.]     matches of patterns with gaps
-    state    int32 [., 3]  patterns at places of the sentence: pattern, first and last word
+    candidate  int32 [., 3]  patterns at places of the sentence: pattern, first and last word
+    state    int32 [., 3]  those of them that have matches and may grow
     found    int32 [P]     patterns of the sentence that have matches
     pattern  int32 [1, W]  the pattern to look up
+    mark     uint8 [V + 1]   which words are looked for, from 1; 0
+    slot     int64 [256, 2]  patterns of marked words; numbers of matches
     wait     int64 [8]     stack of patterns whose parts have no matches yet
     round    int64 [5]     round of matches; matches in use; generation of rules; call; patterns found
     """
 
     match: np.ndarray
+    candidate: np.ndarray
     state: np.ndarray
     found: np.ndarray
     pattern: np.ndarray
+    mark: np.ndarray
+    slot: np.ndarray
     wait: np.ndarray
     round: np.ndarray
 
