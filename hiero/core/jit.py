@@ -27,14 +27,16 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+from llvmlite import ir
 from llvmlite.binding import parse_bitcode
-from numba import _dynfunc, config, njit
+from numba import _dynfunc, config, njit, types
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.options import DefaultOptions
+from numba.extending import intrinsic
 
 from hiero.core.progress import show_compiling
 
@@ -254,6 +256,32 @@ def prepared_leaf(function: F) -> F:
     without, and than with all leaves prepared, which costs three seconds of compiling.
     """
     return _compiled(function, is_prepared=True, **LEAF_OPTIONS)
+
+
+def _prefetch(_context: Any, array: Any, index: Any) -> Any:
+    """``prefetch`` in machine code."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Load a cache line of an array that is read soon, without waiting: that of entry ``index`` in C order.
+
+    ``index`` may be outside of the array.
+    """
+
+
+if not config.DISABLE_JIT:
+    prefetch = intrinsic(_prefetch)
 
 
 # numba does not document the second option, but all supported versions have it.

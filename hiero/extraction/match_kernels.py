@@ -7,7 +7,7 @@ first word do; the cheaper of the two is searched.
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf
+from hiero.core.jit import kernel, leaf, prefetch
 from hiero.extraction.phrase_kernels import WINDOW, is_near, match_at
 from hiero.extraction.rule_kernels import make_rules
 from hiero.extraction.suffix_kernels import narrow
@@ -30,6 +30,7 @@ MARK = 48  # bits of a match; a mark is above them
 MATCH = (np.int64(1) << MARK) - 1
 ENTRY = (np.int64(1) << 32) - 1  # a pattern in Patterns.chain
 MAX_MARKS = 255  # of one byte
+AHEAD = 12  # matches
 
 
 @leaf
@@ -139,13 +140,25 @@ def locate_listed(listed, patterns, entry):
 
 
 @leaf
+def load_ahead(text, found, listed, kind, k, first, last, far):
+    """Load the text of a later match, which is in a distant place, from there to ``far`` words on."""
+    # At the first match, those of all up to there.
+    for later in range(k if k == first else k + AHEAD, min(k + AHEAD + 1, last)):
+        at = match_at(text.suffix, found, listed, kind, later) >> 16
+        prefetch(text.src, at)
+        prefetch(text.src, at + far)
+
+
+@leaf
 def extend_right(text, listed, patterns, scratch, span, entry, side, gap):
     """Matches of a pattern from those of the pattern without its last word; False if there is no room."""
     word = patterns.symbol[entry, patterns.shape[entry, 0] - 1]
     tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
     kind, out = patterns.place[side, 2], scratch.round[1]
     room, size = scratch.match.shape[0], text.src.shape[0]
-    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+    low, high = patterns.place[side, 0], patterns.place[side, 1]
+    for k in range(low, high):
+        load_ahead(text, scratch.match, listed, kind, k, low, high, span)
         match = match_at(text.suffix, scratch.match, listed, kind, k)
         start = match >> 16
         at = start + last_run(match) + tail
@@ -178,7 +191,9 @@ def extend_left(text, listed, patterns, scratch, span, entry, side, gap):
     tail = patterns.shape[side, 2]
     kind, out = patterns.place[side, 2], scratch.round[1]
     room = scratch.match.shape[0]
-    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+    low, high = patterns.place[side, 0], patterns.place[side, 1]
+    for k in range(low, high):
+        load_ahead(text, scratch.match, listed, kind, k, low, high, -span)
         match = match_at(text.suffix, scratch.match, listed, kind, k)
         old = match >> 16
         second, third = (match >> 8) & 255, match & 255
@@ -317,7 +332,9 @@ def meet_right(text, listed, patterns, scratch, span, side, first):
     """
     tail, runs = patterns.shape[side, 2], patterns.shape[side, 1]
     kind, out, room = patterns.place[side, 2], first, scratch.match.shape[0] - span
-    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+    low, high = patterns.place[side, 0], patterns.place[side, 1]
+    for k in range(low, high):
+        load_ahead(text, scratch.match, listed, kind, k, low, high, span)
         match = match_at(text.suffix, scratch.match, listed, kind, k)
         start = match >> 16
         at, end = start + last_run(match) + tail, start + span
@@ -337,18 +354,20 @@ def meet_left(text, listed, patterns, scratch, span, side, first):
     """Likewise for words before a gap, as ``extend_left``."""
     tail = patterns.shape[side, 2]
     kind, out, room = patterns.place[side, 2], first, scratch.match.shape[0] - span
-    for k in range(patterns.place[side, 0], patterns.place[side, 1]):
+    low, high = patterns.place[side, 0], patterns.place[side, 1]
+    for k in range(low, high):
+        load_ahead(text, scratch.match, listed, kind, k, low, high, -span)
         match = match_at(text.suffix, scratch.match, listed, kind, k)
         old = match >> 16
         second, third = (match >> 8) & 255, match & 255
-        last = max(old + max(second, third) + tail - span, np.int64(0))
+        farthest = max(old + max(second, third) + tail - span, np.int64(0))
         at = old - 1
         if out > room:
             return np.int64(-1)
         if at < 0 or text.src[at] == 0:
             continue
         at -= 1
-        while at >= last and text.src[np.uint64(at)] != 0:
+        while at >= farthest and text.src[np.uint64(at)] != 0:
             mark = np.int64(scratch.mark[np.uint64(text.src[np.uint64(at)])])
             if mark > 0:
                 moved = old - at

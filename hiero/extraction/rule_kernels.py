@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, fnv_step, probe_within, table_size
-from hiero.core.jit import kernel, leaf
+from hiero.core.jit import kernel, leaf, prefetch
 from hiero.extraction.phrase_kernels import (
     HALF,
     LOW_HALF,
@@ -179,66 +179,68 @@ def measure_runs(symbol, entry, size, out_run):
 
 
 @leaf
-def place_phrases(text, links, scratch, num_matches, num_alignments):
-    """Write where the sentences of sampled matches begin, for each alignment.
+def keep_linked(text, links, limits, scratch, runs, num_matches):
+    """Write the phrases around sampled matches that have a linked word, in words of the text.
 
-    Here, as in the next two functions, nothing that is loaded decides what happens next: so loads from
-    distant places of the bitext overlap, and the following step finds its arrays in the cache.
+    The gaps of a phrase must begin and end with linked words. Also writes the target words that it is linked
+    to; returns how many there are.
     """
-    phrase = scratch.phrase
+    phrase, src_span = scratch.phrase, links.src_span
+    span, size, kept = limits[SPAN], src_span.shape[1], 0
+    # A match is in a distant place of the text, and so are all arrays about it: each step loads in advance
+    # what the next ones need.
     for k in range(num_matches):
-        at = scratch.sample[k] >> 16
-        sentence = text.sentence[at]
-        for a in range(num_alignments):
-            row = k * num_alignments + a
-            phrase[row, 0] = scratch.sample[k]
-            phrase[row, 1] = a
-            phrase[row, 2] = text.first_src[sentence]
-            phrase[row, 3] = text.first_tgt[sentence]
-            phrase[row, 4] = links.src_span[np.uint64(a), np.uint64(at)]
+        match = scratch.sample[k]
+        at, far = match >> 16, max((match >> 8) & 255, match & 255)
+        prefetch(text.sentence, at)
+        for a in range(src_span.shape[0]):
+            prefetch(src_span, a * size + at)
+            prefetch(src_span, a * size + at + far)
+    for k in range(num_matches):
+        match = scratch.sample[k]
+        start = match >> 16
+        second, third = (match >> 8) & 255, match & 255
+        words = max(second, third) + scratch.run[runs - 1]
+        if words > span:
+            continue
+        for a in range(src_span.shape[0]):
+            if runs > 1:
+                good = is_linked(src_span, a, start + scratch.run[0])
+                good &= is_linked(src_span, a, start + second - 1)
+                if runs > 2:
+                    good &= is_linked(src_span, a, start + second + scratch.run[1])
+                    good &= is_linked(src_span, a, start + third - 1)
+                if not good:
+                    continue
+            low, high = project(src_span, a, start, 0, words)
+            good = high >= 0 and high - low <= span
+            if runs > 1:
+                _, one = project(src_span, a, start, 0, scratch.run[0])
+                _, two = project(src_span, a, start + second, 0, scratch.run[1])
+                if runs > 2:
+                    _, three = project(src_span, a, start + third, 0, scratch.run[2])
+                    two = max(two, three)
+                good &= max(one, two) >= 0
+            if not good:
+                continue
+            phrase[kept, 0] = match
+            phrase[kept, 1] = a
+            phrase[kept, 4] = low
+            phrase[kept, 5] = high
+            kept += 1
+    return kept
 
 
 @leaf
-def keep_linked(links, limits, scratch, runs, num_phrases):
-    """Keep the phrases that have a linked word and whose gaps begin and end with linked words.
-
-    Writes the target words that they are linked to; returns how many phrases are kept.
-    """
-    phrase, src_span, tgt_span = scratch.phrase, links.src_span, links.tgt_span
-    span, kept = limits[SPAN], 0
+def place_phrases(text, links, scratch, num_phrases):
+    """Write where the sentences of phrases begin."""
+    phrase, tgt_span = scratch.phrase, links.tgt_span
     for row in range(num_phrases):
-        match, a = phrase[row, 0], phrase[row, 1]
-        start = match >> 16
-        second, third = (match >> 8) & 255, match & 255
-        size = max(second, third) + scratch.run[runs - 1]
-        if size > span:
-            continue
-        low, high = project(src_span, a, start, 0, size)
-        good = high - low <= span
-        if runs == 1:
-            good &= high >= 0
-        else:
-            _, one = project(src_span, a, start, 0, scratch.run[0])
-            _, two = project(src_span, a, start + second, 0, scratch.run[1])
-            good &= is_linked(src_span, a, start + scratch.run[0])
-            good &= is_linked(src_span, a, start + second - 1)
-            if runs > 2:
-                good &= is_linked(src_span, a, start + second + scratch.run[1])
-                good &= is_linked(src_span, a, start + third - 1)
-                _, three = project(src_span, a, start + third, 0, scratch.run[2])
-                two = max(two, three)
-            good &= max(one, two) >= 0
-        if not good:
-            continue
-        phrase[kept, 0] = match
-        phrase[kept, 1] = a
-        phrase[kept, 2] = phrase[row, 2]
-        phrase[kept, 3] = phrase[row, 3]
-        phrase[kept, 4] = low
-        phrase[kept, 5] = high
-        phrase[kept, 6] = tgt_span[np.uint64(a), np.uint64(phrase[row, 3] + low)]
-        kept += 1
-    return kept
+        sentence = text.sentence[phrase[row, 0] >> 16]
+        tgt_base = text.first_tgt[sentence]
+        phrase[row, 2] = text.first_src[sentence]
+        phrase[row, 3] = tgt_base
+        prefetch(tgt_span, phrase[row, 1] * tgt_span.shape[1] + tgt_base + phrase[row, 4])
 
 
 @leaf
@@ -271,6 +273,8 @@ def keep_closed(text, links, limits, scratch, runs, num_phrases):
         )
         if not good:
             continue
+        prefetch(text.tgt, tgt_base + tgt_low)
+        prefetch(links.first_link, a * links.first_link.shape[1] + (match >> 16))
         phrase[kept, 0] = match
         phrase[kept, 1] = a
         phrase[kept, 2] = src_base
@@ -423,8 +427,8 @@ def rules_of_sample(
     num_alignments = links.src_span.shape[0]
     num_seen = num_matches * num_alignments
     runs = measure_runs(symbol, entry, size, scratch.run)
-    place_phrases(text, links, scratch, num_samples, num_alignments)
-    num_phrases = keep_linked(links, limits, scratch, runs, num_samples * num_alignments)
+    num_phrases = keep_linked(text, links, limits, scratch, runs, num_samples)
+    place_phrases(text, links, scratch, num_phrases)
     num_phrases = keep_closed(text, links, limits, scratch, runs, num_phrases)
     if num_phrases == 0:
         return OK

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hiero.core import progress
-from hiero.core.jit import kernel, leaf
+from hiero.core.jit import kernel, leaf, prefetch
 from tests.conftest import INTERPRETED
 
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
@@ -31,6 +31,16 @@ print(compile_timer.seconds > 0)
 @leaf
 def twice(number):  # type: ignore[no-untyped-def]
     return 2 * number
+
+
+@kernel
+def summed(array, places):  # type: ignore[no-untyped-def]
+    total = 0
+    for place in places:
+        prefetch(array, place + 1)
+        prefetch(array, place - 1_000_000)
+        total += array[place // array.shape[1], place % array.shape[1]]
+    return total
 
 
 @kernel
@@ -122,3 +132,7 @@ def test_the_note_in_an_interactive_session(
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     progress.show_compiling()
     assert capsys.readouterr().err == progress.COMPILING + "\n"
+
+
+def test_loading_ahead_changes_nothing() -> None:
+    assert summed(np.arange(6, dtype=np.int32).reshape(2, 3), np.array([5, 0, 3, 5])) == 13
