@@ -21,7 +21,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -189,9 +189,11 @@ class Loop:
         record = {"epoch": epoch + 1, **_summed([f"{task.out}.json" for task in tasks])}
         record |= self.course.conclude(epoch, tasks)
         record["learn_wall_s"] = time.perf_counter() - started
-        record |= self._score(epoch, name)
-        answer = self._answer(epoch)
-        write_weights(self.files.weights(epoch), answer.vector.as_weights())
+        # Weights become text while others translate the held-out set.
+        with ThreadPoolExecutor(1, thread_name_prefix="hiero-answer") as background:
+            written = background.submit(self._write_answer, epoch)
+            record |= self._score(epoch, name)
+            answer = written.result()
         record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
         return record, answer
 
@@ -246,6 +248,11 @@ class Loop:
             "held_out_bleu": both.bleu,
             "held_out_brevity": both.brevity,
         }
+
+    def _write_answer(self, epoch: int) -> Answer:
+        answer = self._answer(epoch)
+        write_weights(self.files.weights(epoch), answer.vector.as_weights())
+        return answer
 
     def _answer(self, epoch: int) -> Answer:
         symbols = Symbols()
