@@ -127,9 +127,9 @@ class Workspace:
                 match=longer_array(self.sentence_scratch.match)
             )
         elif status == MORE_STATES:
-            self.sentence_scratch = self.sentence_scratch._replace(
-                state=longer_array(self.sentence_scratch.state)
-            )
+            scratch = self.sentence_scratch
+            candidate, state = longer_array(scratch.candidate), longer_array(scratch.state)
+            self.sentence_scratch = scratch._replace(candidate=candidate, state=state)
         elif status == MORE_RULES:
             self.store = longer_store(self.store)
         else:

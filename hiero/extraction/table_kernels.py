@@ -177,15 +177,15 @@ class Store(NamedTuple):
 class SentenceScratch(NamedTuple):
     """Working memory for one sentence.
 
-    match    int64 [.]     matches of patterns with gaps
-    candidate  int32 [., 3]  patterns at places of the sentence: pattern, first and last word
-    state    int32 [., 3]  those of them that have matches and may grow
-    found    int32 [P]     patterns of the sentence that have matches
-    pattern  int32 [1, W]  the pattern to look up
-    mark     uint8 [V + 1]   which words are looked for, from 1; 0
-    slot     int64 [256, 2]  patterns of marked words; numbers of matches
-    wait     int64 [8]     stack of patterns whose parts have no matches yet
-    round    int64 [5]     round of matches; matches in use; generation of rules; call; patterns found
+    match      int64 [.]       matches of patterns with gaps
+    candidate  int32 [., 3]    patterns at places of the sentence: pattern, first and last word
+    state      int32 [., 3]    those of them that have matches and may grow
+    found      int32 [P]       patterns of the sentence that have matches
+    pattern    int32 [1, W]    the pattern to look up
+    mark       uint8 [V + 1]   numbers, from 1, of the words that are looked for behind a gap; 0 of all others
+    slot       int64 [256, 2]  the patterns with these words; numbers of their matches
+    wait       int64 [8]       stack of patterns whose parts have no matches yet
+    round      int64 [5]       round of matches; matches in use; generation of rules; call; patterns found
     """
 
     match: np.ndarray

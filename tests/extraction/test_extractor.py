@@ -23,6 +23,7 @@ from hiero.extraction.index import make_index, open_index
 from hiero.extraction.write import GrammarWriter, RuleText
 from hiero.grammar.reader import RuleReader
 from hiero.grammar.rules import Rules
+from tests.conftest import INTERPRETED
 from tests.naive import extract as naive
 from tests.worlds.extract import (
     World,
@@ -87,10 +88,17 @@ def test_caches_do_not_change_rules(world: World) -> None:
         symbols = Symbols()
         warm = IndexSource(Extractor(index, config_of(world.limits)), symbols)
         forgetful = IndexSource(Extractor(index, config_of(world.limits, cache_mb=0)), symbols)
+        growing = IndexSource(Extractor(index, config_of(world.limits)), symbols)
+        with growing.extractor.workspace() as workspace:
+            few = {"match": np.empty(1, np.int64), "candidate": np.empty((1, 3), np.int32)}
+            workspace.sentence_scratch = workspace.sentence_scratch._replace(
+                state=np.empty((1, 3), np.int32), **few
+            )
         for sentence in [*world.sentences, *world.sentences]:
-            one, two = (source.extract(ids(symbols, sentence)) for source in (warm, forgetful))
-            for a, b in zip(one.rules, two.rules, strict=True):
-                assert np.array_equal(a, b)
+            one, *others = (source.extract(ids(symbols, sentence)) for source in (warm, forgetful, growing))
+            for two in others:
+                for a, b in zip(one.rules, two.rules, strict=True):
+                    assert np.array_equal(a, b)
 
 
 @given(worlds())
@@ -227,6 +235,20 @@ def test_two_alignments_count_as_two_bitexts(tmp_path: Path) -> None:
     rules = extracted(source, ["das"])
     assert (rules[("das",), ("the",)].seen, rules[("das",), ("the",)].count) == (4, 2)
     assert rules[("das",), ("house",)].count == 1
+
+
+@pytest.mark.skipif(INTERPRETED, reason="a hundred thousand patterns")
+def test_more_words_behind_a_gap_than_have_marks(tmp_path: Path) -> None:
+    one, two = ([f"{letter}{k}" for k in range(200)] for letter in "wv")
+    src = [["a", *one, "a", *two], one + two]  # no word is rarer than a
+    aligned = [[[(k, k) for k in range(len(words))] for words in src]]
+    index = small_index(tmp_path, src=src, tgt=src, alignments=aligned)
+    config = ExtractConfig(max_span=255, max_symbols=3, max_gaps=1)
+    rules = extracted(IndexSource(Extractor(index, config), Symbols()), src[0])
+    for word in [*one[1:], *two[1:]]:
+        # w1 ... w199 are behind the first a only, v1 ... v53 behind both.
+        both = word[0] == "v" and int(word[1:]) <= 53
+        assert rules[("a", 1, word), ("a", 1, word)].count == 1 + both, word
 
 
 def test_sentences_without_matches(tmp_path: Path) -> None:
