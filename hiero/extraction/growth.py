@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,11 +70,11 @@ _ARRAYS: tuple[tuple[str, type[np.generic], int], ...] = (
 
 
 class Piece(NamedTuple):
-    """Rules in a file, by where their source sides occur first."""
+    """Rules in a mapped file, by where their source sides occur first."""
 
     first: Ints  # of each pattern: its first match and the lengths of its runs, as in Grown
     first_rule: Ints  # rules of pattern p: first_rule[p] ... first_rule[p + 1] - 1
-    rules: Rules  # mapped
+    rules: Rules
 
 
 class BitextRules:
@@ -252,23 +252,20 @@ def _write_piece(folder: Path | None, patterns: Grown, store: Store) -> Piece:
     first = patterns.first[: patterns.used[0]]
     order = np.lexsort((first[:, 1], first[:, 0]))
     rules = emitted_rules(patterns, store, order.astype(np.int32))
-    counts = np.diff(patterns.rule)[order, 0]
+    first_rule = offsets_of(np.diff(patterns.rule)[order, 0])
+    written = [first[order], first_rule, *(getattr(rules, name) for name, _, _ in _ARRAYS)]
     with tempfile.TemporaryFile(dir=folder) as stream:
-        for name, _, _ in _ARRAYS:
-            getattr(rules, name).tofile(stream)
+        for array in written:
+            array.tofile(stream)
         stream.flush()
         data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    sizes = [getattr(rules, name).size for name, _, _ in _ARRAYS]
-    return Piece(np.ascontiguousarray(first[order]), offsets_of(counts), _mapped(data, sizes))
-
-
-def _mapped(data: mmap.mmap, sizes: Sequence[int]) -> Rules:
-    arrays, at = {}, 0
-    for size, (name, kind, width) in zip(sizes, _ARRAYS, strict=True):
-        array = np.frombuffer(data, kind, size, at)
+    arrays, at = [], 0
+    for array in written:
+        mapped = np.frombuffer(data, array.dtype, array.size, at).reshape(array.shape)
         at += array.nbytes
-        arrays[name] = array.reshape(-1, width) if width else array
-    return _with_rest(arrays)
+        arrays.append(mapped)
+    names = [name for name, _, _ in _ARRAYS]
+    return Piece(arrays[0], arrays[1], _with_rest(dict(zip(names, arrays[2:], strict=True))))
 
 
 def _slice(rules: Rules, low: int, high: int) -> Rules:
