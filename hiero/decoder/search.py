@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from hiero.decoder.parse_kernels import Parse
 
 # MODULE:FUNCTION, imported for the first sentence: a ``SearchFunction``.
-SEARCHES = {"cube": "hiero.decoder.cube_kernels:search_kernel"}
+SEARCHES = {
+    "coarse_to_fine": "hiero.decoder.cube_kernels:coarse_to_fine_kernel",
+    "cube": "hiero.decoder.cube_kernels:search_kernel",
+}
 
 
 class SearchFunction(Protocol):

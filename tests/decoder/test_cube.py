@@ -17,9 +17,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hiero.core.errors import HieroError
+from hiero.decoder.cube_kernels import COARSE, FINE, drop_replaced_kernel, loss_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.hypergraph import validate
+from hiero.decoder.search import SEARCHES
+from hiero.decoder.search_table_kernels import ArenaNodes, Edges, new_search_edges, new_search_nodes
 from hiero.decoder.statistics import Statistics
 from tests.naive import search as naive
 from tests.naive.search import Rule
@@ -27,6 +30,7 @@ from tests.worlds.lm import kenlm_model
 from tests.worlds.search import GLUE, System, enumerated, naive_steps, rule_key, steps_of, systems
 
 ALL = 10_000  # more than the number of derivations
+algorithms = st.sampled_from(sorted(SEARCHES))
 
 
 def texts(scored: Iterable[tuple[float, naive.Derivation]]) -> list[tuple[float, str]]:
@@ -95,15 +99,19 @@ def assert_same_forest(one: Forest, other: Forest) -> None:
     assert np.array_equal(one.graph.tail, other.graph.tail)
 
 
-@given(systems(), st.sampled_from([10**6, 2**31 - 1]))
-def test_unlimited_cube_pruning_is_exhaustive(system: System, pop_limit: int) -> None:
-    assert_same_forest(system.forest(), system.forest(pop_limit=pop_limit))
+@given(systems(), st.sampled_from([10**6, 2**31 - 1]), algorithms)
+def test_an_unlimited_search_is_exhaustive(system: System, pop_limit: int, algorithm: str) -> None:
+    expected = system.forest()
+    assert_same_forest(expected, system.forest(algorithm=algorithm))
+    assert_same_forest(expected, system.forest(algorithm=algorithm, pop_limit=pop_limit))
 
 
-@given(systems(), st.integers(1, 12))
-def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int) -> None:
+@given(systems(), st.integers(1, 12), algorithms)
+def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int, algorithm: str) -> None:
     """It may miss some, but scores are correct, and it finds a derivation if there is one."""
-    forest, expected = system.forest(pop_limit=pop_limit), Counter(texts(enumerated(system)))
+    forest = system.forest(pop_limit=pop_limit, algorithm=algorithm)
+    validate(forest.graph)
+    expected = Counter(texts(enumerated(system)))
     assert bool(forest) == bool(expected)
     found = Counter(listed(forest.kbest(ALL, unique=False)))
     assert not found - expected
@@ -114,15 +122,17 @@ def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int) -
         for v, edges in enumerate(np.diff(forest.graph.first_edge).tolist()[:-1])
         for _ in range(edges)
     )
-    assert all(count <= pop_limit for count in popped.values())
+    # A cell that was searched twice may have nodes of both searches.
+    most = pop_limit if algorithm == "cube" else FINE * pop_limit + max(COARSE * pop_limit, 1)
+    assert all(count <= most for count in popped.values())
 
 
-@given(systems(max_models=0), st.integers(1, 5))
-def test_without_language_models_one_pop_is_enough(system: System, pop_limit: int) -> None:
+@given(systems(max_models=0), st.integers(1, 5), algorithms)
+def test_without_language_models_one_pop_is_enough(system: System, pop_limit: int, algorithm: str) -> None:
     """Every cell has one node, estimates are scores, and the best candidate is popped first."""
     expected = enumerated(system)
     assume(expected)
-    assert system.forest(pop_limit=pop_limit).viterbi().score == expected[0][0]
+    assert system.forest(pop_limit=pop_limit, algorithm=algorithm).viterbi().score == expected[0][0]
 
 
 @given(systems())
@@ -160,10 +170,12 @@ def kenlm_of(text: str):  # type: ignore[no-untyped-def]
         return kenlm_model(path)
 
 
-@given(systems(scores=st.just(0.0)), st.permutations(list("abcuvwz")), st.integers(0, 8))
-def test_tie_breaking_does_not_depend_on_word_ids(system: System, words: list[str], pop_limit: int) -> None:
+@given(systems(scores=st.just(0.0)), st.permutations(list("abcuvwz")), st.integers(0, 8), algorithms)
+def test_tie_breaking_does_not_depend_on_word_ids(
+    system: System, words: list[str], pop_limit: int, algorithm: str
+) -> None:
     def run(first: list[str]) -> list[tuple[float, str, list[tuple[object, ...]]]]:
-        with system.opened(pop_limit=pop_limit) as model:
+        with system.opened(pop_limit=pop_limit, algorithm=algorithm) as model:
             model.symbols.words.intern_all(word.encode() for word in first)
             forest = model.parse(" ".join(system.words))
             lists = forest.kbest(ALL, unique=False) + forest.kbest(ALL)
@@ -179,10 +191,93 @@ def test_scoring_is_bounded_by_pops() -> None:
     system = System(many, ("a",), ((text, 1.0),))
     for pop_limit, scored, popped in ((1, 4, 1), (3, 12, 3), (0, 51, 51), (100, 51, 51)):
         statistics = Statistics()
-        with system.opened(pop_limit=pop_limit) as model:
+        with system.opened(pop_limit=pop_limit, algorithm="cube") as model:
             forest = model.parse("a", statistics)
         assert forest.graph.first_edge[1] == popped
         assert statistics.scored == scored + forest.graph.first_edge[2] - popped
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[naive.Graph, list[range]]:
+    """Nodes of cells, some of which were searched twice, and the nodes of their last searches."""
+    num_cells = draw(st.integers(1, 4))
+    again = draw(st.lists(st.integers(0, num_cells - 1), unique=True).map(sorted))
+    cell: list[int] = []
+    edges: list[list[tuple[float, tuple[int, ...]]]] = []
+    last: dict[int, range] = {}
+    scores = st.integers(-16, 0).map(lambda number: number / 8)
+
+    def edge(tails: list[int]) -> tuple[float, tuple[int, ...]]:
+        chosen = draw(st.lists(st.sampled_from(tails), max_size=2)) if tails else []
+        return draw(scores), tuple(chosen)
+
+    for c in [*range(num_cells), *again]:
+        tails = [node for below in range(c) for node in last[below]]
+        first = len(cell)
+        for _ in range(draw(st.integers(1, 3))):
+            cell.append(c)
+            edges.append([edge(tails) for _ in range(draw(st.integers(1, 2)))])
+        last[c] = range(first, len(cell))
+    goal = [(draw(scores), (node,)) for node in last[num_cells - 1] if draw(st.booleans())]
+    return naive.Graph([*cell, -1], [*edges, goal]), [last[c] for c in range(num_cells)]
+
+
+def tables_of(graph: naive.Graph) -> tuple[ArenaNodes, Edges]:
+    num_nodes = len(graph.cell)
+    nodes = new_search_nodes(num_nodes, 1, 1)
+    nodes.cell[:] = graph.cell
+    nodes.score[:-1] = [max(score for score, _ in graph.derivations(v)) for v in range(num_nodes - 1)]
+    flat = [(v, score, tails) for v, row in enumerate(graph.edges) for score, tails in row]
+    edges = new_search_edges(len(flat), 1)
+    for e, (head, score, tails) in enumerate(flat):
+        edges.head[e], edges.rule[e], edges.local[e], edges.lm[e] = head, e, score, e
+        edges.tail[e] = [*tails, -1, -1][:2]
+    return nodes, edges
+
+
+@given(graphs())
+def test_losses_of_cells(drawn: tuple[naive.Graph, list[range]]) -> None:
+    graph, last = drawn
+    nodes, edges = tables_of(graph)
+    found = np.empty(len(last))
+    loss_kernel(nodes, len(graph.cell) - 1, edges, len(edges.head), found)
+    assert found.tolist() == naive.losses(graph, len(last))
+
+
+@given(graphs())
+def test_nodes_of_cells_that_were_searched_again_are_dropped(drawn: tuple[naive.Graph, list[range]]) -> None:
+    graph, last = drawn
+    nodes, edges = tables_of(graph)
+    cells = np.array([(nodes.start, nodes.stop) for nodes in last])
+    num_nodes, num_edges = drop_replaced_kernel(cells, nodes, len(graph.cell), edges, len(edges.head))
+    expected = naive.without_replaced(graph, last)
+    assert nodes.cell[:num_nodes].tolist() == expected.cell
+    rows: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in expected.cell]
+    for e in range(num_edges):
+        rows[edges.head[e]].append(
+            (edges.local[e], tuple(tail for tail in edges.tail[e].tolist() if tail >= 0))
+        )
+        assert edges.lm[e, 0] == edges.rule[e]
+    assert rows == expected.edges
+
+
+def test_good_cells_are_searched_again() -> None:
+    """The best translation of "a b" joins two that a search with one pop does not find."""
+    text = "\n".join(
+        ["\\data\\", "ngram 1=7", "ngram 2=1", "", "\\1-grams:", "-1 <s>", "-1 </s>", "-1 <unk>"]
+        + [f"-1 {word} 0" for word in "uvwx"]
+        + ["", "\\2-grams:", "-0.1 v x", "", "\\end\\", ""]
+    )
+    rules = tuple(
+        Rule("X", (word,), (target,), score)
+        for word, target, score in (("a", "u", 0.0), ("a", "v", -0.25), ("b", "w", 0.0), ("b", "x", -0.25))
+    )
+    system = System(rules, ("a", "b"), ((text, 1.0),))
+    limits = {"pop_limit": 2, "pass_through": "none"}
+    coarse = system.forest(algorithm="cube", pop_limit=1, pass_through="none")
+    assert coarse.viterbi().text == "u w"
+    fine = system.forest(algorithm="coarse_to_fine", **limits)
+    assert fine.viterbi().text == "v x" == system.forest(pass_through="none").viterbi().text
 
 
 def test_tables_grow() -> None:

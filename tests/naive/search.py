@@ -198,3 +198,60 @@ def _bucket(size: int) -> str:
         if first <= size <= last:
             return f"{first}-{last}"
     return str(size) if size < 6 else "16+"
+
+
+class Graph(NamedTuple):
+    """Nodes of a search in the order in which they were made; the last is the goal.
+
+    cell   of each node, -1 for the goal
+    edges  of each node: score and tails
+    """
+
+    cell: list[int]
+    edges: list[list[tuple[float, tuple[int, ...]]]]
+
+    def derivations(self, node: int) -> list[tuple[float, frozenset[int]]]:
+        """The score of every derivation of a node, and the nodes in it."""
+        found = []
+        for score, tails in self.edges[node]:
+            for parts in itertools.product(*map(self.derivations, tails)):
+                total = score + sum(part for part, _ in parts)
+                found.append((total, frozenset([node]).union(*(nodes for _, nodes in parts))))
+        return found
+
+
+def losses(graph: Graph, num_cells: int) -> list[float]:
+    """How much worse than the best derivation of the goal the best one through each cell is."""
+    found = graph.derivations(len(graph.cell) - 1)
+    if not found:
+        return [0.0] * num_cells
+    best = max(score for score, _ in found)
+    through: dict[int, float] = {}
+    for score, nodes in found:
+        for node in nodes:
+            cell = graph.cell[node]
+            through[cell] = max(through.get(cell, -math.inf), score)
+    return [best - through.get(cell, -math.inf) for cell in range(num_cells)]
+
+
+def without_replaced(graph: Graph, last: Sequence[range]) -> Graph:
+    """The nodes of the last search of each cell, those below them, and the goal; numbered anew."""
+    kept = set[int]()
+
+    def keep(node: int) -> None:
+        kept.add(node)
+        for _, tails in graph.edges[node]:
+            for tail in tails:
+                keep(tail)
+
+    for node, cell in enumerate(graph.cell):
+        if cell < 0 or node in last[cell]:
+            keep(node)
+    number = {node: i for i, node in enumerate(sorted(kept))}
+    return Graph(
+        [graph.cell[node] for node in sorted(kept)],
+        [
+            [(score, tuple(number[tail] for tail in tails)) for score, tails in graph.edges[node]]
+            for node in sorted(kept)
+        ],
+    )
