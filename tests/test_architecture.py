@@ -116,7 +116,7 @@ def kernels() -> Iterator[tuple[Module, ast.FunctionDef]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
-                if names & {"kernel", "leaf", "prepared_leaf"}:
+                if names & {"kernel", "scalar_kernel", "leaf", "routine"}:
                     yield module, node
 
 

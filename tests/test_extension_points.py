@@ -21,8 +21,7 @@ from hiero.core.records import PathKey, map_paths, record, record_paths, setting
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.decoder.config import SearchConfig
-from hiero.decoder.cube_kernels import search_kernel
-from hiero.decoder.search import SEARCHES
+from hiero.decoder.search import SEARCHES, cube
 from hiero.evaluation.bleu import sentence_bleu
 from hiero.features.feature_set import BUILT_IN, TEMPLATES, feature_set
 from hiero.features.index import KINDS, FeatureIndex, KeyKind, KeyPart, pack_keys
@@ -89,7 +88,7 @@ def test_a_format_of_grammars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
 
 def greedy(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     """Cube pruning with one candidate for each cell."""
-    return search_kernel(parse, pairs, rules, lm, weight, goal, 1, most_edges)
+    return cube(parse, pairs, rules, lm, weight, goal, 1, most_edges)
 
 
 def test_a_search(monkeypatch: pytest.MonkeyPatch) -> None:

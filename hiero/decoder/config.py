@@ -16,7 +16,11 @@ class SearchConfig(Checked):
     """The ``search`` section of a configuration; its defaults are Simianer, Riezler and Dyer's (2012)."""
 
     algorithm: str = setting(
-        "cube", "search algorithm: cube pruning", choices=lambda: SEARCHES, flag="search"
+        "cube",
+        "search algorithm: cube pruning, or the same with few pops first, and then with many for spans of good"
+        " translations",
+        choices=lambda: SEARCHES,
+        flag="search",
     )
     span_limit: int = setting(
         15, "longest span of source words that a rule of a grammar covers", least=1, most=MOST

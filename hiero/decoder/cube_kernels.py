@@ -14,7 +14,7 @@ says how many pops the cell deserves. Most cells keep their first nodes.
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf, prepared_leaf
+from hiero.core.jit import kernel, leaf, routine, scalar_kernel
 from hiero.core.symbol_kernels import gap_index
 from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
@@ -75,7 +75,7 @@ def sort_pairs_kernel(pairs, num_rules):
     return Pairs(pairs.first, pairs.rule[order], pairs.score[order], pairs.estimate[order])
 
 
-@prepared_leaf
+@leaf
 def _score_row(rules, rule, lm, states, tail_1, tail_2, agenda, row):
     """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
     last = rules.first_tgt[rule + 1]
@@ -140,7 +140,7 @@ def _join(nodes, num_nodes, agenda, row, cell, score):
     return num_nodes
 
 
-@prepared_leaf
+@routine
 def _search_cell(
     cell,
     parse,
@@ -280,9 +280,9 @@ def _num_candidates(parse, cells, cell):
     return total
 
 
-@kernel
-def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
-    """Search a parse with language models, each cell once.
+@scalar_kernel
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds):
+    """Search a parse with language models.
 
     parse          Parse
     pairs          Pairs        in the order of each bundle's rules
@@ -290,30 +290,15 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
     lm, weight     Ngrams of M models, float64 [M]
     goal           cell to finish with <s> and </s>, or -1
     pop_limit      candidates popped per cell; 0 for all there are
-    most_edges     stop before the forest has more
+    most_edges     stop before an exhaustive search has more
+    num_rounds     1: fill each cell once. 2: a cell pops COARSE times ``pop_limit``; then, if its best
+                   derivation scores x log10 units of language models below the best of all, FINE exp(-x /
+                   WIDTH) times as many
 
     Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
     a goal, if that is not all of them). O(pops * log) language model scores of a rule.
     Twin: tests/naive/search.py::derivations.
     """
-    return _search(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, np.int64(1))
-
-
-@kernel
-def coarse_to_fine_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges):
-    """Search a parse coarsely, and those cells again that good derivations go through.
-
-    As ``search_kernel``, but a cell pops a fifth of ``pop_limit``, and then, if its best derivation of the
-    sentence scores g below the best of all, up to 2 exp(g / w) times the limit, where w is ``WIDTH``.
-    Twin: tests/naive/search.py::derivations.
-    """
-    rounds = np.int64(2 if pop_limit > 0 and goal >= 0 else 1)
-    return _search(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, rounds)
-
-
-@kernel
-def _search(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds):
-    """Search in one round, or in two."""
     num_models = weight.shape[0]
     stride = rules.prefix.left_key.shape[2]
     num_cells = parse.cell.shape[0]

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from hiero.decoder.parse_kernels import Parse
 
 # MODULE:FUNCTION, imported for the first sentence: a ``SearchFunction``.
-SEARCHES = {
-    "coarse_to_fine": "hiero.decoder.cube_kernels:coarse_to_fine_kernel",
-    "cube": "hiero.decoder.cube_kernels:search_kernel",
-}
+SEARCHES = {"coarse_to_fine": f"{__name__}:coarse_to_fine", "cube": f"{__name__}:cube"}
 
 
 class SearchFunction(Protocol):
@@ -47,3 +44,18 @@ def search_of(algorithm: str) -> SearchFunction:
     """The search of a name in ``SEARCHES``."""
     found: SearchFunction = pkgutil.resolve_name(SEARCHES[algorithm])
     return found
+
+
+def cube(*arguments: Any) -> tuple[int, int, Chart]:
+    """Cube pruning: the same number of pops for every cell."""
+    from hiero.decoder.cube_kernels import search_kernel
+
+    return search_kernel(*arguments, 1)  # type: ignore[no-any-return, call-arg]
+
+
+def coarse_to_fine(*arguments: Any) -> tuple[int, int, Chart]:
+    """Cube pruning with few pops, and then with many for the cells that good derivations go through."""
+    from hiero.decoder.cube_kernels import search_kernel
+
+    *_, pop_limit, _ = arguments
+    return search_kernel(*arguments, 2 if pop_limit else 1)  # type: ignore[no-any-return, call-arg]

@@ -2,7 +2,7 @@
 """The tables that a search fills, how they grow, and its heaps of candidates.
 
 All memory of a search is allocated here: the search itself allocates nothing, so it needs no reference
-counts. A heap is binary, of (priority, id), highest priority first and, among equals, smallest id first.
+counts. A heap has four children a node, of (priority, id): highest priority first, of equals the smallest id.
 """
 
 from typing import NamedTuple
@@ -155,16 +155,11 @@ def larger_agenda(agenda, num_candidates, num_scored, num_pops):
 
 
 @leaf
-def _before(priority, entry, i, j):
-    return priority[i] > priority[j] or (priority[i] == priority[j] and entry[i] < entry[j])
-
-
-@leaf
 def heap_push(priority, entry, size, new_priority, new_entry):
     """Add an entry to the heap in ``priority[:size]``, ``entry[:size]``; there must be room for one more."""
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
+    at = np.uint64(size)
+    while at > np.uint64(0):
+        parent = (at - np.uint64(1)) >> np.uint64(2)
         if priority[parent] > new_priority or (
             priority[parent] == new_priority and entry[parent] < new_entry
         ):
@@ -179,23 +174,28 @@ def heap_push(priority, entry, size, new_priority, new_entry):
 @leaf
 def heap_pop(priority, entry, size):
     """Remove the top of a heap of ``size`` entries; ``size - 1`` remain. The caller reads the top before."""
-    last = size - 1
+    last = np.uint64(size - 1)
     moved_priority = priority[last]
     moved_entry = entry[last]
-    at = 0
+    at = np.uint64(0)
     while True:
-        child = 2 * at + 1
+        child = (at << np.uint64(2)) + np.uint64(1)
         if child >= last:
             break
-        if child + 1 < last and _before(priority, entry, child + 1, child):
-            child += 1
-        if priority[child] > moved_priority or (
-            priority[child] == moved_priority and entry[child] < moved_entry
-        ):
-            priority[at] = priority[child]
-            entry[at] = entry[child]
-            at = child
-        else:
+        # Which child is best cannot be predicted: no branch depends on it unless priorities are equal.
+        best = child
+        best_priority = priority[child]
+        for other in range(child + np.uint64(1), min(child + np.uint64(4), last)):
+            this = priority[other]
+            is_better = this > best_priority
+            if this == best_priority:
+                is_better = entry[other] < entry[best]
+            best = other if is_better else best
+            best_priority = max(this, best_priority)
+        if best_priority < moved_priority or (best_priority == moved_priority and moved_entry < entry[best]):
             break
+        priority[at] = best_priority
+        entry[at] = entry[best]
+        at = best
     priority[at] = moved_priority
     entry[at] = moved_entry
