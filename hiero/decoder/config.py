@@ -17,7 +17,7 @@ class SearchConfig(Checked):
 
     algorithm: str = setting(
         "cube",
-        "search algorithm: cube pruning, or the same with few pops first, and then with many for spans of good"
+        "search algorithm: cube pruning, or the same with few pops first, then with many for spans of good"
         " translations",
         choices=lambda: SEARCHES,
         flag="search",
