@@ -111,12 +111,12 @@ def may_import(importer: Module, target: Module) -> bool:
 
 
 def kernels() -> Iterator[tuple[Module, ast.FunctionDef]]:
-    """Every function that is decorated by ``@kernel`` or ``@leaf``."""
+    """Every function that is decorated to be compiled."""
     for module, tree in SOURCES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
-                if names & {"kernel", "scalar_kernel", "leaf", "routine"}:
+                if names & {"kernel", "scalar", "leaf", "routine"}:
                     yield module, node
 
 

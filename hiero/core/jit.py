@@ -238,7 +238,7 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
-def scalar_kernel(function: F) -> F:
+def scalar(function: F) -> F:
     """Compile a kernel whose loops have few rounds, as those over words of a rule and tails of an edge have.
 
     They are not vectorised, as those of leaves are not: it costs a search a fifth.

@@ -14,7 +14,7 @@ says how many pops the cell deserves. Most cells keep their first nodes.
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf, routine, scalar_kernel
+from hiero.core.jit import kernel, leaf, routine, scalar
 from hiero.core.symbol_kernels import gap_index
 from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
@@ -280,7 +280,7 @@ def _num_candidates(parse, cells, cell):
     return total
 
 
-@scalar_kernel
+@scalar
 def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds):
     """Search a parse with language models.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf, scalar_kernel
+from hiero.core.jit import kernel, leaf, scalar
 from hiero.lm.table_kernels import chain, extends_left, extends_right, find_slot
 
 LEFT, FULL, RIGHT = 0, 1, 2
@@ -311,7 +311,7 @@ class RuleStates(NamedTuple):
     estimate: np.ndarray
 
 
-@scalar_kernel
+@scalar
 def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_score):
     """Score the words of every rule as far as they need no context.
 
