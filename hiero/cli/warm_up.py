@@ -206,6 +206,10 @@ def _use_larger_tables(folder: Path) -> None:
     import numpy as np
 
     from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search
+    from hiero.extraction.config import ExtractConfig
+    from hiero.extraction.extractor import new_patterns
+    from hiero.extraction.growth import new_pattern_counts
+    from hiero.extraction.table_kernels import rehash_patterns_kernel
     from hiero.lm.external_sort import Sorter
     from hiero.lm.table_kernels import doubled, open_table
 
@@ -215,6 +219,8 @@ def _use_larger_tables(folder: Path) -> None:
         pass
     doubled(open_table(1))
     larger_kbest_search(new_kbest_search(1, 4), 8, 8)
+    rehash_patterns_kernel(new_patterns(ExtractConfig()))
+    rehash_patterns_kernel(new_pattern_counts(ExtractConfig().max_symbols))
 
 
 def _write_texts(folder: Path) -> None:

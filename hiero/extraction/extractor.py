@@ -111,7 +111,7 @@ class Workspace:
             self._grow(status)
 
     def _forget(self) -> None:
-        self.patterns, self.store = _new_patterns(self.config), new_store()
+        self.patterns, self.store = new_patterns(self.config), new_store()
         self.sentence_scratch = self.sentence_scratch._replace(
             found=np.empty(len(self.patterns.count), np.int32)
         )
@@ -161,7 +161,8 @@ def longer_array(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return grown(array, 2 * len(array) + 1)
 
 
-def _new_patterns(config: ExtractConfig) -> Patterns:
+def new_patterns(config: ExtractConfig) -> Patterns:
+    """An empty table of patterns."""
     return Patterns(
         slot=np.full(2 * FIRST_PATTERNS, -1, np.int32),
         symbol=np.empty((FIRST_PATTERNS, config.max_symbols), np.int32),

@@ -139,13 +139,7 @@ class BitextRules:
         """
         width = self.config.max_symbols
         least = -(-(self.config.samples + 1) // max(self.config.max_span - 2, 1))
-        counts = PatternCounts(
-            slot=np.full(table_size(FIRST_COUNTS), -1, np.int32),
-            symbol=np.empty((FIRST_COUNTS, width), np.int32),
-            shape=np.empty((FIRST_COUNTS, 2), np.int32),
-            count=np.empty(FIRST_COUNTS, np.int64),
-            used=np.zeros(1, np.int64),
-        )
+        counts = new_pattern_counts(width)
         growth = _new_growth(self.extractor, 1)
         listed = self.extractor.collocations
         while True:
@@ -220,6 +214,17 @@ class _Grower:
                 self.store = longer_store(self.store)
             else:
                 self.growth = _longer_growth(self.growth, status)
+
+
+def new_pattern_counts(width: int) -> PatternCounts:
+    """An empty table of patterns of up to ``width`` symbols."""
+    return PatternCounts(
+        slot=np.full(table_size(FIRST_COUNTS), -1, np.int32),
+        symbol=np.empty((FIRST_COUNTS, width), np.int32),
+        shape=np.empty((FIRST_COUNTS, 2), np.int32),
+        count=np.empty(FIRST_COUNTS, np.int64),
+        used=np.zeros(1, np.int64),
+    )
 
 
 def _new_growth(extractor: Extractor, first_word: int) -> Growth:
