@@ -96,15 +96,21 @@ def envelope(lines):
     return found
 
 
+def statistics_at(envelopes, place):
+    """Summed statistics of the leading candidates at a place."""
+    return added([[stats for start, stats in lines if start <= place][-1] for lines in envelopes])
+
+
 def bleu_at(envelopes, place):
-    """BLEU of the leading candidates at a place."""
-    return floor_bleu(added([[stats for start, stats in lines if start <= place][-1] for lines in envelopes]))
+    """Their BLEU."""
+    return floor_bleu(statistics_at(envelopes, place))
 
 
 def has_near_ties(envelopes, low, high):
-    """Whether two places have BLEUs that differ only by rounding."""
+    """Whether two places have statistics that differ, and BLEUs that differ by rounding at most."""
     inner = {start for lines in envelopes for start, _ in lines if low < start < high}
-    scores = sorted({bleu_at(envelopes, place) for place in [low, *inner]})
+    totals = {tuple(statistics_at(envelopes, place)) for place in [low, *inner]}
+    scores = sorted(floor_bleu(list(total)) for total in totals)
     return any(y - x < 1e-12 for x, y in itertools.pairwise(scores))
 
 
