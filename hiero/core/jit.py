@@ -30,7 +30,7 @@ import numpy as np
 from llvmlite import ir
 from llvmlite.binding import parse_bitcode
 from numba import _dynfunc, config, njit, types
-from numba.core import event
+from numba.core import errors, event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
@@ -436,6 +436,7 @@ def _late_emission(context: Any) -> Iterator[None]:
     context.refresh()  # numba's own libraries, which are called by address
     kind = type(context)
     collects = gc.isenabled()
+    colours, errors._termcolor_inst = errors.termcolor(), _Plain()  # type: ignore[attr-defined]
     make_wrapper, make_executable = kind.create_cpython_wrapper, kind.get_executable
     make_c_wrapper = kind.create_cfunc_wrapper
 
@@ -467,8 +468,20 @@ def _late_emission(context: Any) -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+        errors._termcolor_inst = colours  # type: ignore[attr-defined]
         kind.create_cpython_wrapper, kind.create_cfunc_wrapper = make_wrapper, make_c_wrapper
         kind.get_executable = make_executable
+
+
+class _Plain:
+    """The colours of numba's messages: none.
+
+    It writes thousands of them while it finds out which functions of its own fit the types of arguments, and
+    sets up the terminal for each.
+    """
+
+    def __getattr__(self, _kind: str) -> Callable[[str], str]:
+        return str
 
 
 class CompileTimer(event.Listener):  # type: ignore[misc]

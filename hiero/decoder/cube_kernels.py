@@ -35,6 +35,7 @@ from hiero.decoder.search_table_kernels import (
     new_agenda,
     new_search_edges,
     new_search_nodes,
+    order_by_score,
 )
 
 # Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
@@ -62,16 +63,17 @@ def sort_pairs_kernel(pairs, num_rules):
 
     O(P log P).  Twin: tests/naive/tables.py::by_estimate.
     """
-    order = np.arange(pairs.rule.shape[0])
+    order = np.empty(pairs.rule.shape[0], np.int32)
+    for i in range(order.shape[0]):
+        order[i] = i
+    scratch = np.empty(order.shape[0], np.int32)
     done = np.zeros(pairs.rule.shape[0], np.bool_)
     for b in range(pairs.first.shape[0]):
         first = pairs.first[b]
         if done[first]:
             continue
         done[first] = True
-        by_estimate = np.argsort(-pairs.estimate[first : first + num_rules[b]], kind="mergesort")
-        for i in range(num_rules[b]):  # an assignment of slices takes seconds to compile
-            order[first + i] = first + by_estimate[i]
+        order_by_score(pairs.estimate, first, first + num_rules[b], order, scratch)
     return Pairs(pairs.first, pairs.rule[order], pairs.score[order], pairs.estimate[order])
 
 
@@ -349,9 +351,8 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
             total_scored += num_scored
             cells[c, 0] = first
             cells[c, 1] = num_nodes
-            by_score = np.argsort(-nodes.score[first:num_nodes], kind="mergesort")
-            for rank in range(num_nodes - first):
-                nodes.rank[first + rank] = first + by_score[rank]
+            # Candidates are no longer needed.
+            order_by_score(nodes.score, first, num_nodes, nodes.rank, agenda.entry)
         if goal >= 0:
             first = cells[goal, 0]
             last = cells[goal, 1]

@@ -155,6 +155,34 @@ def larger_agenda(agenda, num_candidates, num_scored, num_pops):
 
 
 @leaf
+def order_by_score(score, first, last, out_order, scratch):
+    """Write first ... last - 1 into ``out_order[first:last]``, the best score first, of equals the smallest.
+
+    scratch  int32 [last - first or more]  overwritten
+    """
+    # By hand: numba takes a second to compile its own sort.
+    for i in range(first, last):
+        out_order[i] = i
+    width = 1
+    while width < last - first:
+        for begin in range(first, last, 2 * width):
+            middle = min(begin + width, last)
+            end = min(middle + width, last)
+            left = begin
+            right = middle
+            for at in range(begin, end):
+                if right == end or (left < middle and score[out_order[left]] >= score[out_order[right]]):
+                    scratch[at - first] = out_order[left]
+                    left += 1
+                else:
+                    scratch[at - first] = out_order[right]
+                    right += 1
+        for i in range(first, last):
+            out_order[i] = scratch[i - first]
+        width *= 2
+
+
+@leaf
 def heap_push(priority, entry, size, new_priority, new_entry):
     """Add an entry to the heap in ``priority[:size]``, ``entry[:size]``; there must be room for one more."""
     at = np.uint64(size)
