@@ -391,6 +391,8 @@ def _is_worth(parse, cell, pops, popped, most, is_new):
     """Whether a cell should be searched again: with more pops, or all of it with better tails."""
     if popped < most:
         return pops >= MORE * popped
+    if pops < popped:
+        return False
     for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
         for t in range(2):
             if parse.tail[b, t] >= 0 and is_new[parse.tail[b, t]]:

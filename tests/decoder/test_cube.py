@@ -117,14 +117,48 @@ def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int, a
     assert not found - expected
     if expected:
         assert forest.viterbi().score <= max(expected)[0]
-    popped = Counter(
-        (int(forest.node_label[v]), int(forest.node_start[v]), int(forest.node_end[v]))
-        for v, edges in enumerate(np.diff(forest.graph.first_edge).tolist()[:-1])
-        for _ in range(edges)
-    )
+    popped = edges_of_cells(forest)
     # A cell that was searched twice may have nodes of both searches.
     most = pop_limit if algorithm == "cube" else FINE * pop_limit + max(COARSE * pop_limit, 1)
     assert all(count <= most for count in popped.values())
+
+
+def edges_of_cells(forest: Forest) -> Counter[tuple[int, int, int]]:
+    cells = zip(forest.node_label.tolist(), forest.node_start.tolist(), forest.node_end.tolist(), strict=True)
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for cell, edges in list(zip(cells, np.diff(forest.graph.first_edge).tolist(), strict=True))[:-1]:
+        counts[cell] += edges
+    return counts
+
+
+BIGRAMS = "\n".join(
+    ["\\data\\", "ngram 1=6", "ngram 2=3", "", "\\1-grams:", "-1 <s>", "-1 </s>", "-1 <unk>"]
+    + [f"-1 {word} -0.5" for word in "uvw"]
+    + ["", "\\2-grams:"]
+    + [f"-0.5 {word} {word}" for word in "uvw"]
+    + ["", "\\end\\", ""]
+)
+
+
+@given(systems(), st.integers(1, 4))
+# A bad cell, of which all candidates are popped, above a good one that gets more edges to the same nodes.
+@example(
+    System(
+        (
+            *(Rule("X", ("a",), (word,), score) for score in (0.0, -0.125) for word in "uv"),
+            Rule("X", ("b",), ("w",)),
+            Rule("X", ("[X,1]", "b"), ("[X,1]",), -99.0),
+        ),
+        ("a", "b"),
+        ((BIGRAMS, 1.0),),
+    ),
+    2,
+)
+def test_no_cell_loses_pops_in_the_second_round(system: System, pops: int) -> None:
+    coarse = system.forest(pop_limit=pops, algorithm="cube", pass_through="none")
+    limit = round(pops / COARSE)
+    fine = system.forest(pop_limit=limit, algorithm="coarse_to_fine", pass_through="none")
+    assert not edges_of_cells(coarse) - edges_of_cells(fine)
 
 
 @given(systems(max_models=0), st.integers(1, 5), algorithms)
