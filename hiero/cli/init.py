@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hiero.cli.options import add_command, add_quiet
 from hiero.core.errors import FormatError, UsageError
+from hiero.core.text import shipped_folder
 
 DESCRIPTION = """\
 Write a commented configuration for hiero run, with a bitext of your own, into a folder: from two text files
@@ -92,18 +93,12 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _folder() -> Path:
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "configs"
-    return installed if installed.is_dir() else package.parent / "configs"
-
-
 def _template(name: str) -> str:
-    return (_folder() / name).read_text(encoding="utf-8")
+    return (shipped_folder("configs") / name).read_text(encoding="utf-8")
 
 
 def _papers() -> list[str]:
-    return sorted(path.stem.removeprefix(PAPER) for path in _folder().glob(f"{PAPER}*.yaml"))
+    return sorted(path.stem.removeprefix(PAPER) for path in shipped_folder("configs").glob(f"{PAPER}*.yaml"))
 
 
 # ---- the section data of a template

@@ -30,7 +30,7 @@ from hiero.config.sections import (
 from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning, did_you_mean, show
 from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
-from hiero.core.text import Segment
+from hiero.core.text import Segment, shipped_folder
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
@@ -49,24 +49,17 @@ if TYPE_CHECKING:
 BUNDLED_GRAMMAR, BUNDLED_LM, BUNDLED_WEIGHTS = "demo.grammar.gz", "demo.lm.arpa.gz", "demo.weights"
 
 
-def _folder() -> Path:
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "grammars"
-    return installed if installed.is_dir() else package.parent / "grammars"
-
-
 def bundled_names() -> list[str]:
     """The names of all bundled files."""
-    return sorted(file.name for file in _folder().glob("demo.*"))
+    return sorted(file.name for file in shipped_folder("grammars").glob("demo.*"))
 
 
 def bundled_path(name: str) -> Path:
     """The path of a bundled file, such as ``demo.grammar.gz``."""
-    if name not in bundled_names():
-        raise HieroError(
-            f"there is no bundled file {name!r} in {_folder()}: {did_you_mean(name, bundled_names())}"
-        )
-    return _folder() / name
+    folder, names = shipped_folder("grammars"), bundled_names()
+    if name not in names:
+        raise HieroError(f"there is no bundled file {name!r} in {folder}: {did_you_mean(name, names)}")
+    return folder / name
 
 
 def bundled_config() -> Config:

@@ -35,6 +35,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+def shipped_folder(name: str) -> Path:
+    """A folder of files that come with the package: in it when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / name
+    return installed if installed.is_dir() else package.parent / name
+
+
 class Chunk(NamedTuple):
     """Whole lines of a file, each ended by ``\\n`` (added to the last line of the file if it lacks one)."""
 
