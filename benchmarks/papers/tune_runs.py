@@ -25,7 +25,7 @@ from hiero.core.errors import ConfigError, FormatError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output
-from hiero.features.feature_set import CDEC_NAMES, TEMPLATE_OF, TEMPLATES
+from hiero.features.feature_set import TEMPLATE_OF, TEMPLATES, expanded
 from hiero.features.index_kernels import NAME
 from hiero.features.weights import Weights, read_weights
 from hiero.tuning.held_out import choose_epoch, held_out_score
@@ -173,7 +173,7 @@ def with_templates(config: Config, weights: Weights) -> Config:
         return config
     kinds = {key[0] for key in weights.index.all_keys()} - {NAME}
     needed = {TEMPLATE_OF[kind] for kind in kinds}
-    asked = [CDEC_NAMES.get(name, name) for name in config.features.templates]
+    asked = [name for name in expanded(config.features.templates) if isinstance(name, str)]
     if lacking := sorted(needed - set(asked)):
         found = f"found weights for {', '.join(lacking)}"
         raise ConfigError(f"features: templates: {found}, expected these templates, too")

@@ -30,12 +30,14 @@ from hiero.features.template_kernels import (
     SHAPE,
     SOURCE_BIGRAM,
     TARGET_BIGRAM,
+    WITH_DELETION,
+    WITH_INSERTION,
     WITH_INSERTION_PAIR,
-    WITH_LEXICAL,
     WITH_RULE_ID,
     WITH_SHAPE,
     WITH_SOURCE_BIGRAM,
     WITH_TARGET_BIGRAM,
+    WITH_WORD_PAIR,
     WORD_PAIR,
 )
 from hiero.features.user import user_code
@@ -46,9 +48,13 @@ TEMPLATES = {
     "source_bigram": WITH_SOURCE_BIGRAM,
     "target_bigram": WITH_TARGET_BIGRAM,
     "shape": WITH_SHAPE,
-    "lexical": WITH_LEXICAL,
+    "word_pair": WITH_WORD_PAIR,
+    "deletion": WITH_DELETION,
+    "insertion": WITH_INSERTION,
     "insertion_pair": WITH_INSERTION_PAIR,
 }
+# Names for several.
+GROUPS = {"lexical": ("word_pair", "deletion", "insertion")}
 SOURCE_WORD_PENALTY, ARITY = "source_word_penalty", "arity"
 EDGE_FEATURES = {"span_size": SpanSize}
 CDEC_NAMES = {
@@ -60,7 +66,7 @@ CDEC_NAMES = {
     "SourceWordPenalty": SOURCE_WORD_PENALTY,
     "ArityPenalty": ARITY,
 }
-BUILT_IN = (*TEMPLATES, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
+BUILT_IN = (*TEMPLATES, *GROUPS, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,13 @@ class FeatureSet:
 Feature = RuleFeature | EdgeFeature
 
 
+def expanded(choices: Iterable[str | Feature]) -> list[str | Feature]:
+    """The choices, each once, with cdec's names and those of several features replaced."""
+    own = [CDEC_NAMES.get(choice, choice) if isinstance(choice, str) else choice for choice in choices]
+    each = [GROUPS.get(one, (one,)) if isinstance(one, str) else (one,) for one in own]
+    return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+
+
 def feature_set(choices: Iterable[str | Feature], symbols: Symbols, *, here: bool = False) -> FeatureSet:
     """Look up features: built-in names, cdec's names for these, ``module:name`` in Python, or objects.
 
@@ -96,7 +109,7 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols, *, here: boo
     templates, flags = 0, set()
     rule_features: dict[str, RuleFeature] = {}
     edge_features: dict[str, EdgeFeature] = {}
-    for choice in dict.fromkeys(CDEC_NAMES.get(c, c) if isinstance(c, str) else c for c in choices):
+    for choice in expanded(choices):
         if isinstance(choice, str) and choice in TEMPLATES:
             templates |= TEMPLATES[choice]
         elif choice in (SOURCE_WORD_PENALTY, ARITY):
@@ -181,9 +194,9 @@ TEMPLATE_OF = {
     SOURCE_BIGRAM: "source_bigram",
     TARGET_BIGRAM: "target_bigram",
     SHAPE: "shape",
-    WORD_PAIR: "lexical",
-    DELETION: "lexical",
-    INSERTION: "lexical",
+    WORD_PAIR: "word_pair",
+    DELETION: "deletion",
+    INSERTION: "insertion",
     INSERTION_PAIR: "insertion_pair",
 }
 

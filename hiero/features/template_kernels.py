@@ -32,8 +32,11 @@ WITH_RULE_ID = 1
 WITH_SOURCE_BIGRAM = 2
 WITH_TARGET_BIGRAM = 4
 WITH_SHAPE = 8
-WITH_LEXICAL = 16
+WITH_WORD_PAIR = 16
 WITH_INSERTION_PAIR = 32
+WITH_DELETION = 64
+WITH_INSERTION = 128
+WITH_LEXICAL = WITH_WORD_PAIR | WITH_DELETION | WITH_INSERTION
 
 
 @kernel
@@ -119,18 +122,18 @@ def put_lexical(
         linked[0, i] = False
     for j in range(end_tgt - first_tgt):
         linked[1, j] = False
-    lexical = templates & WITH_LEXICAL != 0
+    pairs, deletions = templates & WITH_WORD_PAIR != 0, templates & WITH_DELETION != 0
     for i in range(first_link, end_link):
         s, t = link[i, 0], link[i, 1]
         linked[0, s] = True
         linked[1, t] = True
         # Some systems link gaps as well; those are not pairs of words.
-        if lexical and src[first_src + s] >= 0 and tgt[first_tgt + t] >= 0:
+        if pairs and src[first_src + s] >= 0 and tgt[first_tgt + t] >= 0:
             out_key[n, 0] = WORD_PAIR
             out_key[n, 1] = src[first_src + s]
             out_key[n, 2] = tgt[first_tgt + t]
             n += 1
-    if lexical:
+    if deletions:
         for i in range(first_src, end_src):
             if src[i] >= 0 and not linked[0, i - first_src]:
                 out_key[n, 0] = DELETION
@@ -139,7 +142,7 @@ def put_lexical(
                 n += 1
     for j in range(first_tgt, end_tgt):
         if tgt[j] >= 0 and not linked[1, j - first_tgt]:
-            if lexical:
+            if templates & WITH_INSERTION:
                 out_key[n, 0] = INSERTION
                 out_key[n, 1] = tgt[j]
                 out_key[n, 2] = 0

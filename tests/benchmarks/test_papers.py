@@ -92,6 +92,8 @@ def test_templates_that_no_weight_needs() -> None:
     assert with_templates(config, dense).features.templates == ["span_size"]
     shapes = Weights(Symbols(), {"Shape_S01111_T01110": 1.0})
     assert with_templates(config, shapes).features.templates == ["shape", "span_size"]
+    config = config_of({"features": {"templates": ["lexical"]}})
+    assert with_templates(config, Weights(Symbols(), {"LD:a": 1.0})).features.templates == ["deletion"]
     with pytest.raises(ConfigError, match="found weights for source_bigram, expected these templates, too"):
         with_templates(config, Weights(Symbols(), {"RBS:a_b": 1.0}))
 

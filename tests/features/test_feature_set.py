@@ -37,6 +37,16 @@ def test_built_in_names_and_those_of_cdec():
     assert [feature.name for feature in everything.edge_features] == ["span_size"]
 
 
+def test_a_name_of_several():
+    three = feature_set(["word_pair", "deletion", "insertion"], Symbols())
+    assert (
+        feature_set(["lexical"], Symbols())
+        == feature_set(["deletion", "LexicalFeatures"], Symbols())
+        == three
+    )
+    assert three.names == ["word_pair", "deletion", "insertion"]
+
+
 MODULE = """
 from hiero.features.user import rule_feature
 
@@ -138,11 +148,12 @@ def test_features_that_were_not_asked_for() -> None:
     assert found.unused == ()
     assert found.unasked == {
         "--features shape": 1,
-        "--features lexical": 2,
+        "--features word_pair": 1,
+        "--features deletion": 1,
         "--features arity": 1,
         "--reordering": 1,
     }
-    assert "2 weights need --features lexical" in str(found)
+    assert "1 weight needs --features deletion" in str(found)
     found = compared(FITTING, groups=[["ReorderingMonotone", "ReorderingSwap"]])
     assert str(found) == "the orientation model ReorderingMonotone has no weight"
 

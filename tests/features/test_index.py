@@ -113,7 +113,7 @@ VERSPROCHEN = "[X] ||| [X,1] hat [X,2] versprochen ||| [1] promised [2] ||| F=1 
         ),
         ("target_bigram", {"RBT:<r>_X1": 1, "RBT:X1_promised": 1, "RBT:promised_X2": 1, "RBT:X2_</r>": 1}),
         ("shape", {"Shape_S01111_T01110": 1}),
-        ("lexical", {"LT:hat:promised": 1, "LT:versprochen:promised": 1}),
+        ("word_pair", {"LT:hat:promised": 1, "LT:versprochen:promised": 1}),
         ("insertion_pair", {}),
     ],
 )
@@ -130,7 +130,9 @@ def test_repeated_bigrams_count_and_shapes_do_not():
 
 def test_unlinked_words():
     rule_text = "[X] ||| a b ||| c d d ||| ||| 0-0"
-    assert fired(rule_text, {"lexical"}) == {"LT:a:c": 1, "LD:b": 1, "LI:d": 2}
+    assert fired(rule_text, {"word_pair"}) == {"LT:a:c": 1}
+    assert fired(rule_text, {"deletion"}) == {"LD:b": 1}
+    assert fired(rule_text, {"insertion"}) == {"LI:d": 2}
     assert fired(rule_text, {"insertion_pair"}) == {"IP:a:d": 2, "IP:b:d": 2}
 
 

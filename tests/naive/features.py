@@ -85,12 +85,13 @@ def keys(rule: Rule, templates: set[str]) -> list[Key]:
     linked_tgt = {t for _, t in rule.links}
     src_words = [symbol for symbol in rule.src if is_word(symbol)]
     inserted = [e for j, e in enumerate(rule.tgt) if is_word(e) and j not in linked_tgt]
-    if "lexical" in templates:
+    if "word_pair" in templates:
         pairs = [(rule.src[s], rule.tgt[t]) for s, t in rule.links]
         fired += [(5, f, e) for f, e in pairs if is_word(f) and is_word(e)]  # type: ignore[misc]
+    if "deletion" in templates:
         fired += [(6, f, 0) for i, f in enumerate(rule.src) if is_word(f) and i not in linked_src]  # type: ignore[misc]
     for e in inserted:
-        if "lexical" in templates:
+        if "insertion" in templates:
             fired.append((7, e, 0))  # type: ignore[arg-type]
         if "insertion_pair" in templates:
             fired += [(8, f, e) for f in src_words]  # type: ignore[misc]
