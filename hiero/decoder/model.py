@@ -323,6 +323,19 @@ class Model:
             others=others,
         )
 
+    def dense_features(self, segments: Iterable[Segment]) -> frozenset[str]:
+        """The names of the dense features. Of grammars that sentences name, those of the first count."""
+        other = copy.copy(self)
+        other.sources = tuple(self._unread(source) for source in self.sources)
+        any(map(other.note_grammars, segments))
+        return other.known_features().dense
+
+    def _unread(self, source: GrammarSource) -> GrammarSource:
+        """A source without the names that depend on the sentences read so far."""
+        if isinstance(source, Binned):
+            return Binned(self._unread(source.source), self.bins, self.symbols)
+        return source.unread() if isinstance(source, PerSentence) else source
+
     def _rule_names(self, all_read: bool) -> set[int] | None:
         """Ids of all features of rules; None if any name may be that of one."""
         own = [one for one in self.features.edge_features if not isinstance(one, SpanSize)]

@@ -220,6 +220,13 @@ class ModelFeatures:
     templates: int
     others: Callable[[], Collection[str] | None]
 
+    @property
+    def dense(self) -> frozenset[str]:
+        """The names of the dense features: columns of grammars, language and orientation models, and those
+        that the model adds. Span sizes, bins, features in Python and sparse features of rules are not dense.
+        """
+        return frozenset(itertools.chain(self.expected, self.possible, *self.groups))
+
 
 @dataclass(frozen=True)
 class Mismatch:

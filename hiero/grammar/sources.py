@@ -169,6 +169,10 @@ class PerSentence:
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         return merge_tables([self._table(self._path(name), src) for name in grammar_paths(segment)])
 
+    def unread(self) -> PerSentence:
+        """The same source, without the names of the grammars read so far."""
+        return PerSentence(self.symbols, self.base, self.span_limit, self.how, anywhere=self.anywhere)
+
     def note(self, segment: Mapping[str, str]) -> bool:
         """Read the grammars of a sentence for the names of features; return whether there are new ones."""
         before = len(self._names)

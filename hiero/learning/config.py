@@ -49,7 +49,9 @@ class TuneConfig(Checked):
         "zero", "initial weights: zero, uniform, or a file", metavar="START"
     )
     freeze: Literal["dense", "sparse"] | None = setting(
-        None, "keep the initial weights of dense or sparse features (needs --update sentence)"
+        None,
+        "keep the initial weights of dense features, or of all others, among them span sizes, bins and "
+        "features in Python (needs --update sentence)",
     )
     seed: int | None = setting(None, "of the random numbers (default: that of CONFIG)", least=0)
     shards: int | None = setting(

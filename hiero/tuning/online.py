@@ -25,14 +25,29 @@ import numpy.typing as npt
 from hiero.core.arrays import Floats, Ids, read_only
 from hiero.core.parallel import in_order
 from hiero.features.index import FeatureIndex
-from hiero.features.index_kernels import NAME, RULE_ID, FeatureTable, intern_keys_kernel
+from hiero.features.index_kernels import RULE_ID, FeatureTable, intern_keys_kernel
 from hiero.features.names import Names
 from hiero.learning.candidates import NotFinite
 from hiero.learning.learner import Example, Learner, LearnerContext, StaleLearner, UpdateReport, make_learner
 from hiero.learning.metric import PreviousPass
 from hiero.learning.regularize import structured_terms
-from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_task_done
-from hiero.tuning.vectors import WeightVector, mix_weights, read_vectors, sum_weights, write_vectors
+from hiero.tuning.shard import (
+    RunFiles,
+    Session,
+    ShardDecoder,
+    ShardTask,
+    TaskOutput,
+    dense_features,
+    is_task_done,
+)
+from hiero.tuning.vectors import (
+    DenseFeatures,
+    WeightVector,
+    mix_weights,
+    read_vectors,
+    sum_weights,
+    write_vectors,
+)
 
 
 class Average:
@@ -172,6 +187,7 @@ class OnlineShard:
         state = read_vectors(task.state, model.symbols, vector.index) if task.state is not None else None
         terms = structured_terms(self.config, model.bins, vector.symbols, vector.index)
         vector.grow()
+        self.is_dense = DenseFeatures(self._dense_names(), vector.symbols, vector.index)
         of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
         self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
         context = LearnerContext(seed=task.session.seed, terms=terms, sentences=len(task.numbers))
@@ -183,6 +199,10 @@ class OnlineShard:
         if task.totals is not None and isinstance(gold, PreviousPass):
             total, sentences = task.totals
             gold.widen(np.array(total), sentences)
+
+    def _dense_names(self) -> frozenset[str]:
+        """The names of the dense features, which are not looked up unless a setting asks for them."""
+        return frozenset() if self.config.freeze is None else dense_features(self.task.session)
 
     def run(self) -> None:
         """Learn from all sentences, and write weights, the learner's state and a report."""
@@ -213,7 +233,7 @@ class OnlineShard:
             key = vector.index.key(error.feature)
             raise error.named(Names(vector.symbols).name(key)) from None
         if self.config.freeze is not None:
-            is_dense = vector.index.table.key[ids, 0] == NAME
+            is_dense = self.is_dense(len(vector))[ids]
             frozen = is_dense if self.config.freeze == "dense" else ~is_dense
             vector.value[ids[frozen]] = before[frozen]
         if self.average is not None:

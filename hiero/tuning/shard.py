@@ -185,6 +185,7 @@ class RunFiles:
 
 _opened: dict[str, tuple[Model, TuningSet]] = {}
 _opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
+_dense: dict[str, frozenset[str]] = {}  # likewise
 _opening = threading.Lock()
 
 
@@ -195,6 +196,7 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
             # Release those of an earlier run in the same process: models are large.
             _opened.clear()
             _opened_sets.clear()
+            _dense.clear()
             model = session.load()
             model.warm_up()
             _opened[session.key] = model, TuningSet(session.files, model.symbols)
@@ -208,6 +210,15 @@ def opened_tuning_set(session: Session, files: SetFiles) -> TuningSet:
         if files not in _opened_sets:
             _opened_sets[files] = TuningSet(files, model.symbols)
         return _opened_sets[files]
+
+
+def dense_features(session: Session) -> frozenset[str]:
+    """Return the names of the dense features of a session's model, the same in every process."""
+    model, texts = opened(session)
+    with _opening:
+        if session.key not in _dense:
+            _dense[session.key] = model.dense_features(texts.segments)
+        return _dense[session.key]
 
 
 def is_task_done(out: str) -> bool:

@@ -14,7 +14,7 @@ order in which they finish.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import (
     Bytes,
+    Flags,
     Floats,
     Ids,
     Ints,
@@ -295,6 +296,26 @@ class WeightVector:
         weights = Weights(self.symbols, index=self.index)
         weights.assign(self.value[: len(self.index)])
         return weights
+
+
+class DenseFeatures:
+    """Which features of an index are dense, given the names of those that are."""
+
+    def __init__(self, names: Collection[str], symbols: Symbols, index: FeatureIndex) -> None:
+        self.names, self.symbols, self.index = names, symbols, index
+        self._flags = np.zeros(0, np.bool_)
+
+    def __call__(self, size: int) -> Flags:
+        """Whether each of the first ``size`` features is dense; those without a key yet are not."""
+        known, count = len(self._flags), len(self.index)
+        if known < count:
+            rows = self.index.table.key[known:count]
+            flags = rows[:, 0] == NAME
+            text = self.symbols.names.text
+            flags[flags] = [text(name) in self.names for name in rows[flags, 1].tolist()]
+            self._flags = np.concatenate([self._flags, flags])
+        missing = np.zeros(max(0, size - len(self._flags)), np.bool_)
+        return np.concatenate([self._flags[:size], missing])
 
 
 def read_vector(path: str, symbols: Symbols) -> WeightVector:
