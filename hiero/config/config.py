@@ -20,6 +20,7 @@ import yaml
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
 from hiero.config.sections import (
+    SEQUESTER,
     TRAIN,
     DataSection,
     EvalSection,
@@ -33,7 +34,7 @@ from hiero.config.sections import (
     check_data,
 )
 from hiero.core.errors import ConfigError, FormatError, show
-from hiero.core.records import map_paths, record, record_paths
+from hiero.core.records import map_paths, record, record_paths, value_of
 from hiero.core.text import decode_utf8, read_chunks, write_output
 from hiero.decoder.config import SearchConfig
 from hiero.learning.config import TuneConfig
@@ -46,6 +47,8 @@ class Config:
     seed: int = 1  # of all random choices
     strict: bool = False  # whether weights that do not fit the model are an error, not a warning
     data: dict[str, DataSection] = field(default_factory=dict)
+    # In files: data: sequester. For each set to draw from the training data, its number of sentence pairs.
+    sequester: dict[str, int] = field(default_factory=dict)
     prep: PrepSection | None = None
     align: AlignConfig | None = None
     grammar: list[GrammarSection] = field(default_factory=list)
@@ -96,14 +99,26 @@ def read_config(path: str | Path) -> Config:
 
 def config_of(content: Any, where: str = "config", base: Path = Path()) -> Config:
     """Check nested mappings and make a configuration of them; paths are relative to ``base``."""
-    config = record(Config, content, where)
-    check_data(config.data, where)
+    config = record(Config, *_without_sequester(content, where))
+    check_data(config.data, config.sequester, where)
     evaluation = config.eval
     if "seed" not in (content.get("eval") or {}):
         evaluation = dataclasses.replace(evaluation, seed=config.seed)
 
     config = dataclasses.replace(config, eval=evaluation)
     return map_paths(config, lambda key, path: os.path.normpath(base / path))
+
+
+def _without_sequester(content: Any, where: str) -> tuple[Any, str]:
+    """The content of a file with ``data: sequester`` as a section of its own, and ``where``."""
+    data = content.get("data") if isinstance(content, Mapping) else None
+    if isinstance(content, Mapping) and SEQUESTER in content:
+        raise ConfigError(f"{where}: {SEQUESTER}: belongs in data (data: {{{SEQUESTER}: {{NAME: PAIRS}}}})")
+    if not isinstance(data, Mapping) or SEQUESTER not in data:
+        return content, where
+    sets = {name: section for name, section in data.items() if name != SEQUESTER}
+    sizes = value_of(dict[str, int], data[SEQUESTER] or {}, f"{where}: data: {SEQUESTER}")
+    return {**content, "data": sets, SEQUESTER: sizes}, where
 
 
 MODEL_SECTIONS = ("grammar", "lm", "weights", "features", "search")
@@ -140,6 +155,8 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         ]
         model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
         return model
+    if sizes := written.pop(SEQUESTER, None):
+        written["data"] = {**written.get("data", {}), SEQUESTER: sizes}
     return dict(written)
 
 
@@ -170,7 +187,7 @@ def needs_run(config: Config) -> bool:
         check_made(config)
     except ConfigError:
         return True
-    return config.prep is not None
+    return config.prep is not None or bool(config.sequester)
 
 
 def check_entries(config: Config, where: str = "") -> None:

@@ -21,7 +21,7 @@ from hiero.learning.config import Pull
 from hiero.lm.config import FALLBACK
 from hiero.reordering.config import ExampleConfig, LearnConfig
 
-TRAIN = "train"
+TRAIN, SEQUESTER = "train", "sequester"
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Paths = PathKey | list[PathKey]  # a file, or several
 
@@ -172,12 +172,21 @@ class EvalSection(EvalConfig):
     against: dict[str, dict[str, Paths]] = field(default_factory=dict)
 
 
-def check_data(data: dict[str, DataSection], where: str) -> None:
-    """Check rules of ``data`` that types cannot express."""
+def check_data(data: dict[str, DataSection], sequester: dict[str, int], where: str) -> None:
+    """Check rules of ``data`` that types cannot express. ``sequester`` has the sizes of sets to draw."""
+    if sequester and TRAIN not in data:
+        raise ConfigError(f"{where}: data: {SEQUESTER}: needs {TRAIN}, from which sets are drawn")
+    for name, size in sequester.items():
+        place = f"{where}: data: {SEQUESTER}: {name}"
+        _check_set_name(name, place)
+        if name in data:
+            hint = "each set needs a name of its own"
+            raise ConfigError(f"{place}: found the name of another set of data ({hint})")
+        if size < 1:
+            raise ConfigError(f"{place}: found {size}, expected at least 1")
     for name, section in data.items():
         place = f"{where}: data: {name}"
-        if not SET_NAME.fullmatch(name):
-            raise ConfigError(f"{place}: found {show(name)}, expected a name of letters and digits, . _ -")
+        _check_set_name(name, place)
         if section.target is not None and section.references is not None:
             raise ConfigError(f"{place}: target cannot be combined with references")
         if name == TRAIN and section.references is not None:
@@ -188,3 +197,8 @@ def check_data(data: dict[str, DataSection], where: str) -> None:
             raise ConfigError(f"{place}: alignment is only allowed in {TRAIN}")
         if section.references is not None and not section.translations:
             raise ConfigError(f"{place}: references: needs at least one file")
+
+
+def _check_set_name(name: str, place: str) -> None:
+    if not SET_NAME.fullmatch(name):
+        raise ConfigError(f"{place}: found {show(name)}, expected a name of letters and digits, . _ -")

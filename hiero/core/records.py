@@ -231,7 +231,7 @@ def record(kind: type[Record], content: Any, where: str) -> Record:
             raise ConfigError(f"{where}: unknown key {_shown(key)}; {did_you_mean(str(key), fields)}")
         if value is None and fields[key].default_factory is not dataclasses.MISSING:
             continue  # an empty section
-        values[key] = _value(hints[key], value, f"{where}: {key}")
+        values[key] = value_of(hints[key], value, f"{where}: {key}")
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
@@ -256,20 +256,21 @@ def _member(union: Any, value: Any) -> Any:
     return lists[0] if lists and isinstance(value, (list, tuple)) else others[0]
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def value_of(kind: Any, value: Any, where: str) -> Any:
+    """Read a plain value as a type that fields of records can have."""
     if dataclasses.is_dataclass(kind):
         return record(cast(type, kind), value, where)
     if get_origin(kind) is list:
         if not isinstance(value, (list, tuple)):
             raise _error(where, value, "a list")
         (inner,) = get_args(kind)
-        return [_value(inner, item, f"{where}: entry {number}") for number, item in enumerate(value, 1)]
+        return [value_of(inner, item, f"{where}: entry {number}") for number, item in enumerate(value, 1)]
     if get_origin(kind) is dict:
         if not isinstance(value, Mapping):
             raise _error(where, value, "names and values")
         inner = get_args(kind)[1]
-        named = ((_value(str, name, where), item) for name, item in value.items())
-        return {name: _value(inner, item, f"{where}: {name}") for name, item in named}
+        named = ((value_of(str, name, where), item) for name, item in value.items())
+        return {name: value_of(inner, item, f"{where}: {name}") for name, item in named}
     if get_origin(kind) is Literal:
         options = get_args(kind)
         if not any(value == option and type(value) is type(option) for option in options):
@@ -279,7 +280,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
         if value is None and type(None) in get_args(kind):
             return None
         member = _member(kind, value)
-        return value if member is None else _value(member, value, where)
+        return value if member is None else value_of(member, value, where)
     # In Python a bool is an int as well: not here.
     allowed = (int, float) if kind is float else kind
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):

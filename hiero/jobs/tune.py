@@ -262,6 +262,8 @@ class Tuning:
             raise ConfigError(f"{self.where}: grid: works with hiero run, not with hiero tune")
         if self.config.prep is not None:
             raise ConfigError(f"{self.where}: prep: hiero tune does not prepare text ({MADE_BY_RUN})")
+        if self.config.sequester:
+            raise ConfigError(f"{self.where}: data: sequester: hiero tune draws no sets ({MADE_BY_RUN})")
 
     # ---- data
 

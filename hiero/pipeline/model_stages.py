@@ -1,4 +1,4 @@
-"""The stages from text to models: prepare, align, estimate, index, learn orientations and bins.
+"""The stages from text to models: prepare, draw sets, align, estimate, index, learn orientations and bins.
 
 Each ``add`` function adds the stages that the configuration asks for, and replaces these sections by the
 paths of their outputs, for the functions that follow.
@@ -7,6 +7,7 @@ paths of their outputs, for the functions that follow.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
 from hiero.bitext.config import NO_LIMIT, PrepConfig
+from hiero.bitext.groups import sequester
 from hiero.bitext.prepare import prepare, unsegmented_note
 from hiero.config.config import Config
 from hiero.config.model import model_inputs, model_settings
-from hiero.config.sections import SET_NAME, TRAIN, ReorderSection, as_list
+from hiero.config.sections import SET_NAME, TRAIN, DataSection, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered_keys, part
 from hiero.core.text import write_output
@@ -82,6 +84,48 @@ def _prepare(
     for note in filter(None, map(unsegmented_note, dict.fromkeys(languages) if config.tokenize else ())):
         task.progress.say(note)
     return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
+
+
+# ---- sets from the bitext
+
+
+def add_sequester(plan: Plan) -> None:
+    """Add the stage that takes sets to tune on and to test with out of the training data."""
+    sizes, seed = plan.config.sequester, plan.config.seed
+    train = plan.train("data: sequester")
+    tune = plan.config.tune
+    if tune is not None and sizes.get(str(tune.held_out)) == 1:
+        raise plan.error("data: sequester", f"{tune.held_out}: found 1, expected 2 or more (held out)")
+    folder = plan.out / "sequester"
+    alignments = as_list(train.alignment)
+    files = [train.source, str(train.target), *alignments]
+    keys = [*keys_of(TRAIN, train), *numbered_keys("data: train: alignment", alignments)]
+    endings = ["source", "target", *(f"align{number}" for number in range(1, len(alignments) + 1))]
+    rest = [folder / f"{TRAIN}.{ending}" for ending in endings]
+    sets = {name: [folder / f"{name}.{ending}" for ending in ("source", "target", "lines")] for name in sizes}
+
+    def work(task: Task) -> Figures:
+        task.progress.begin(None)
+        folder.mkdir(exist_ok=True)
+        try:
+            found = sequester(files, sets, rest, sizes, seed)
+        except ConfigError as error:
+            raise ConfigError(f"{plan.where}: {error}") from None
+        task.progress.say(f"{len(found.rest)} pairs are left; {found.dropped} with the same text are dropped")
+        return {"left": len(found.rest), "dropped": found.dropped}
+
+    plan.add(
+        name="sequester",
+        work=work,
+        inputs=dict(zip(keys, map(Path, files), strict=True)),
+        outputs=(*rest, *itertools.chain.from_iterable(sets.values())),
+        settings={"sets": list(sizes.items()), "seed": seed},
+    )
+    source, target, *links = map(str, rest)
+    data = {TRAIN: dataclasses.replace(train, source=source, target=target, alignment=links or None)}
+    for name, paths in sets.items():
+        data[name] = DataSection(source=str(paths[0]), target=str(paths[1]))
+    plan.replace(data=plan.config.data | data, sequester={})
 
 
 # ---- from a bitext to models

@@ -141,6 +141,7 @@ _TUNE = "hiero.pipeline.tune_stages"
 # Kinds of stages in the order of planning, by the names of their stages before a colon.
 STAGES = {
     "prep": StageKind(f"{_MODELS}:add_prep", ("prep",), "prepare text"),
+    "sequester": StageKind(f"{_MODELS}:add_sequester", ("sequester",), "take sets out of the bitext"),
     "align": StageKind(f"{_MODELS}:add_align", ("data", "align", "grammar", "reorder"), "align words"),
     "lm": StageKind(f"{_MODELS}:add_lm", ("lm",), "estimate language models"),
     "index": StageKind(f"{_MODELS}:add_index", ("grammar",), "index the bitext"),

@@ -1,0 +1,114 @@
+"""Sentence pairs with the same source or the same target, and sets drawn from a bitext without them.
+
+Lines are the same if they have the same words. A group is not transitive: of three pairs, of which the second
+has the source of the first and the target of the third, the first and the third are in no group together.
+They share no text, and chains of frequent short sentences would join ever more of a bitext.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero.bitext.prepare import rows_to_prepare
+from hiero.core.arrays import Ids, Ints
+from hiero.core.errors import ConfigError
+from hiero.core.text import open_output, split_words
+
+DIGEST = 16  # bytes
+
+
+def same_lines(lines: Iterable[bytes]) -> Ids:
+    """A number for each line, equal for equal lines: from 0, in the order of their first occurrence."""
+    digests = b"".join(hashlib.blake2b(line, digest_size=DIGEST).digest() for line in lines)
+    halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
+    _, first, number = np.unique(halves, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return rank[number.reshape(-1)]
+
+
+def words_of(line: str) -> bytes:
+    """The words of a line, for ``same_lines``."""
+    return " ".join(split_words(line)).encode()
+
+
+# ---- sets apart from the rest
+
+
+class SetAside(NamedTuple):
+    """Places of pairs in a bitext: those of each set, those of the rest, and how many are in neither."""
+
+    sets: dict[str, Ints]
+    rest: Ints
+    dropped: int
+
+
+def set_aside(source: Ids, target: Ids, usable: Ints, sizes: Mapping[str, int], seed: int) -> SetAside:
+    """Draw sets of pairs. No two pairs in sets, and none of a set and the rest, share a source or a target.
+
+    source, target  a number for each pair, equal for equal lines
+    usable          the pairs to draw from
+
+    Pairs are drawn without replacement until the sets, in their order, are full; one whose source or target
+    was drawn before is passed over. All pairs with a source or a target that was drawn are dropped from the
+    rest.
+    """
+    is_source = np.zeros(int(source.max(initial=-1)) + 1, np.bool_)
+    is_target = np.zeros(int(target.max(initial=-1)) + 1, np.bool_)
+    order = iter(usable[np.random.Generator(np.random.PCG64(abs(seed))).permutation(len(usable))].tolist())
+    sets: dict[str, Ints] = {}
+    for name, size in sizes.items():
+        chosen: list[int] = []
+        while len(chosen) < size:
+            pair = next(order, None)
+            if pair is None:
+                before = sum(map(len, sets.values()))
+                left = f"{len(chosen)} pairs that share no source and no target"
+                expected = f"at most {left}{f', beside the {before} of sets before' if before else ''}"
+                raise ConfigError(f"data: sequester: {name}: found {size}, expected {expected}")
+            if not is_source[source[pair]] and not is_target[target[pair]]:
+                is_source[source[pair]] = is_target[target[pair]] = True
+                chosen.append(pair)
+        sets[name] = np.sort(np.array(chosen, np.int64))
+    rest = np.flatnonzero(~(is_source[source] | is_target[target]))
+    drawn = sum(map(len, sets.values()))
+    return SetAside(sets, rest, len(source) - len(rest) - drawn)
+
+
+def sequester(
+    paths: Sequence[str | Path],
+    outputs: Mapping[str, Sequence[Path]],
+    rest: Sequence[Path],
+    sizes: Mapping[str, int],
+    seed: int,
+) -> SetAside:
+    """Write sets of pairs drawn from a bitext, and the rest of it.
+
+    paths    the source, the target, and further files of a line a pair
+    outputs  for each set, the files of its sources, targets and numbers of lines, from 1
+    rest     the files of the rest, one for each of ``paths``
+    """
+    rows = list(rows_to_prepare(paths))
+    words = [[words_of(row[side]) for row in rows] for side in range(2)]
+    usable = np.array([k for k, pair in enumerate(zip(*words, strict=True)) if all(pair)], np.int64)
+    found = set_aside(same_lines(words[0]), same_lines(words[1]), usable, sizes, seed)
+    if not len(found.rest):
+        raise ConfigError(f"data: sequester: no pair of {paths[0]} is left for training")
+    for name, (*sides, numbers) in outputs.items():
+        for side, path in enumerate(sides):
+            _write(path, (rows[pair][side] for pair in found.sets[name].tolist()))
+        _write(numbers, (str(pair + 1) for pair in found.sets[name].tolist()))
+    for side, path in enumerate(rest):
+        _write(path, (rows[pair][side] for pair in found.rest.tolist()))
+    return found
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with open_output(path) as stream:
+        for line in lines:
+            stream.write(f"{line}\n".encode())
