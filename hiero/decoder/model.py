@@ -36,9 +36,8 @@ from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
-from hiero.features.index import EdgeBatch, has_all_names
+from hiero.features.index import EdgeBatch, has_all_names, prefixes_of
 from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
-from hiero.features.span_size import PREFIXES, SpanSize
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
@@ -302,9 +301,8 @@ class Model:
         groups: list[Sequence[str]] = []
         prefixes: list[str] = []
         for feature in self.features.edge_features:
-            if isinstance(feature, SpanSize):
-                prefixes += PREFIXES
-            elif has_all_names(feature):
+            prefixes += prefixes_of(feature)
+            if has_all_names(feature):
                 groups.append(feature.names())
         possible = [WORD_PENALTY, "Glue", "PassThrough", *(f"{name}_OOV" for name in models)]
         possible += [SOURCE_WORD_PENALTY] * self.features.source_word_penalty
@@ -338,7 +336,7 @@ class Model:
 
     def _rule_names(self, all_read: bool) -> set[int] | None:
         """Ids of all features of rules; None if any name may be that of one."""
-        own = [one for one in self.features.edge_features if not isinstance(one, SpanSize)]
+        own = [one for one in self.features.edge_features if not prefixes_of(one)]
         if self.features.rule_features or not all(map(has_all_names, own)):
             return None
         found: set[int] = set()

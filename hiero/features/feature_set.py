@@ -11,6 +11,7 @@ import difflib
 import importlib
 import itertools
 import os
+import pkgutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,6 @@ from hiero.core.symbols import Symbols
 from hiero.features.index import KINDS, EdgeFeature, RuleFeature
 from hiero.features.index_kernels import NAME, RULE_ID
 from hiero.features.names import as_cdec
-from hiero.features.span_size import SpanSize
 from hiero.features.template_kernels import (
     DELETION,
     INSERTION,
@@ -54,9 +54,17 @@ TEMPLATES = {
     "insertion_pair": WITH_INSERTION_PAIR,
 }
 # Names for several.
-GROUPS = {"lexical": ("word_pair", "deletion", "insertion")}
+GROUPS = {
+    "lexical": ("word_pair", "deletion", "insertion"),
+    # Green et al. 2013: a discriminative phrase table, alignments, and lexicalised reordering.
+    "pt_al_lo": ("rule_id", "word_pair", "deletion", "orientation"),
+}
 SOURCE_WORD_PENALTY, ARITY = "source_word_penalty", "arity"
-EDGE_FEATURES = {"span_size": SpanSize}
+# MODULE:CLASS, imported if it is asked for.
+EDGE_FEATURES = {
+    "span_size": "hiero.features.span_size:SpanSize",
+    "orientation": "hiero.reordering.feature:Orientation",
+}
 CDEC_NAMES = {
     "RuleIdentityFeatures": "rule_id",
     "RuleSourceBigramFeatures": "source_bigram",
@@ -131,7 +139,8 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols, *, here: boo
 
 def _named(name: str, symbols: Symbols, here: bool) -> Feature:
     if name in EDGE_FEATURES:
-        return EDGE_FEATURES[name](symbols)
+        built_in: EdgeFeature = pkgutil.resolve_name(EDGE_FEATURES[name])(symbols)
+        return built_in
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
@@ -185,6 +194,7 @@ FLAGS = {
     "Arity_": f"--features {ARITY}",
     "SpanSize_": "--features span_size",
     "GapSize_": "--features span_size",
+    "LO:": "--features orientation",
     "Reordering": "--reordering",
     "LexicalReordering": "--reordering",
 }

@@ -255,6 +255,12 @@ class EdgeFeature(Protocol):
         ...
 
 
+def prefixes_of(feature: EdgeFeature) -> tuple[str, ...]:
+    """The beginnings of all names of a built-in feature: its attribute ``prefixes``; empty for others."""
+    prefixes: tuple[str, ...] = getattr(feature, "prefixes", ())
+    return prefixes
+
+
 def has_all_names(feature: EdgeFeature) -> bool:
     """Whether no input adds to the names of a feature: it has a true attribute ``has_all_names``."""
     return bool(getattr(feature, "has_all_names", False))

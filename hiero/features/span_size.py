@@ -21,7 +21,6 @@ from hiero.features.rows import FeatureRows
 from hiero.features.template_kernels import span_sizes_kernel
 from hiero.grammar.rules import Rules
 
-PREFIXES = ("SpanSize_", "GapSize_")
 BUCKETS = ("0", "1", "2", "3", "4", "5", "6-7", "8-10", "11-15", "16+")
 BUCKET_OF_SIZE = (0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 8, 8, 8, 8, 8, 9)
 
@@ -30,6 +29,7 @@ class SpanSize:
     """The ``EdgeFeature`` called ``span_size``."""
 
     name = "span_size"
+    prefixes = ("SpanSize_", "GapSize_")
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols

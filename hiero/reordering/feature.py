@@ -1,4 +1,4 @@
-"""Orientation models as features of rule applications."""
+"""Orientations as features of rule applications: models of them, and indicators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiero.core.array_kernels import distinct_kernel
 from hiero.core.arrays import Hashes, Ids, read_only
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.symbol_kernels import WordTable
@@ -17,18 +18,23 @@ from hiero.features.index import EdgeBatch
 from hiero.features.rows import FeatureRows
 from hiero.grammar.rules import GrammarSource, Rules
 from hiero.grammar.sources import StaticGrammar
+from hiero.reordering.config import CLASSES
 from hiero.reordering.feature_kernels import (
+    NUM_CLASSES,
     UNKNOWN,
     ClassifierArrays,
     classify_edges_kernel,
     cut_rules_kernel,
     look_up_blocks_kernel,
     look_up_edges_kernel,
+    orientation_items_kernel,
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
+
+EDGES = ("src.first", "src.last", "tgt.first", "tgt.last")  # of a block
 
 
 class Reordering:
@@ -107,6 +113,61 @@ class Reordering:
                 phrase_word_codes_kernel(*pack(fresh), code)
                 self._code = read_only(np.concatenate([self._code, code]))
             return self._code
+
+
+class Orientation:
+    """The ``EdgeFeature`` called ``orientation``: indicators of the classes of blocks, without a model.
+
+        LO:swap                  a block that changes places with the one before it
+        LO:swap:src.first:hat    its first source word is "hat"; src.last, tgt.first and tgt.last likewise
+
+    The target words of a gap are not known before the search: it has source words only.
+    """
+
+    name = "orientation"
+    prefixes = ("LO:",)
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self._ids: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def names(self) -> Sequence[str]:
+        """The names of the classes alone; those with words depend on the input."""
+        return [f"LO:{name}" for name in CLASSES]
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        batch = EdgeBatch._make(read_only(array) for array in batch)
+        rules = Rules._make(read_only(array) for array in rules)
+        blocks = cut_rules_kernel(batch.rule, rules)
+        place = blocks.place[batch.rule]
+        most = 5 * int((blocks.first[place + 1] - blocks.first[place]).sum())
+        first, items, count = (
+            np.empty(len(batch.rule) + 1, np.int64),
+            np.empty(most, np.int32),
+            np.empty(most),
+        )
+        used = orientation_items_kernel(batch, blocks, rules, first, items, count)
+        distinct, which = distinct_kernel(read_only(items[:used]))
+        return FeatureRows(first, self._names_of(distinct)[which], count[:used])
+
+    def _names_of(self, items: Ids) -> Ids:
+        """Ids in Symbols.names."""
+        with self._lock:
+            for item in items.tolist():
+                if item not in self._ids:
+                    self._ids[item] = self.symbols.names.intern(self._name(item))
+            return np.array([self._ids[item] for item in items.tolist()], np.int32)
+
+    def _name(self, item: int) -> bytes:
+        rest, label = divmod(item, NUM_CLASSES)
+        word, edge = divmod(rest, len(EDGES))
+        name = f"LO:{CLASSES[label]}"
+        return (
+            name.encode()
+            if not word
+            else f"{name}:{EDGES[edge]}:".encode() + self.symbols.words.entry(word - 1)
+        )
 
 
 SAMPLE = 100_000  # symbols of a grammar that are checked

@@ -34,7 +34,7 @@ def test_built_in_names_and_those_of_cdec():
     assert everything.templates == sum(TEMPLATES.values())
     assert everything.arity
     assert everything.source_word_penalty
-    assert [feature.name for feature in everything.edge_features] == ["span_size"]
+    assert {feature.name for feature in everything.edge_features} == {"span_size", "orientation"}
 
 
 def test_a_name_of_several():
@@ -45,6 +45,7 @@ def test_a_name_of_several():
         == three
     )
     assert three.names == ["word_pair", "deletion", "insertion"]
+    assert feature_set(["pt_al_lo"], Symbols()).names == ["rule_id", "word_pair", "deletion", "orientation"]
 
 
 MODULE = """

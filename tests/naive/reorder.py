@@ -394,3 +394,18 @@ def edge_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judg
         total[label] += math.log10(judge(block, source_span(rule, block, start, gaps))[label])
         count[label] += 1
     return [*total, *count]
+
+
+def orientation_items(
+    rule: Rule, start: int, gaps: dict[int, tuple[int, int]], sentence: Sequence[str]
+) -> Counter[str]:
+    """Names of the classes of blocks, alone and with the words at their edges."""
+    found: Counter[str] = Counter()
+    for block, label in blocks(rule):
+        low, high = source_span(rule, block, start, gaps)
+        edges = [("src.first", sentence[low]), ("src.last", sentence[high - 1])]
+        if not block.gap:
+            edges += [("tgt.first", str(rule[1][min(block.tgt)])), ("tgt.last", str(rule[1][max(block.tgt)]))]
+        name = "LO:" + {MONOTONE: "monotone", SWAP: "swap", OTHER: "other"}[label]
+        found.update([name, *(f"{name}:{edge}:{word}" for edge, word in edges)])
+    return found

@@ -17,7 +17,7 @@ from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.rules import Rules
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.examples import extract_examples, open_examples
-from hiero.reordering.feature import Reordering
+from hiero.reordering.feature import Orientation, Reordering
 from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
 from hiero.reordering.learn import train_model
 from hiero.reordering.model import Classifier, Lexicalised, open_model
@@ -234,6 +234,48 @@ def test_features_of_edges_equal_their_twin(
         got = dict(zip(rows.id[place].tolist(), rows.value[place].tolist(), strict=True))
         assert len(got) == rows.first[p + 1] - rows.first[p]
         assert [got.get(one, 0.0) for one in ids] == pytest.approx(expected, abs=1e-5)
+
+
+@given(applications())
+@example(AROUND)
+def test_orientation_items_equal_their_twin(world: tuple[list[naive.Rule], list[str], list[tuple]]) -> None:
+    symbols = Symbols()
+    rows = Orientation(symbols).rows(batch_of(world, symbols), as_rules(world[0], symbols))
+    for p, (number, start, gaps) in enumerate(world[2]):
+        place = slice(rows.first[p], rows.first[p + 1])
+        names = map(symbols.names.text, rows.id[place].tolist())
+        expected = naive.orientation_items(world[0][number], start, gaps, world[1])
+        assert dict(zip(names, rows.value[place].tolist(), strict=True)) == expected
+        assert len(expected) == rows.first[p + 1] - rows.first[p]
+
+
+def test_orientation_of_a_known_rule() -> None:
+    """Features in lists are those of the search, and weights that no feature has are found."""
+    import hiero
+
+    lines = [
+        "[X] ||| hat [X,1] versprochen ||| has promised [1] ||| a=1 ||| 0-0 2-1",
+        "[X] ||| der hund ||| the dog ||| a=1 ||| 0-0 1-1",
+    ]
+    weights = {"a": 0.1, "LO:swap": -1.0, "LO:swap:src.last:hund": 0.25, "LO:other:tgt.first:promised": 0.5}
+    weights["PassThrough"] = -5.0
+    model = hiero.load(rules=lines, weights=weights, features=["orientation"], strict=True)
+    best = model.translate("hat der hund versprochen")
+    assert best.text == "has promised the dog"
+    edges = {
+        "src.first": "versprochen",
+        "src.last": "versprochen",
+        "tgt.first": "promised",
+        "tgt.last": "promised",
+    }
+    expected = {"LO:other": 1.0} | {f"LO:other:{edge}:{word}": 1.0 for edge, word in edges.items()}
+    expected |= {"LO:swap": 1.0, "LO:swap:src.first:der": 1.0, "LO:swap:src.last:hund": 1.0}
+    assert {name: value for name, value in best.features.items() if name.startswith("LO:")} == expected
+    assert best.score == pytest.approx(2 * 0.1 - 1.0 + 0.25 + 0.5)
+    with pytest.raises(hiero.HieroError, match="the weight Feature names no feature"):
+        hiero.load(rules=lines, weights=weights | {"Feature": 1.0}, features=["orientation"], strict=True)
+    with pytest.raises(hiero.HieroError, match="3 weights need --features orientation"):
+        hiero.load(rules=lines, weights=weights, strict=True)
 
 
 def test_predictions_for_training_examples(models: tuple[Classifier, Lexicalised, Path]) -> None:
