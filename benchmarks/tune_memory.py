@@ -26,7 +26,7 @@ from hiero.features.index_kernels import RULE_ID, SEPARATOR, intern_keys_kernel
 from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneConfig
 from hiero.learning.learner import Example, LearnerContext, make_learner
-from hiero.tuning.vectors import WeightVector, mix_weights, read_vectors, write_vectors
+from hiero.tuning.vectors import Mixture, WeightVector, read_vectors, write_vectors
 
 KBEST, PER_CANDIDATE = 100, 30
 WORDS = 20_000  # of the vocabulary
@@ -98,7 +98,10 @@ def again(shard: str) -> None:
 
 
 def mixing(shards: list[str], out: str) -> None:
-    seen, kept = mix_weights(shards, [1.0] * len(shards), out, select=100_000)
+    mixture = Mixture()
+    for shard in shards:
+        mixture.add(shard, 1.0)
+    seen, kept = mixture.write(out, select=100_000)
     say(f"mixing {len(shards)} shards: {seen:,} features, {kept:,} kept")
 
 

@@ -59,7 +59,8 @@ class Vocabulary:
         entries = list(entries)
         ids = list(map(self._ids.get, entries))  # nearly all are known, and this is fast
         if None in ids:
-            ids = [self.intern(entry) for entry in entries]
+            pairs = zip(ids, entries, strict=True)
+            ids = [self.intern(entry) if known is None else known for known, entry in pairs]
         return np.array(ids, np.int32)
 
     def entry(self, index: int) -> bytes:

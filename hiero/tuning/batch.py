@@ -206,6 +206,9 @@ class BatchCourse:
         for epoch in range(first, end):
             self._add_lists(epoch)
 
+    def look(self, tasks: Sequence[ShardTask]) -> None:
+        pass
+
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
         if 0 < self.config.history <= epoch:
             self._reload_lists(epoch + 1 - self.config.history, epoch)

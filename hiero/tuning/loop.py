@@ -13,15 +13,18 @@
 Shards start from their own weights, or from ``mixed.npz`` or ``answer.npz`` of the epoch before. An epoch
 only depends on the files of earlier epochs and on the seed, so that a run that was killed continues with the
 shards that are not done, and ends with the same weights. Files that no later epoch needs are deleted.
+
+The weights of an epoch become text, and its line is logged, while the next epoch runs.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -83,6 +86,10 @@ class Course(Protocol):
         """The file of the weights that a shard starts from."""
         ...
 
+    def look(self, tasks: Sequence[ShardTask]) -> None:
+        """Use the tasks of an epoch that are done, while others run."""
+        ...
+
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
         """Write the answer of an epoch, whose tasks are done; return figures for the log."""
         ...
@@ -111,28 +118,44 @@ class Loop:
         self.health = Health(self.config)
         self.table = Table(self.config, held_out=held_out is not None)
         self.totals: tuple[tuple[float, ...], int] | None = None
+        self.log = read_log(files.directory)
+        self.unlogged: tuple[dict[str, Any], Future[Answer]] | None = None  # the last epoch that ran
+        self.text_s = 0.0  # CPU of writing weights as text
 
     def run(self) -> list[dict[str, Any]]:
         """Run all epochs that are not done; return the log of all epochs."""
-        log = read_log(self.files.directory)
-        for epoch, record in enumerate(log):
+        done = len(self.log)
+        for epoch, record in enumerate(self.log):
             self._show(record, self._answer(epoch))  # without the warnings
-        self.course.resume(len(log))
+        self.course.resume(done)
         self.folds = self._jackknife() if self.config.lm == "jackknife" else []
-        self.progress.begin((self.config.epochs - len(log)) * self._steps_of_epoch())
-        for epoch in range(len(log), self.config.epochs):
-            if log:
-                self.totals = tuple(log[-1]["model_statistics"]), log[-1]["sentences"]
-            if log and log[-1].get("converged"):
-                break
-            record, answer = self._epoch(epoch)
-            log.append(record)
-            append_log(self.files.directory, record)
-            if not self.course.keeps_shards:
-                self._forget(epoch - 1)
-            for note in self._show(record, answer):
-                self.progress.say(note)
-        return log
+        self.progress.begin((self.config.epochs - done) * self._steps_of_epoch())
+        with ThreadPoolExecutor(1, thread_name_prefix="hiero-answer") as background:
+            last = self.log[-1] if self.log else {}
+            try:
+                for epoch in range(done, self.config.epochs):
+                    if last:
+                        self.totals = tuple(last["model_statistics"]), last["sentences"]
+                    if last.get("converged"):
+                        break
+                    last = self._epoch(epoch, background)
+            finally:
+                self._log_last()
+        return self.log
+
+    def _log_last(self) -> None:
+        """Log the last epoch that ran, when its weights are written, and show it."""
+        if self.unlogged is None:
+            return
+        (record, writing), self.unlogged = self.unlogged, None
+        answer = writing.result()
+        record["cpu_s"] += answer.cpu_s
+        self.log.append(record)
+        append_log(self.files.directory, record)
+        if not self.course.keeps_shards:
+            self._forget(record["epoch"] - 2)
+        for note in self._show(record, answer):
+            self.progress.say(note)
 
     def _show(self, record: dict[str, Any], answer: Answer) -> list[str]:
         """Show an epoch that is done; return warnings."""
@@ -177,25 +200,28 @@ class Loop:
         held_out = 0 if self.held_out is None else len(opened_tuning_set(self.session, self.held_out))
         return self.course.passes * len(self.numbers) + held_out
 
-    def _epoch(self, epoch: int) -> tuple[dict[str, Any], Answer]:
-        """Run an epoch; return its line of the log, and its weights."""
-        started, cpu = time.perf_counter(), time.process_time()
+    def _epoch(self, epoch: int, background: Executor) -> dict[str, Any]:
+        """Run an epoch, and begin to write its weights; return its line of the log."""
+        started, cpu = time.perf_counter(), time.process_time() - self.text_s
         self.files.epoch(epoch).mkdir(parents=True, exist_ok=True)
         if epoch == 0:
             write_start(self.files.start, self.config.start, self.model)
         tasks = self._tasks(epoch)
         name = f"epoch {epoch + 1} of {self.config.epochs}"
-        self._run(self.course.work, tasks, f"{name}: {self.course.verb}")
+        look = functools.partial(self.course.look, tasks)
+        self._run(self.course.work, tasks, f"{name}: {self.course.verb}", look)
         record = {"epoch": epoch + 1, **_summed([f"{task.out}.json" for task in tasks])}
         record |= self.course.conclude(epoch, tasks)
         record["learn_wall_s"] = time.perf_counter() - started
-        # Weights become text while others translate the held-out set.
-        with ThreadPoolExecutor(1, thread_name_prefix="hiero-answer") as background:
-            written = background.submit(self._write_answer, epoch)
+        self._log_last()
+        writing = background.submit(self._write_answer, epoch)
+        if self.held_out is not None:
             record |= self._score(epoch, name)
-            answer = written.result()
-        record |= {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
-        return record, answer
+            wait([writing])
+        cpu = time.process_time() - self.text_s - cpu
+        record |= {"wall_s": time.perf_counter() - started, "cpu_s": cpu}
+        self.unlogged = record, writing
+        return record
 
     def _tasks(self, epoch: int) -> list[ShardTask]:
         parts = self._shards(epoch)
@@ -215,13 +241,22 @@ class Loop:
             for shard, part in enumerate(parts)
         ]
 
-    def _run(self, work: Callable[[Any], str], tasks: Sequence[ShardTask | PartTask], what: str) -> None:
-        """Run tasks, showing the sentences done."""
+    def _run(
+        self,
+        work: Callable[[Any], str],
+        tasks: Sequence[ShardTask | PartTask],
+        what: str,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run tasks, showing the sentences done; ``look`` is called at short intervals."""
         self.progress.part(what)
         done = 0
 
         def show() -> None:
             nonlocal done
+            if self.unlogged is not None and self.unlogged[1].done():
+                self._log_last()
+            look()
             steps = _sentences_done(tasks) - done
             if steps > 0:
                 self.progress.advance(steps)
@@ -250,8 +285,10 @@ class Loop:
         }
 
     def _write_answer(self, epoch: int) -> Answer:
-        answer = self._answer(epoch)
+        cpu, answer = time.thread_time(), self._answer(epoch)
         write_weights(self.files.weights(epoch), answer.vector.as_weights())
+        answer = answer._replace(cpu_s=time.thread_time() - cpu)
+        self.text_s += answer.cpu_s
         return answer
 
     def _answer(self, epoch: int) -> Answer:
@@ -273,11 +310,15 @@ class Loop:
 
 
 class Answer(NamedTuple):
-    """The weights of an epoch: for all uses, as they are in the file, and the name of the largest."""
+    """The weights of an epoch: for all uses, as they are in the file, and the name of the largest.
+
+    cpu_s  CPU seconds of reading them, and of writing them as text
+    """
 
     vector: WeightVector
     value: Floats
     largest: str
+    cpu_s: float = 0.0
 
 
 def _sentences_done(tasks: Sequence[ShardTask | PartTask]) -> int:

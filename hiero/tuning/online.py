@@ -42,8 +42,8 @@ from hiero.tuning.shard import (
 )
 from hiero.tuning.vectors import (
     DenseFeatures,
+    Mixture,
     WeightVector,
-    mix_weights,
     read_vectors,
     sum_weights,
     write_vectors,
@@ -309,6 +309,11 @@ class OnlineCourse:
         self.averages = self.config.average == "epochs" or (
             self.config.average == "sentences" and self.config.mix != "epoch"
         )
+        self._begin_mixture()
+
+    def _begin_mixture(self) -> None:
+        self.mixture = Mixture("average" if self.config.average == "sentences" else "weight")
+        self.num_mixed = 0
 
     def resume(self, done: int) -> None:
         pass
@@ -323,14 +328,19 @@ class OnlineCourse:
     def _mixed(self, epoch: int) -> str:
         return str(self.files.epoch(epoch) / "mixed.npz") if self.averages else self.files.answer(epoch)
 
+    def look(self, tasks: Sequence[ShardTask]) -> None:
+        """Mix the shards that are done, in their order."""
+        for task in tasks[self.num_mixed :]:
+            if not is_task_done(task.out):
+                break
+            self.mixture.add(f"{task.out}.npz", len(task.numbers) if self.config.by_sentences else 1.0)
+            self.num_mixed += 1
+
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
         config, mixed, answer = self.config, self._mixed(epoch), self.files.answer(epoch)
-        shares = [float(len(task.numbers)) if config.by_sentences else 1.0 for task in tasks]
-        outs = [f"{task.out}.npz" for task in tasks]
-        kept_as = "average" if config.average == "sentences" else "weight"
-        seen, kept = mix_weights(
-            outs, shares, mixed, select=config.select, norm=config.norm, values_of=kept_as
-        )
+        self.look(tasks)
+        seen, kept = self.mixture.write(mixed, select=config.select, norm=config.norm)
+        self._begin_mixture()
         if self.averages:
             paths = [mixed] if epoch == 0 else [self.files.answer(epoch - 1), mixed]
             factors = [1.0] if epoch == 0 else [epoch / (epoch + 1), 1 / (epoch + 1)]

@@ -47,6 +47,7 @@ from hiero.features.weights import Weights, read_weights
 
 RESERVED = 3  # a gap index that no gap has, of codes without a label
 NO_SYMBOL = -1 - RESERVED  # neither a word nor a gap with a label
+NO_LABEL = np.int32(-(2**31))
 BLOCK = 1 << 20
 
 
@@ -229,14 +230,19 @@ def _distinct(parts: Iterable[Ids]) -> Ids:
 
 
 def _symbols(symbols: Ids, word: Ids, label: Ids) -> Ids:
-    out = symbols.copy()
-    words = symbols >= 0
+    """Symbols with other ids: word i becomes ``word[i]``, and label i becomes ``label[i]``."""
+    num_codes = max(-SEPARATOR, 4 * len(label))
+    if int(symbols.min(initial=0)) < -num_codes:
+        raise IndexError("a symbol with another label")
+    code = np.arange(num_codes, dtype=np.int32)
+    is_gap = (code & 3 != RESERVED) & (code >> 2 < len(label))
+    to = np.where(code & 3 != RESERVED, NO_LABEL, -1 - code)
+    to[is_gap] = -1 - ((label[code[is_gap] >> 2] << 2) | (code[is_gap] & 3))
+    words = word if len(word) else np.zeros(1, np.int32)
     # The label of a rule id, which the caller replaces, may be beyond the words.
-    out[words] = word[np.minimum(symbols[words], len(word) - 1)] if len(word) else 0
-    code = -symbols[~words] - 1
-    plain = code & 3 != RESERVED
-    code[plain] = (label[code[plain] >> 2] << 2) | (code[plain] & 3)
-    out[~words] = -code - 1
+    out = np.take(np.concatenate([to[::-1], words]), symbols.astype(np.int64) + num_codes, mode="clip")
+    if (out == NO_LABEL).any():
+        raise IndexError("a symbol with another label")
     return out
 
 
@@ -431,26 +437,25 @@ def select_features(norm: Floats, count: int) -> Ints:
     return present
 
 
-def mix_weights(
-    paths: Sequence[str],
-    shares: Sequence[float],
-    out: str,
-    *,
-    select: int = 0,
-    norm: str = "l2",
-    values_of: str = "weight",
-) -> tuple[int, int]:
-    """Write the mean of the weights in some files, for the selected features.
+class Mixture:
+    """The weights in some files, as they are added; their mean, for the selected features."""
 
-    Return the number of features with a weight in any of the files, and the number selected.
-    """
-    symbols, index, columns = Symbols(), FeatureIndex(), ColumnSums()
-    for path, share in zip(paths, shares, strict=True):
-        ids, values = read_vectors(path, symbols, index)
-        columns.add(ids.astype(np.int64), values[values_of], share)
-    chosen = select_features(columns.norm(norm), select)
-    write_vectors(out, symbols, index, chosen, weight=columns.mean()[chosen])
-    return int(np.count_nonzero(columns.number)), len(chosen)
+    def __init__(self, values_of: str = "weight") -> None:
+        self.symbols, self.index, self.columns = Symbols(), FeatureIndex(), ColumnSums()
+        self.values_of = values_of
+
+    def add(self, path: str, share: float) -> None:
+        ids, values = read_vectors(path, self.symbols, self.index)
+        self.columns.add(ids.astype(np.int64), values[self.values_of], share)
+
+    def write(self, out: str, *, select: int = 0, norm: str = "l2") -> tuple[int, int]:
+        """Write the mean.
+
+        Return the number of features with a weight in any of the files, and the number selected.
+        """
+        chosen = select_features(self.columns.norm(norm), select)
+        write_vectors(out, self.symbols, self.index, chosen, weight=self.columns.mean()[chosen])
+        return int(np.count_nonzero(self.columns.number)), len(chosen)
 
 
 def sum_weights(paths: Sequence[str], factors: Sequence[float], out: str) -> int:

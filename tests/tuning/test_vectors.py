@@ -19,7 +19,7 @@ from hiero.features.names import Names
 from hiero.features.weights import Weights
 from hiero.learning.candidates import candidates
 from hiero.tuning.vectors import (
-    mix_weights,
+    Mixture,
     read_vector,
     read_vectors,
     select_features,
@@ -149,7 +149,8 @@ def test_selection_equals_that_of_the_whole_matrix(
     paths = [written(place / f"{i}.npz", row) for i, row in enumerate(rows)]
     shares = [float(1 + i % 3) for i in range(len(rows))]
     # Of columns with equal norms either may be kept, so compare the norms themselves.
-    seen, kept = mix_weights(paths, [1.0] * len(rows), str(place / "out.npz"), select=count, norm=norm)
+    mixture = mixture_of(paths, [1.0] * len(rows))
+    seen, kept = mixture.write(str(place / "out.npz"), select=count, norm=norm)
     found = content(place / "out.npz")
     expected = naive.selected(rows, count, norm)
     assert seen == len({name for row in rows for name in row})
@@ -159,9 +160,16 @@ def test_selection_equals_that_of_the_whole_matrix(
     assert sorted(size[n] for n in found) == pytest.approx(sorted(size[n] for n in expected))
     mean = naive.mean(rows, [1.0] * len(rows))
     assert found == pytest.approx({name: mean[name] for name in found})
-    mix_weights(paths, shares, str(place / "out.npz"))
+    mixture_of(paths, shares).write(str(place / "out.npz"))
     mean = naive.mean(rows, shares)
     assert content(place / "out.npz") == pytest.approx(mean)
+
+
+def mixture_of(paths: list[str], shares: list[float]) -> Mixture:
+    mixture = Mixture()
+    for path, share in zip(paths, shares, strict=True):
+        mixture.add(path, share)
+    return mixture
 
 
 def norm_of(column: list[dict[str, float]], norm: str) -> float:
