@@ -177,12 +177,13 @@ def compare(name: str, index: Path, reference: Path, data: Path) -> tuple[list[s
 
     from hiero.core.symbol_kernels import gap_index
     from hiero.core.symbols import Symbols
+    from hiero.extraction.config import ExtractConfig
     from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
     from hiero.extraction.index import open_index
     from hiero.grammar.reader import RuleReader
 
     symbols, comparison = Symbols(), Comparison()
-    source = IndexSource(Extractor(open_index(index)), symbols)
+    source = IndexSource(Extractor(open_index(index), ExtractConfig(leave_out="pair")), symbols)  # as cdec
 
     def spell(*sides: bytes) -> str:
         codes = (np.frombuffer(side, np.int32).tolist() for side in sides)
@@ -217,12 +218,13 @@ class Timing(NamedTuple):
 
 def time_extraction(name: str, index: Path, reference: Path, data: Path) -> Timing:
     """Measure extraction; must be the first call in a new process."""
+    from hiero.extraction.config import ExtractConfig
     from hiero.extraction.extractor import Extractor
     from hiero.extraction.index import open_index
 
     jobs = jobs_of(name, reference, data)
     start = time.process_time()
-    extractor = Extractor(open_index(index))
+    extractor = Extractor(open_index(index), ExtractConfig(leave_out="pair"))
     num_rules = one_pass(extractor, jobs)
     cold = time.process_time()
     assert one_pass(extractor, jobs) == num_rules

@@ -36,7 +36,7 @@ class BinsConfig(Checked):
         "dev", "set of data whose rules are counted, once for each sentence they apply to", metavar="SET"
     )
     leave_one_out: bool = setting(
-        False, "line N is pair N of the index: leave out rules extracted only from it"
+        False, "line N is pair N of the index: extract no rules from it (extract: {leave_out: ...})"
     )
     bits: int = setting(
         4, "2 ** N bins of each feature, or as many as it has values", least=1, most=MOST_BITS

@@ -1,4 +1,4 @@
-"""Sentence pairs with the same source or the same target, and sets drawn from a bitext without them.
+"""Sentence pairs that belong together, such as those with an equal side, and sets drawn without such pairs.
 
 Lines are the same if they have the same words. A group is not transitive: of three pairs, of which the second
 has the source of the first and the target of the third, the first and the third are in no group together.
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.bitext.prepare import rows_to_prepare
-from hiero.core.arrays import Ids, Ints
-from hiero.core.errors import ConfigError
-from hiero.core.text import open_output, split_words
+from hiero.core.arrays import Ids, Ints, offsets_by_row
+from hiero.core.errors import ConfigError, FormatError
+from hiero.core.text import open_output, read_lines, split_words
 
 DIGEST = 16  # bytes
 
@@ -35,6 +35,39 @@ def same_lines(lines: Iterable[bytes]) -> Ids:
 def words_of(line: str) -> bytes:
     """The words of a line, for ``same_lines``."""
     return " ".join(split_words(line)).encode()
+
+
+class PairGroups:
+    """The pairs of a bitext that belong together: those with an equal number in one of several arrays.
+
+    numbers  an array for each property, with a number from 0 on for each pair
+    """
+
+    def __init__(self, *numbers: Ids) -> None:
+        self._number = numbers
+        self._order = [np.argsort(number, kind="stable") for number in numbers]
+        self._first = [offsets_by_row(number, int(number.max(initial=-1)) + 1) for number in numbers]
+
+    def of(self, pair: int) -> Ints:
+        """A pair and those that belong to it, ascending."""
+        found = [
+            order[first[number[pair]] : first[number[pair] + 1]]
+            for number, order, first in zip(self._number, self._order, self._first, strict=True)
+        ]
+        if all(len(pairs) == 1 for pairs in found):
+            return np.array([pair], np.int64)
+        return np.unique(np.concatenate(found))
+
+
+def read_groups(path: str | Path, num_pairs: int, bitext: str | Path) -> PairGroups:
+    """Groups from a file with a label for each pair; a pair with an empty line is alone."""
+    labels = [line.split() for line in read_lines(path, "labels of groups, one for each sentence pair")]
+    if len(labels) != num_pairs:
+        expected = f"{num_pairs}, one for each pair of {bitext}"
+        raise FormatError(path, 0, found=f"{len(labels)} lines", expected=expected)
+    # A label has no line end.
+    names = (b" ".join(label) if label else b"\n%d" % pair for pair, label in enumerate(labels))
+    return PairGroups(same_lines(names))
 
 
 # ---- sets apart from the rest

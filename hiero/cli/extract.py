@@ -33,6 +33,8 @@ examples:
 
 hiero decode -g train.idx extracts on the fly, without writing grammars."""
 
+OF_PAIRS = ("leave_out", "leave_out_links")  # settings of --leave-one-out
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``hiero extract`` with its arguments."""
@@ -48,13 +50,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "--leave-one-out",
         action="store_true",
-        help="input sentence N is sentence N of the bitext: extract no rules from that pair",
+        help="input sentence N is sentence N of the bitext: extract none of its rules (see --leave-out)",
     )
-    add_settings(group, ExtractConfig, ("store", "leave_out_links"))
+    add_settings(group, ExtractConfig, ("store", *OF_PAIRS))
     add_threads(group)
     add_quiet(group)
     rules = command.add_argument_group("rules")
-    add_settings(rules, ExtractConfig, without=("store", "leave_out_links"))
+    add_settings(rules, ExtractConfig, without=("store", *OF_PAIRS))
     command.set_defaults(run=run)
     add_files(command, "-x -i", "-o")
 
@@ -67,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
     for flag, value in (("--leave-one-out", args.leave_one_out), ("--store", config.store)):
         if args.all and value:
             raise UsageError(f"argument {flag}: not allowed with --all")
-    if config.leave_out_links and not args.leave_one_out:
-        raise UsageError("argument --leave-out-links: requires --leave-one-out")
+    for name in OF_PAIRS:
+        if getattr(config, name) != getattr(ExtractConfig(), name) and not args.leave_one_out:
+            raise UsageError(f"argument --{name.replace('_', '-')}: requires --leave-one-out")
 
     from hiero.extraction.extractor import Extractor
     from hiero.extraction.index import open_index

@@ -457,7 +457,9 @@ ORDER = ("weights", "features", "grammar", "lm")  # of inputs in manifests
 
 
 def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
-    """Settings that change the rules, without those of caches."""
+    """Settings that change the rules, without those of caches, and without paths, since content counts."""
+    if config.group_file is not None:
+        config = dataclasses.replace(config, leave_out="a file")
     return {
         key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
     }
@@ -486,9 +488,13 @@ def model_inputs(config: Config) -> dict[str, Path]:
 
 def model_settings(config: Config) -> dict[str, Any]:
     """The settings of a model, without its files."""
+
+    def has_rules(section: GrammarSection) -> bool:
+        return section.index is not None or section.extract != ExtractConfig()
+
     grammar = [
         {key.name: getattr(section, key.name) for key in dataclasses.fields(GrammarFormat)}
-        | ({"extract": _rule_settings(section.extract)} if section.index is not None else {})
+        | ({"extract": _rule_settings(section.extract)} if has_rules(section) else {})
         for section in config.grammar
     ]
     files = [key for key, hint in hints_of(FeaturesSection).items() if is_path_key(hint)]

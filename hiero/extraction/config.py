@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hiero.core.errors import ConfigError
 from hiero.core.records import MAX_GAPS, Checked, PathKey, setting
@@ -33,6 +34,12 @@ class ExtractConfig(RuleLimits):
     leave_out_links: bool = setting(
         False, "with --leave-one-out: leave its links out of lexical probabilities too (cdec counts them)"
     )
+    leave_out: Literal["equal", "pair"] | PathKey = setting(
+        "equal",
+        "with --leave-one-out: also leave out pairs with the same source or the same target (equal), "
+        "no others (pair, as in cdec), or those with the same label in a file with a line for each pair",
+        metavar="GROUPS",
+    )
     cache_mb: int = setting(512, "MB of cached phrases in each thread", least=0, most=1 << 20)
     store: PathKey | None = setting(
         None, "directory that keeps the rules of sentences in binary form for later runs", metavar="DIR"
@@ -47,6 +54,11 @@ class ExtractConfig(RuleLimits):
     @property
     def limits(self) -> RuleLimits:
         return RuleLimits(max_span=self.max_span, max_symbols=self.max_symbols, max_gaps=self.max_gaps)
+
+    @property
+    def group_file(self) -> str | None:
+        """The file of ``leave_out``, if it is one."""
+        return None if self.leave_out in ("equal", "pair") else self.leave_out
 
 
 @dataclass(frozen=True, kw_only=True)

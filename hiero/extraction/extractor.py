@@ -6,6 +6,7 @@ Each thread has a workspace: cached patterns, and scratch arrays that grow.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hiero.bitext.groups import PairGroups, read_groups, same_lines
 from hiero.core.arrays import Ids, Ints, grown, read_only
 from hiero.core.errors import HieroError
 from hiero.core.hash_kernels import table_size
@@ -49,6 +51,7 @@ from hiero.extraction.table_kernels import (
 from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
 
+NO_PAIRS = np.zeros(0, np.int64)
 COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
 
@@ -70,41 +73,43 @@ class Workspace:
         self.generation = 0
         self._forget()
 
-    def rules(self, src: Ids, left_out: int = -1) -> Rules:
+    def rules(self, src: Ids, left_out: Ints = NO_PAIRS) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
-        Sentence ``left_out`` of the index is ignored, except in lexical probabilities where
+        Sentences ``left_out`` of the index, ascending, are ignored, except in lexical probabilities where
         ``leave_out_links`` is false.
         """
         if sum(array.nbytes for array in (*self.patterns, *self.store)) > self.config.cache_mb << 20:
             self._forget()
-        if left_out >= 0:
+        if len(left_out):
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
             self._collect(lexicon, src, left_out)
         rules = emitted_rules(
             self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
         )
-        if left_out >= 0:
+        if len(left_out):
             self._forget_rules()
         return counted_rules(rules, self.config.min_count)
 
-    def _lexicon(self, left_out: int) -> AbstractContextManager[LexicalLosses]:
+    def _lexicon(self, left_out: Ints) -> AbstractContextManager[LexicalLosses]:
         index = self.index
-        if left_out < 0 or not self.config.leave_out_links:
+        if not len(left_out) or not self.config.leave_out_links:
             return nullcontext(index.lexicon)
         if self._left_out is None:
             num_words = len(index.src_words.first) - 1, len(index.tgt_words.first) - 1
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: int) -> None:
+    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: Ints) -> None:
         tables = self.index.text, self.links, lexicon, self.collocations
+        first = self.index.text.first_src
+        ranges = read_only(np.stack([first[left_out], first[left_out + 1]], axis=1))
         self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
             self.sentence_scratch.round[3] += 1
             known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
-            query = self.limits, read_only(src), left_out
+            query = self.limits, read_only(src), ranges
             status = match_sentence_kernel(*tables, *query, *known)
             if status == OK:
                 break
@@ -288,6 +293,19 @@ FEATURES = (
 )
 
 
+def equal_pairs(index: BitextIndex) -> PairGroups:
+    """The pairs of an index with the same source or the same target."""
+    text = index.text
+
+    def lines(words: Ids, first: Ints) -> Iterator[bytes]:
+        data = words.tobytes()
+        return (data[4 * a : 4 * b] for a, b in itertools.pairwise(first.tolist()))
+
+    return PairGroups(
+        same_lines(lines(text.src, text.first_src)), same_lines(lines(text.tgt, text.first_tgt))
+    )
+
+
 class Extractor:
     """Extracts rules, and caches those of phrases; safe to share between threads.
 
@@ -311,6 +329,9 @@ class Extractor:
         if store is not None:
             num_words = len(index.src_words.first), len(index.tgt_words.first)
             self._store = RuleStore(store, num_words, optional=self.config.store is None)
+        self._groups: PairGroups | None = None
+        if self.config.group_file is not None:
+            self._groups = read_groups(self.config.group_file, index.num_sentences, index.path)
         self._free: list[Workspace] = []
         self._lock = threading.Lock()
 
@@ -329,7 +350,7 @@ class Extractor:
     def rules(self, src: Ids, left_out: int = -1) -> Rules:
         """The rules of a sentence, in which words are numbered as in the index and gap g is -g.
 
-        Sentence pair ``left_out`` of the index, counted from 0, is ignored.
+        Sentence pair ``left_out`` of the index, counted from 0, is ignored, and those that belong to it.
         """
         found = self.find(src, left_out)
         return found if isinstance(found, Rules) else found.unpacked()
@@ -339,25 +360,38 @@ class Extractor:
         if not -1 <= left_out < self.index.num_sentences:
             expected = f"a sentence of {self.index.path}, 0 to {self.index.num_sentences - 1}"
             raise HieroError(f"sentence to leave out: found {left_out}, expected {expected}")
+        pairs = NO_PAIRS if left_out < 0 else self.left_out_with(left_out)
         if self._store is None:
             with self.workspace() as workspace:
-                return workspace.rules(src, left_out)
-        key = self._key(src, left_out)
+                return workspace.rules(src, pairs)
+        key = self._key(src, pairs)
         stored = self._store.get(key)
         if stored is not None:
             return stored
         with self.workspace() as workspace:
-            rules = workspace.rules(src, left_out)
+            rules = workspace.rules(src, pairs)
         self._store.put(key, rules)
         return rules
 
-    def _key(self, src: Ids, left_out: int) -> bytes:
-        config = self.config
-        numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, left_out]
+    def left_out_with(self, pair: int) -> Ints:
+        """The pairs that are left out where this one is, ascending; see ``ExtractConfig.leave_out``."""
+        if self.config.leave_out == "pair":
+            return np.array([pair], np.int64)
+        with self._lock:
+            if self._groups is None:
+                self._groups = equal_pairs(self.index)
+        return self._groups.of(pair)
+
+    def _key(self, src: Ids, left_out: Ints) -> bytes:
+        """A digest of everything that rules depend on; the pairs left out count, and not why they are."""
+        config, pairs = self.config, left_out.tolist()
+        numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, *(pairs[:1] or [-1])]
         if config.min_count > 1:
             numbers.append(config.min_count)
-        if config.leave_out_links and left_out >= 0:
+        if config.leave_out_links and pairs:
             numbers.append(-1)
+        if len(pairs) > 1:
+            numbers += [-2, *pairs]
         digest = hashlib.sha256(f"{self.index.digest} {tuple(numbers)}\n".encode())
         digest.update(np.ascontiguousarray(src, "<i4").tobytes())
         return digest.digest()
@@ -391,7 +425,7 @@ class IndexSource:
         self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        """The rules of a sentence; with ``<seg leave_out="N">``, without sentence pair N of the bitext."""
+        """The rules of a sentence; with ``<seg leave_out="N">``, without pair N of the bitext."""
         left_out = segment.get(LEAVE_OUT)
         if left_out is None:
             return self.extract(src)
@@ -413,7 +447,7 @@ class IndexSource:
         return self._columns
 
     def extract(self, src: Ids, left_out: int = -1) -> RuleTable:
-        """The rules of a sentence; sentence pair ``left_out`` of the bitext is ignored."""
+        """The rules of a sentence; pair ``left_out`` of the bitext, and what belongs to it, is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])
         found = self.extractor.find(own, left_out)
         if isinstance(found, Rules):

@@ -72,10 +72,10 @@ def _count_pairs(
 
 
 class LeftOutLexicon:
-    """The lexicon of an index as it would be without one sentence; for one thread at a time.
+    """The lexicon of an index as it would be without some sentences; for one thread at a time.
 
-    A word whose only links are in the sentence has its translations from there, so with the sentence every
-    other translation of it looks worse than without.
+    A word whose only links are in them has its translations from there, so with these sentences every other
+    translation of it looks worse than without.
     """
 
     def __init__(
@@ -101,18 +101,17 @@ class LeftOutLexicon:
         self.lexicon = LexicalLosses(lexicon.pair_key, read_only(self._loss.view()))
 
     @contextmanager
-    def without(self, sentence: int) -> Iterator[LexicalLosses]:
-        """Probabilities without a sentence of the index, valid inside the block."""
-        self._recount(sentence, -1)
+    def without(self, sentences: Ints) -> Iterator[LexicalLosses]:
+        """Probabilities without distinct sentences of the index, valid inside the block."""
+        self._recount(sentences, -1)
         try:
             yield self.lexicon
         finally:
-            self._recount(sentence, 1)
+            self._recount(sentences, 1)
 
-    def _recount(self, sentence: int, step: int) -> None:
-        recount_lexicon_kernel(
-            self.text, self.links, self.key, self.counts, np.int64(sentence), np.int64(step), self._loss
-        )
+    def _recount(self, sentences: Ints, step: int) -> None:
+        known = self.text, self.links, self.key, self.counts
+        recount_lexicon_kernel(*known, read_only(sentences), np.int64(step), self._loss)
 
 
 def _by_word(slot: Ints, word: Ints, count: Ints, num_words: int) -> tuple[Ints, Ints, Ints]:

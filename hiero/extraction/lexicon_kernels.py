@@ -107,45 +107,50 @@ def lexicon_losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
 
 
 @kernel
-def recount_lexicon_kernel(text, links, pair_key, counts, s, step, loss):
-    """Count the links of a sentence ``step`` times more, and update all probabilities.
+def recount_lexicon_kernel(text, links, pair_key, counts, sentences, step, loss):
+    """Count the links of sentences ``step`` times more, and update all probabilities.
 
     text, links  IndexedText, IndexedLinks
     pair_key     int64 [H]
+    sentences    int64 [G]
     counts       PairCounts; written
     loss         float32 [H, 2]  written as by ``lexicon_losses_kernel``; UNSEEN where nothing is left
 
-    O(pairs that have a word of the sentence).  Twin: tests/naive/extract.py::lexicon.
+    O(pairs that have a word of the sentences).  Twin: tests/naive/extract.py::lexicon.
     """
     first_src, first_tgt = text.first_src, text.first_tgt
-    most, num_alignments = np.int64(0), links.first_link.shape[0]
-    for a in range(num_alignments):
-        most = max(most, pair_room(first_src, first_tgt, links.first_link[a], s))
-    linked, pair = np.zeros(first_tgt[s + 1] - first_tgt[s], np.bool_), np.empty((most, 2), np.int64)
-    for a in range(num_alignments):
-        first_link = links.first_link[a]
-        for k in range(
-            pairs_of_sentence(
-                text.src, text.tgt, first_src, first_tgt, first_link, links.link, s, linked, pair
-            )
-        ):
-            counts.pair[find_pair(pair_key, pair[k, 0], pair[k, 1])] += step
-            counts.src[pair[k, 0]] += step
-            counts.tgt[pair[k, 1]] += step
-            counts.stale[pair[k, 0], 0] = counts.stale[pair[k, 1], 1] = True
+    longest, most, num_alignments = np.int64(0), np.int64(0), links.first_link.shape[0]
+    for s in sentences:
+        longest = max(longest, first_tgt[s + 1] - first_tgt[s])
+        for a in range(num_alignments):
+            most = max(most, pair_room(first_src, first_tgt, links.first_link[a], s))
+    linked, pair = np.zeros(longest, np.bool_), np.empty((most, 2), np.int64)
+    for s in sentences:
+        for a in range(num_alignments):
+            first_link = links.first_link[a]
+            for k in range(
+                pairs_of_sentence(
+                    text.src, text.tgt, first_src, first_tgt, first_link, links.link, s, linked, pair
+                )
+            ):
+                counts.pair[find_pair(pair_key, pair[k, 0], pair[k, 1])] += step
+                counts.src[pair[k, 0]] += step
+                counts.tgt[pair[k, 1]] += step
+                counts.stale[pair[k, 0], 0] = counts.stale[pair[k, 1], 1] = True
     # Only pairs that share a word with a link have other probabilities now, including pairs with no word.
-    for at in range(first_src[s], first_src[s + 1]):
-        src = text.src[at]
-        if counts.stale[src, 0]:
-            counts.stale[src, 0] = False
-            for k in range(counts.first_of_src[src], counts.first_of_src[src + 1]):
-                note_losses(pair_key, counts.of_src[k], counts.pair, counts.src, counts.tgt, loss)
-    for at in range(first_tgt[s], first_tgt[s + 1]):
-        tgt = text.tgt[at]
-        if counts.stale[tgt, 1]:
-            counts.stale[tgt, 1] = False
-            for k in range(counts.first_of_tgt[tgt], counts.first_of_tgt[tgt + 1]):
-                note_losses(pair_key, counts.of_tgt[k], counts.pair, counts.src, counts.tgt, loss)
+    for s in sentences:
+        for at in range(first_src[s], first_src[s + 1]):
+            src = text.src[at]
+            if counts.stale[src, 0]:
+                counts.stale[src, 0] = False
+                for k in range(counts.first_of_src[src], counts.first_of_src[src + 1]):
+                    note_losses(pair_key, counts.of_src[k], counts.pair, counts.src, counts.tgt, loss)
+        for at in range(first_tgt[s], first_tgt[s + 1]):
+            tgt = text.tgt[at]
+            if counts.stale[tgt, 1]:
+                counts.stale[tgt, 1] = False
+                for k in range(counts.first_of_tgt[tgt], counts.first_of_tgt[tgt + 1]):
+                    note_losses(pair_key, counts.of_tgt[k], counts.pair, counts.src, counts.tgt, loss)
 
 
 @kernel

@@ -536,7 +536,7 @@ def match_sentence_kernel(
     text, links, lexicon, listed  IndexedText, PhraseLinks, LexicalLosses, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
-    left_out         sentence of the bitext from which nothing is taken, or -1
+    left_out         int64 [G, 2]  ranges of the text from which nothing is taken, ascending
     patterns, store  Patterns, Store  written; results already there are reused
     scratch          SentenceScratch  written; ``found`` lists the patterns
     pattern_scratch  PatternScratch   written

@@ -66,6 +66,8 @@ def link_spans_kernel(first_src, first_tgt, first_link, link, out_src_span, out_
 def sample_matches(suffix, found, listed, place, entry, samples, skip_low, skip_high, out_match):
     """Choose matches, evenly spaced; returns how many. Those at skip_low ... skip_high - 1 are left out.
 
+    Those of several sentences are left out by ``sample_matches_outside``.
+
     Equal to cdec's sampler, including rounding: a match in the sentence left out is replaced by the nearest
     one that no earlier step has reached, if there is one between this step and its neighbours.
     """
@@ -99,6 +101,48 @@ def sample_matches(suffix, found, listed, place, entry, samples, skip_low, skip_
             away += 1.0
         taken += 1
         at += step
+    return chosen
+
+
+@leaf
+def is_in_ranges(ranges, at):
+    """Whether a place is in one of several half-open ranges, which ascend."""
+    low, high = np.int64(0), np.int64(ranges.shape[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if ranges[middle, 1] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low < ranges.shape[0] and ranges[low, 0] <= at
+
+
+@leaf
+def sample_matches_outside(suffix, found, listed, place, entry, samples, left_out, out_match):
+    """Choose matches outside of some ranges, as if there were no others; returns how many.
+
+    Unlike ``sample_matches``, which may find none near a step, it loses no samples to matches left out.
+    """
+    begin, end, kind = place[entry, 0], place[entry, 1], place[entry, 2]
+    total = np.int64(0)
+    for k in range(begin, end):
+        match = match_at(suffix, found, listed, kind, k)
+        if not is_in_ranges(left_out, match >> 16):
+            if total < samples:
+                out_match[total] = match
+            total += 1
+    if total <= samples:
+        return total
+    low = begin + 1 if kind == SUFFIXES else np.int64(0)  # as above
+    step, at, seen, chosen = total / samples, np.float64(low), low, 0
+    for k in range(begin, end):
+        match = match_at(suffix, found, listed, kind, k)
+        if not is_in_ranges(left_out, match >> 16):
+            if chosen < samples and seen == np.int64(math.floor(at + 0.5)):
+                out_match[chosen] = match
+                chosen += 1
+                at += step
+            seen += 1
     return chosen
 
 

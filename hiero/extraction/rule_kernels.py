@@ -21,6 +21,7 @@ from hiero.extraction.phrase_kernels import (
     lay_out,
     project,
     sample_matches,
+    sample_matches_outside,
 )
 from hiero.extraction.table_kernels import (
     GAP,
@@ -494,20 +495,32 @@ def rules_of_sample(
 @leaf
 def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
     """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
-    skip_low, skip_high = np.int64(0), np.int64(0)
-    if left_out >= 0:
-        skip_low, skip_high = text.first_src[left_out], text.first_src[left_out + 1]
-    num_samples = sample_matches(
-        text.suffix,
-        found,
-        listed,
-        patterns.place,
-        entry,
-        limits[SAMPLES],
-        skip_low,
-        skip_high,
-        scratch.sample,
-    )
+    if left_out.shape[0] > 1:
+        num_samples = sample_matches_outside(
+            text.suffix,
+            found,
+            listed,
+            patterns.place,
+            entry,
+            limits[SAMPLES],
+            left_out,
+            scratch.sample,
+        )
+    else:
+        skip_low, skip_high = np.int64(0), np.int64(0)
+        if left_out.shape[0] == 1:
+            skip_low, skip_high = left_out[0, 0], left_out[0, 1]
+        num_samples = sample_matches(
+            text.suffix,
+            found,
+            listed,
+            patterns.place,
+            entry,
+            limits[SAMPLES],
+            skip_low,
+            skip_high,
+            scratch.sample,
+        )
     first_rule, size = store.used[0], np.int64(patterns.shape[entry, 0])
     status = rules_of_sample(
         text,

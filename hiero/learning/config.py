@@ -27,7 +27,9 @@ class TuneConfig(Checked):
     algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
     on: str = setting("dev", "set of data to learn from; train: the bitext itself")
     sentences: int = setting(0, "learn from a random sample of N of them; 0: all", least=0)
-    leave_one_out: bool = setting(False, "line N is pair N of the index: leave out rules that only it has")
+    leave_one_out: bool = setting(
+        False, "line N is pair N of the index: extract no rules from it (extract: {leave_out: ...})"
+    )
     keep_rules: bool = setting(True, "keep the rules that an index gives for a sentence, for later epochs")
     held_out: str | None = setting(
         "devtest",

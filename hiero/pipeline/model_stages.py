@@ -54,6 +54,8 @@ def add_prep(plan: Plan) -> None:
         if is_train and given.alignment is not None:
             problem = "cannot be combined with prep, which may drop pairs"
             raise plan.error("data: train: alignment", problem)
+        if is_train and (groups := _group_files(plan.config)):
+            raise plan.error(next(iter(groups)), "cannot be combined with prep, which may drop pairs")
         limits = {"min_words": NO_LIMIT, "max_words": NO_LIMIT, "max_ratio": float(NO_LIMIT)}
         config = PrepConfig(**(settings if is_train else settings | limits))
         texts = given.all_sides
@@ -97,10 +99,11 @@ def add_sequester(plan: Plan) -> None:
     if tune is not None and sizes.get(str(tune.held_out)) == 1:
         raise plan.error("data: sequester", f"{tune.held_out}: found 1, expected 2 or more (held out)")
     folder = plan.out / "sequester"
-    alignments = as_list(train.alignment)
-    files = [train.source, str(train.target), *alignments]
-    keys = [*keys_of(TRAIN, train), *numbered_keys("data: train: alignment", alignments)]
+    alignments, groups = as_list(train.alignment), _group_files(plan.config)
+    files = [train.source, str(train.target), *alignments, *groups.values()]
+    keys = [*keys_of(TRAIN, train), *numbered_keys("data: train: alignment", alignments), *groups]
     endings = ["source", "target", *(f"align{number}" for number in range(1, len(alignments) + 1))]
+    endings += [f"groups{number}" for number in range(1, len(groups) + 1)]
     rest = [folder / f"{TRAIN}.{ending}" for ending in endings]
     sets = {name: [folder / f"{name}.{ending}" for ending in ("source", "target", "lines")] for name in sizes}
 
@@ -121,11 +124,32 @@ def add_sequester(plan: Plan) -> None:
         outputs=(*rest, *itertools.chain.from_iterable(sets.values())),
         settings={"sets": list(sizes.items()), "seed": seed},
     )
-    source, target, *links = map(str, rest)
+    source, target, *others = map(str, rest)
+    links, labels = others[: len(alignments)], dict(zip(groups, others[len(alignments) :], strict=True))
     data = {TRAIN: dataclasses.replace(train, source=source, target=target, alignment=links or None)}
     for name, paths in sets.items():
         data[name] = DataSection(source=str(paths[0]), target=str(paths[1]))
-    plan.replace(data=plan.config.data | data, sequester={})
+    grammar = [
+        dataclasses.replace(section, extract=dataclasses.replace(section.extract, leave_out=labels[key]))
+        if (key := _group_key(number)) in labels
+        else section
+        for number, section in enumerate(plan.config.grammar, 1)
+    ]
+    plan.replace(data=plan.config.data | data, grammar=grammar, sequester={})
+
+
+def _group_key(number: int) -> str:
+    return f"grammar: entry {number}: extract: leave_out"
+
+
+def _group_files(config: Config) -> dict[str, str]:
+    """The files of groups of the pairs of the training data, by their keys."""
+    numbered = ((_group_key(number), section) for number, section in enumerate(config.grammar, 1))
+    return {
+        key: section.extract.group_file
+        for key, section in numbered
+        if section.index == TRAIN and section.extract.group_file is not None
+    }
 
 
 # ---- from a bitext to models

@@ -156,6 +156,35 @@ def test_leave_one_out(index: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert not out.exists()
 
 
+def test_pairs_that_are_left_out_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [("ein haus", "a house"), ("ein haus", "one house"), ("haus ein", "one house"), ("haus", "home")]
+    for name, side in (("src", 0), ("tgt", 1)):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    (tmp_path / "align").write_text("0-0 1-1\n0-0 1-1\n0-1 1-0\n0-0\n")
+    (tmp_path / "groups").write_text("\nx\ny\nx\n")
+    bitext = ["-s", tmp_path / "src", "-t", tmp_path / "tgt", "-a", tmp_path / "align"]
+    assert hiero("index", "-q", *bitext, "-o", tmp_path / "index") == 0
+    command = ["extract", "-q", "-x", tmp_path / "index", "-i", tmp_path / "src", "--leave-one-out"]
+
+    def translations(name: str, *options: Any) -> list[set[str]]:
+        """Of haus in each sentence."""
+        assert hiero(*command, "-o", tmp_path / name, *options) == 0
+        found = [rules_in(tmp_path / name / f"grammar.{number}.gz") for number in range(4)]
+        return [{rule.split()[-1] for rule in rules if rule.startswith("haus |||")} for rules in found]
+
+    # The first and the third are in no group: they share no text.
+    assert translations("equal") == [{"house", "home"}, {"home"}, {"house", "home"}, {"house"}]
+    assert translations("pair", "--leave-out", "pair") == [{"house", "home"}] * 3 + [{"house"}]
+    assert translations("file", "--leave-out", tmp_path / "groups") == [
+        *({"house", "home"}, {"house"}, {"house", "home"}, {"house"})
+    ]
+    (tmp_path / "groups").write_text("x\n")
+    capsys.readouterr()
+    assert hiero(*command, "-o", tmp_path / "none", "--leave-out", tmp_path / "groups") == 1
+    expected = f"groups: found 1 lines, expected 4, one for each pair of {tmp_path / 'index'}\n"
+    assert capsys.readouterr().err.endswith(expected)
+
+
 def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("all", "all.gz"):
         assert hiero("extract", "-x", index, "--all", "-o", tmp_path / name, "--max-span", 3) == 0
@@ -174,6 +203,7 @@ def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.Capture
         (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: not allowed with --all"),
         (["-o", "x", "--all", "--store", "y"], "argument --store: not allowed with --all"),
         (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: requires --leave-one-out"),
+        (["-o", "x", "-i", "y", "--leave-out", "pair"], "--leave-out: requires --leave-one-out"),
         (["-o", "x", "--all", "--max-gaps", "3"], "argument --max-gaps: found 3, expected 0 to 2"),
         (["-o", "x", "--all", "--category", "X Y"], "argument --category: found 'X Y', expected"),
         (["-o", "x", "--all", "--category", ""], "argument --category: found '', expected"),

@@ -13,6 +13,7 @@ import pytest
 
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment
+from hiero.extraction.config import ExtractConfig
 from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
 from hiero.extraction.index import BitextIndex, make_index, open_index
 from hiero.grammar.reader import RuleReader
@@ -65,7 +66,7 @@ def test_sentences(reference: Path, index: BitextIndex) -> None:
 
 
 def test_leaving_one_out(reference: Path, index: BitextIndex) -> None:
-    source = IndexSource(Extractor(index), Symbols())
+    source = IndexSource(Extractor(index, ExtractConfig(leave_out="pair")), Symbols())
     text = reference.parent / "data" / "multi30k-de-en" / "train.src.gz"
     with gzip.open(text, "rt", encoding="utf-8", newline="\n") as lines:
         for number, line in enumerate(itertools.islice(lines, SENTENCES)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import tempfile
 from pathlib import Path
@@ -71,14 +72,96 @@ def test_rules_equal_brute_force(world: World) -> None:
 @settings(max_examples=60)
 def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
     with indexed(world) as index:
-        config = config_of(world.limits, leave_out_links=links_too)
+        config = config_of(world.limits, leave_out_links=links_too, leave_out="pair")
         source = IndexSource(Extractor(index, config), Symbols())
         for number, sentence in enumerate(world.bitext.src):
-            expected = naive.extract(world.bitext, sentence, world.limits, number, links_too)
+            expected = naive.extract(world.bitext, sentence, world.limits, [number], links_too)
             assert_same(extracted(source, sentence, number), expected)
         # A rule left out for one sentence is there for others.
         last = world.sentences[-1]
         assert_same(extracted(source, last), naive.extract(world.bitext, last, world.limits))
+
+
+def repeated(world: World, data: Any) -> World:
+    """A world some pairs of which have the source or the target of others."""
+    bitext = world.bitext
+    for number in range(1, len(bitext.src)):
+        other = data.draw(st.integers(0, number - 1))
+        for side in data.draw(st.sampled_from(["", "s", "t", "st"])):
+            sides = bitext.src if side == "s" else bitext.tgt
+            sides[number] = sides[other]
+        for alignment in bitext.alignments:
+            size = len(bitext.src[number]), len(bitext.tgt[number])
+            alignment[number] = [
+                link for link in alignment[number] if link[0] < size[0] and link[1] < size[1]
+            ]
+    return world
+
+
+@given(worlds(max_pairs=8, max_words=5), st.data())
+@settings(max_examples=60)
+def test_rules_without_a_group_are_those_of_a_bitext_without_it(world: World, data: Any) -> None:
+    """With their lexical probabilities; to the last digit, where no matches are sampled."""
+    world = repeated(world, data)
+    bitext, limits = world.bitext, world.limits
+    labels = data.draw(st.none() | st.lists(st.sampled_from(["", "x", " x y"]), min_size=8, max_size=8))
+    with indexed(world) as index:
+        config = config_of(limits, leave_out_links=True)
+        if labels is not None:
+            path = index.path.parent / "labels"
+            path.write_text("".join(f"{label}\n" for label in labels[: len(bitext.src)]))
+            config = dataclasses.replace(config, leave_out=str(path))
+        extractor = Extractor(index, config)
+        source = IndexSource(extractor, Symbols())
+        all_matches = naive.Limits(**{**vars(limits), "samples": 300})
+        exact = IndexSource(Extractor(index, dataclasses.replace(config, samples=300)), Symbols())
+        for number, sentence in enumerate(bitext.src):
+            group = naive.group(bitext, number)
+            if labels is not None:
+                mine = labels[number]
+                group = [k for k in range(len(bitext.src)) if k == number or (mine and labels[k] == mine)]
+            assert extractor.left_out_with(number).tolist() == group
+            expected = naive.extract(bitext, sentence, limits, group, True)
+            assert_same(extracted(source, sentence, number), expected)
+            rest = naive.without(bitext, group)
+            assert_same(extracted(exact, sentence, number), naive.extract(rest, sentence, all_matches))
+        pair = data.draw(st.integers(0, len(bitext.src) - 1))
+        rest = naive.without(bitext, extractor.left_out_with(pair).tolist())
+        if rest.src:
+            with indexed(World(rest, all_matches, [])) as smaller:
+                again = IndexSource(Extractor(smaller, config_of(all_matches)), Symbols())
+                assert extracted(exact, bitext.src[pair], pair) == extracted(again, bitext.src[pair])
+        # What is left out for one sentence is there for others.
+        assert_same(extracted(source, world.sentences[0]), naive.extract(bitext, world.sentences[0], limits))
+
+
+def test_several_sentences_left_out_cost_no_samples(tmp_path: Path) -> None:
+    """If the rest is more than the samples, these are evenly spaced in the rest."""
+    words = [["a"], ["a"], *([["a", f"w{k}"] for k in range(20)])]
+    src = [sentence for sentence in words for _ in range(2 if len(sentence) == 1 else 1)]
+    index = small_index(
+        tmp_path, src=src, tgt=src, alignments=[[[(k, k) for k in range(len(s))] for s in src]]
+    )
+    for samples, expected in ((30, 20), (20, 20), (7, 7)):
+        source = IndexSource(Extractor(index, ExtractConfig(samples=samples)), Symbols())
+        rule = extracted(source, ["a"], 0)[("a",), ("a",)]
+        assert (rule.seen, rule.count) == (expected, expected)
+
+
+def test_groups_of_a_file(tmp_path: Path) -> None:
+    index = small_index(tmp_path)
+    path = tmp_path / "labels"
+    for content, found in (("x\ny\n", 2), ("", 0), ("x\n" * 4, 4)):
+        path.write_text(content)
+        with pytest.raises(
+            HieroError, match=f"labels: found {found} lines, expected 3, one for each pair of"
+        ):
+            Extractor(index, ExtractConfig(leave_out=str(path)))
+    with pytest.raises(HieroError, match=r"labels\.gz: found no such file, expected labels of groups"):
+        Extractor(index, ExtractConfig(leave_out=f"{path}.gz"))
+    path.write_bytes(b" 1\n\n1  \r\n")
+    extractor = Extractor(index, ExtractConfig(leave_out=str(path)))
+    assert [extractor.left_out_with(pair).tolist() for pair in range(3)] == [[0, 2], [1], [0, 2]]
 
 
 @given(worlds(max_pairs=3, max_words=5))

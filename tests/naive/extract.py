@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,8 +177,13 @@ class Finder:
         return [(s, (at, *rest)) for at in places if at >= first and words[at] == pattern[0]]
 
 
-def sample(matches: list[Match], first_rank: int, most: int, left_out: int) -> list[Match]:
-    """cdec's sampler; it counts from ``first_rank`` in floating point, and rounds halves up."""
+def sample(matches: list[Match], first_rank: int, most: int, left_out: Collection[int] = ()) -> list[Match]:
+    """cdec's sampler; it counts from ``first_rank`` in floating point, and rounds halves up.
+
+    Several sentences are left out as if they were not among the matches, which cdec cannot do.
+    """
+    if len(left_out) > 1:
+        return sample([match for match in matches if match[0] not in left_out], first_rank, most)
 
     def at(position: float) -> int:
         return math.floor(position + 0.5) - first_rank
@@ -188,14 +194,14 @@ def sample(matches: list[Match], first_rank: int, most: int, left_out: int) -> l
     while taken < most and position < first_rank + len(matches):
         last = chosen[-1] if chosen else -1
         tries = [at(position)]
-        if not (tries[0] > last and matches[tries[0]][0] != left_out):
+        if not (tries[0] > last and matches[tries[0]][0] not in left_out):
             away = 1.0
             while away < step:
                 tries += [at(position - away), at(position + away)]
                 away += 1.0
         for k, index in enumerate(tries):
             backward = k % 2 == 1 or k == 0
-            if (index > last if backward else index < len(matches)) and matches[index][0] != left_out:
+            if (index > last if backward else index < len(matches)) and matches[index][0] not in left_out:
                 chosen.append(index)
                 break
         position += step
@@ -311,12 +317,14 @@ def patterns(sentence: Words, limits: Limits) -> list[Pattern]:
     return list(found)
 
 
-def lexicon(bitext: Bitext, left_out: int = -1) -> dict[tuple[str | None, str | None], tuple[float, float]]:
+def lexicon(
+    bitext: Bitext, left_out: Collection[int] = ()
+) -> dict[tuple[str | None, str | None], tuple[float, float]]:
     """p(source word | target word) and p(target word | source word); None means no word."""
     pairs: Counter[tuple[str | None, str | None]] = Counter()
     for alignment in bitext.alignments:
         for number, (src, tgt, links) in enumerate(zip(bitext.src, bitext.tgt, alignment, strict=True)):
-            if number == left_out:
+            if number in left_out:
                 continue
             pairs.update((src[s], tgt[t]) for s, t in set(links))
             pairs.update((word, None) for s, word in enumerate(src) if not targets(links, s, s + 1))
@@ -349,10 +357,14 @@ def features(rule: Rule, src: tuple[Any, ...], tgt: tuple[Any, ...], table: Any)
 
 
 def extract(
-    bitext: Bitext, sentence: Words, limits: Limits, left_out: int = -1, leave_out_links: bool = False
+    bitext: Bitext,
+    sentence: Words,
+    limits: Limits,
+    left_out: Collection[int] = (),
+    leave_out_links: bool = False,
 ) -> dict[tuple[tuple[Any, ...], tuple[Any, ...]], Rule]:
     """The rules of a sentence by source and target side; gaps are numbers."""
-    finder, table = Finder(bitext, limits), lexicon(bitext, left_out if leave_out_links else -1)
+    finder, table = Finder(bitext, limits), lexicon(bitext, left_out if leave_out_links else ())
     known = {word for words in bitext.src for word in words}
     rules: dict[Any, Rule] = {}
     for pattern in patterns([word if word in known else f"?{k}" for k, word in enumerate(sentence)], limits):
@@ -390,6 +402,21 @@ def extract(
             assert (src_side, tgt_side) not in rules
             rules[src_side, tgt_side] = rule
     return rules
+
+
+def group(bitext: Bitext, pair: int) -> list[int]:
+    """The pairs with the same source or the same target."""
+    src, tgt = bitext.src, bitext.tgt
+    return [k for k in range(len(src)) if src[k] == src[pair] or tgt[k] == tgt[pair]]
+
+
+def without(bitext: Bitext, left_out: Collection[int]) -> Bitext:
+    """The bitext as it were if these pairs had never been in it."""
+
+    def rest(column: list[Any]) -> list[Any]:
+        return [item for number, item in enumerate(column) if number not in left_out]
+
+    return Bitext(rest(bitext.src), rest(bitext.tgt), [rest(links) for links in bitext.alignments])
 
 
 def spans(size: int, links: Links) -> list[tuple[int, int]]:

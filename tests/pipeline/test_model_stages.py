@@ -104,6 +104,32 @@ def test_alignments_are_split_with_the_text(experiment: Experiment, capfd: Captu
     assert "links1: found 1 lines, expected 11, as many as" in experiment.error(capfd)
 
 
+def test_groups_of_pairs_are_split_with_the_text(experiment: Experiment, capfd: Capture) -> None:
+    count = len(PAIRS) + len(TWICE)
+    (experiment.folder / "groups").write_text("".join(f"{k // 2}\n" for k in range(count)))
+    tune = {"algorithm": "sgd", "epochs": 1, "kbest": 10, "held_out": "test", "on": "train"}
+    experiment.set(
+        grammar=[{"index": "train", "extract": {"leave_out": "groups"}}],
+        weights=None,
+        tune=tune | {"leave_one_out": True},
+        eval=None,
+    )
+    experiment.config["data"]["sequester"] = {"test": 2}
+    experiment.write()
+    assert "tune" in experiment.stages_run(capfd)
+    taken = [int(number) - 1 for number in lines(experiment, "test.lines")]
+    kept = lines(experiment, "train.groups1")
+    assert len(kept) == len(lines(experiment, "train.source"))
+    assert set(kept) <= {str(k // 2) for k in range(count) if k not in taken}
+    inputs = json.loads((experiment.out / "manifest.json").read_text())["stages"]["tune"]["inputs"]
+    assert inputs["grammar: entry 1: extract: leave_out"]["path"].endswith("sequester/train.groups1")
+    (experiment.folder / "groups").write_text("".join(f"{k % 2}\n" for k in range(count)))
+    assert experiment.stages_run(capfd)[:2] == ["sequester", "tune"]
+    experiment.set(prep={"tokenize": False})
+    expected = "grammar: entry 1: extract: leave_out: cannot be combined with prep, which may drop pairs"
+    assert experiment.error(capfd).endswith(expected)
+
+
 def test_after_preparation(experiment: Experiment, capfd: Capture) -> None:
     """Texts are compared as they are after it."""
     capitals = (experiment.folder / "train.de").read_text().title()
