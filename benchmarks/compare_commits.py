@@ -465,6 +465,8 @@ SHARDS = "--shards 4 --epochs 2"
 # Settings of tuning by name. Two epochs, unless they say otherwise.
 TUNINGS = {
     "sgd": "",
+    "sgd.printed": "--variant printed",
+    "sgd.l2": f"{SPARSE} --l2 0.1 --l2-sparse 1 --average sentences",
     "sgd.shards": SHARDS,
     "sgd.threads": f"{SHARDS} -j 2",
     "sgd.processes": f"{SHARDS} -j 2 --executor processes {SPARSE}",
@@ -484,6 +486,7 @@ TUNINGS = {
     "mixsgd": f"{SPARSE} {SHARDS} --select 200 --norm l1",
     "itermixsgd": f"{SPARSE} {SHARDS} --shuffle-shards epoch -j 2",
     "iterselsgd": f"{SPARSE} {SHARDS} --select 200 -j 2 --executor processes",
+    "iterselsgd.averages": f"{SPARSE} {SHARDS} --select 100 --average sentences --mix-what average",
     "iterselsgd.linf": f"{SPARSE} {SHARDS} --select 100 --norm linf --shuffle-shards none",
     "iterselsgd.mean": f"{SPARSE} {SHARDS} --select 100 --norm mean --by-sentences",
     "iterselsgd.l0": f"{SPARSE} --shards 0 --shard-size 15 --select 100 --norm l0 --average sentences",
@@ -498,6 +501,7 @@ TUNINGS = {
     "adagrad.sparse": f"{SPARSE} --l1 0.01 --epsilon 1e-3 --batch 7 -j 2",
     "adagrad.stale": "--stale --batch 10 --shards 2",
     "pro": "",
+    "pro.sparse": f"{SPARSE} --l2 0.1 --l2-sparse 1 --min-count 2",
     "pro.l1": f"{SPARSE} --l1 0.1 --l2 0.5 -j 2",
     "pro.cdec": "--peer cdec --kbest 100",
     "pro.moses": "--peer moses",

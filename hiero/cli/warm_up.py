@@ -48,8 +48,8 @@ TUNE = "tune: {on: dev, held_out: test, epochs: 2, kbest: 20, start: uniform, %s
 MOST_LINKED = 200  # words of a sentence, each linked with each: more pairs than fit in the first table
 # Settings that choose between kernels, or between types of their arguments.
 TUNINGS = (
-    "algorithm: sgd",
-    "algorithm: sgd, update: sentence, loss: logistic, metric: nakov, average: sentences",
+    "algorithm: sgd, variant: printed",
+    "algorithm: sgd, loss: logistic, metric: nakov, average: sentences",
     "algorithm: iterselsgd, shards: 2, select: 50",
     "algorithm: mira",
     "algorithm: mira, oracle: lu, prediction: cost, metric: previous",

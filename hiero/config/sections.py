@@ -138,6 +138,7 @@ class GridSection:
     gamma: list[float] = field(default_factory=list)
     l1: list[float] = field(default_factory=list)
     l2: list[float] = field(default_factory=list)
+    l2_sparse: list[float] = field(default_factory=list)
     l2_previous: list[float] = field(default_factory=list)
     rate: list[float] = field(default_factory=list)
     c: list[float] = field(default_factory=list)

@@ -248,7 +248,7 @@ class Tuning:
             raise self._error("neighbours", "needs bins (features: {bins: FILE})")
         try:  # learners check their settings
             # The features are not known yet.
-            make_learner(self.settings, LearnerContext(seed=self.seed, dense=[0]))
+            make_learner(self.settings, LearnerContext(seed=self.seed, named=[0]))
         except ConfigError as error:
             raise ConfigError(f"{self.where}: tune: {error}") from None
 

@@ -14,6 +14,7 @@ from hiero.core.records import Checked, PathKey, setting
 Filled = TypeVar("Filled", bound="TuneConfig")
 Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
+Variant = Literal["printed", "released"]
 Pull = Literal["none", "linear", "monotone"]  # penalty on the weights of neighbouring bins
 
 LARGEST_BETA = 1e15  # beyond it, the loss of the pairs is lost to rounding
@@ -25,6 +26,11 @@ class TuneConfig(Checked):
     """Settings of tuning. Missing ones are those of the algorithm: see ``ALGORITHMS``."""
 
     algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
+    variant: Variant | None = setting(
+        None,
+        "printed: defaults as in the paper; released: as in the authors' program (default: released; for "
+        "--neighbours printed)",
+    )
     on: str = setting("dev", "set of data to learn from; train: the bitext itself")
     sentences: int = setting(0, "learn from a random sample of N of them; 0: all", least=0)
     leave_one_out: bool = setting(
@@ -75,7 +81,12 @@ class TuneConfig(Checked):
         "l2", "of a feature's weights over shards, by which it is selected"
     )
     average: Literal["none", "epochs", "sentences"] | None = setting(
-        None, "result: the last weights, or an average over epochs, or over sentences, then also mixed"
+        None, "result: the last weights, or an average over epochs, or over sentences"
+    )
+    mix_what: Literal["last", "average"] | None = setting(
+        None,
+        "--average sentences with --mix epoch: mix the last weights of shards, select features by them and "
+        "start the next epoch from them, or do all this with their averages",
     )
     metric: str | None = setting(
         None,
@@ -101,14 +112,17 @@ class TuneConfig(Checked):
     rate: float | None = setting(None, "of learning", above=0)
     decay: Literal["none", "sqrt", "linear"] = setting("none", "of the rate")
     decay_after: float = setting(1000.0, "sentences after which the rate falls", above=0)
-    l1: float | None = setting(None, "adagrad, pro: strength of regularisation", least=0)
+    l1: float | None = setting(None, "adagrad, pro: strength of L1 regularisation", least=0)
+    l2: float | None = setting(None, "sgd, adagrad, pro: strength of L2 regularisation", least=0)
+    l2_sparse: float | None = setting(
+        None, "the same for sparse features, all but the dense ones (default: that of --l2)", least=0
+    )
     epsilon: float = setting(0.0, "adagrad: added to the root of the summed squares; Phrasal: 1e-3", least=0)
     neighbours: Pull = setting(
         "none", "penalise weights of neighbouring bins that are not linear, or not monotone", group="bins"
     )
     beta: float = setting(1.0, "strength of the penalty", least=0, most=LARGEST_BETA)
     gamma: float = setting(2.0, "monotone: sharpness of the penalty where the order is violated", least=1)
-    variant: Literal["paper", "released"] = setting("paper", "released: as in the authors' program")
     c: float | None = setting(None, "largest step", above=0, group="MIRA")
     oracle: Literal["lu", "hope"] | None = setting(
         None, "translation to learn towards: local update (max-BLEU, where kbest is large), or hope"
@@ -117,7 +131,9 @@ class TuneConfig(Checked):
     scale: float | None = setting(None, "factor of the metric beside the score of the model", above=0)
     history: int = setting(0, "lists of the last N iterations; 0: of all", least=0, group="batch learners")
     peer: Peer | None = setting(None, "pro: defaults as in cdec, Moses, or Hopkins and May 2011")
-    l2: float | None = setting(None, "pro: strength of regularisation", least=0)
+    min_count: int | None = setting(
+        None, "pro: sparse features need translations of N sentences; others get no weight", least=0
+    )
     l2_previous: float | None = setting(None, "pro: regularisation towards the previous weights", least=0)
     interpolation: float | None = setting(
         None, "pro: share of the new weights; the rest are the previous ones", above=0, most=1
@@ -137,7 +153,7 @@ class TuneConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_algorithm()
-        if self.freeze is not None and (self.update or self.row.preset.get("update")) == "pair":
+        if self.freeze is not None and (self.update or self._preset().get("update")) == "pair":
             raise ConfigError("freeze works with update: sentence, not with update: pair")
         if self.lm == "jackknife" and self.shuffle_shards == "epoch":
             raise ConfigError("lm: jackknife works with shuffle_shards: once, not with shuffle_shards: epoch")
@@ -145,6 +161,8 @@ class TuneConfig(Checked):
             raise ConfigError("history works with k-best lists, not with forest: true")
         if self.neighbours != "none" and self.stale:
             raise ConfigError("neighbours cannot be combined with stale: true")
+        if (self.l2 or self.l2_sparse) and self.stale:
+            raise ConfigError("l2 cannot be combined with stale: true")
         if self.neighbours != "none" and self.freeze is not None:
             raise ConfigError("neighbours cannot be combined with freeze")
 
@@ -168,10 +186,13 @@ class TuneConfig(Checked):
     def row(self) -> Algorithm:
         return ALGORITHMS[self.algorithm]
 
+    def _preset(self) -> dict[str, Any]:
+        printed = self.row.printed if self.variant == "printed" else {}
+        return {**COMMON, **self.row.preset, **printed, **PEERS.get(self.peer or "", {})}
+
     def with_presets(self) -> TuneConfig:
         """Fill in the settings of the algorithm. Those that it does not use, and the seed, stay empty."""
-        preset = {**COMMON, **self.row.preset, **PEERS.get(self.peer or "", {})}
-        return self._filled(TuneConfig, preset)
+        return self._filled(TuneConfig, self._preset())
 
     def resolved(self) -> TuneSettings:
         """Fill in all settings."""
@@ -195,6 +216,7 @@ class TuneSettings(TuneConfig):
     by_sentences: bool
     select: int
     average: Literal["none", "epochs", "sentences"]
+    mix_what: Literal["last", "average"]
     metric: str
     pairs: Literal["multipartite", "all", "pro"]
     draws: int
@@ -212,6 +234,7 @@ class TuneSettings(TuneConfig):
     prediction: Literal["model", "cost", "fear"]
     scale: float
     l2: float
+    min_count: int
     l2_previous: float
     interpolation: float
     iterations: int
@@ -241,6 +264,7 @@ class Algorithm:
     advice    settings to try if held-out BLEU ``falls``, if the weights ``diverge``, if translations are too
               ``short`` or too ``long``, or if a fit is ``unfinished``
     preset    defaults of its settings, beside ``COMMON``
+    printed   those that differ with ``variant: printed``
     """
 
     learner: str
@@ -255,6 +279,7 @@ class Algorithm:
     uses: tuple[str, ...] | None = None
     advice: Mapping[str, str] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
+    printed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def batch(self) -> bool:
@@ -269,15 +294,18 @@ class Algorithm:
             return self.online
         if key in _TERMS:
             return self.terms
+        if key == "variant":
+            return self.terms or bool(self.printed)
         if self.uses is None or key in self.uses:
             return True
         return not any(key in (row.uses or ()) for row in ALGORITHMS.values())
 
 
-_ONLINE = ("batch", "mix", "by_sentences", "select", "norm", "average")
-_TERMS = ("beta", "gamma", "variant")
+_ONLINE = ("batch", "mix", "by_sentences", "select", "norm", "average", "mix_what")
+_TERMS = ("beta", "gamma")
 _SAMPLE = ("metric", "pairs", "draws", "keep", "threshold", "soft", "length_deviations", "largest")
-_PAIRWISE = (*_SAMPLE, "share", "loss", "margin", "by_gold")
+_RIDGE = ("l2", "l2_sparse")
+_PAIRWISE = (*_SAMPLE, *_RIDGE, "share", "loss", "margin", "by_gold")
 
 
 def check_used(algorithm: str, keys: Iterable[str], names: Callable[[str], str] = str) -> None:
@@ -301,6 +329,7 @@ COMMON: dict[str, Any] = {
     "by_sentences": False,
     "select": 0,
     "average": "none",
+    "mix_what": "last",
     "draws": 5000,
     "keep": 50,
     "threshold": 0.05,
@@ -309,6 +338,7 @@ COMMON: dict[str, Any] = {
     "largest": True,
     "l1": 0.0,
     "l2": 0.0,
+    "min_count": 0,
     "l2_previous": 0.0,
     "interpolation": 1.0,
     "iterations": 200,
@@ -325,14 +355,16 @@ UNUSED: dict[str, Any] = {
     "metric": "lin",
     "pairs": "pro",
     "loss": "perceptron",
-    "update": "pair",
+    "update": "sentence",
     "rate": 1e-4,
     "c": 0.01,
     "oracle": "hope",
     "prediction": "fear",
 }
 
-# Simianer, Riezler and Dyer 2012: their Algorithms 1 to 4.
+# Simianer, Riezler and Dyer 2012: their Algorithms 1 to 4. As printed, each pair is ranked with the
+# weights that the pair before it has changed; in the authors' program, dtrain, all pairs of a sentence are
+# ranked with the weights that it was decoded with, and change them together.
 _SGD = Algorithm(
     learner="hiero.learning.sgd:RankLearner",
     online=True,
@@ -347,9 +379,10 @@ _SGD = Algorithm(
         "metric": "liang",
         "pairs": "multipartite",
         "loss": "perceptron",
-        "update": "pair",
+        "update": "sentence",
         "rate": 1e-4,
     },
+    printed={"update": "pair"},
 )
 
 
@@ -382,7 +415,10 @@ ALGORITHMS: dict[str, Algorithm] = {
             "by_sentences": True,
         },
     ),
-    # Green, Wang, Cer and Manning 2013.
+    # Green, Wang, Cer and Manning 2013. Their λ is 0.1, in a program (Phrasal) that enters each pair
+    # twice, once in each order. This doubles every gradient g, and with it √(sum of g²): steps, rate g /
+    # √(sum of g²), are the same, but the threshold, rate λ / √(sum of g²), is halved. Here, and in
+    # equation 12 of the paper, each pair is entered once, so that half the λ has the same effect.
     "adagrad": Algorithm(
         learner="hiero.learning.adagrad:AdaGradLearner",
         online=True,
@@ -401,16 +437,20 @@ ALGORITHMS: dict[str, Algorithm] = {
             "keep": 15,
             "loss": "logistic",
             "rate": 0.02,
-            "l1": 0.1,
+            "l1": 0.05,
         },
+        printed={"l1": 0.1},
     ),
-    # Hopkins and May 2011, as Green et al. 2013 compare with it (Phrasal).
+    # Hopkins and May 2011, as Green et al. 2013 compare with it (Phrasal). Its prior has the standard
+    # deviation σ = 0.1, which makes the term w² / (2 σ²) = 50 w², beside the loss of pairs that are
+    # entered twice, once in each order. Here each is entered once, so that l2 is half of that. Features in
+    # the lists of fewer than three sentences are dropped.
     "pro": Algorithm(
         learner="hiero.learning.pro:ProLearner",
         online=False,
         terms=True,
         peers=True,
-        uses=(*_SAMPLE, "l1", "l2", "l2_previous", "interpolation", "iterations", "buffers"),
+        uses=(*_SAMPLE, *_RIDGE, "l1", "min_count", "l2_previous", "interpolation", "iterations", "buffers"),
         advice={
             "falls": "a larger l2",
             # BLEU + 1 prefers short translations, and nakov more than compensates for it.
@@ -418,7 +458,15 @@ ALGORITHMS: dict[str, Algorithm] = {
             "long": "metric: lin",
             "unfinished": "more iterations",
         },
-        preset={"epochs": 25, "kbest": 100, "metric": "lin", "pairs": "pro", "l2": 0.1, "shards": 0},
+        preset={
+            "epochs": 25,
+            "kbest": 100,
+            "metric": "lin",
+            "pairs": "pro",
+            "l2": 25.0,
+            "min_count": 3,
+            "shards": 0,
+        },
     ),
     # Cherry and Foster 2012, as in Moses.
     "kbmira": Algorithm(
@@ -451,12 +499,13 @@ PEERS: dict[str, dict[str, Any]] = {
         "soft": True,
         "length_deviations": 2.0,
         "l2": 250.0,
+        "min_count": 0,
         "l2_previous": 2500.0,
         "buffers": 100,
     },
     # mert-moses.pl --pairwise-ranked, with megam: -maxi 30, a Gaussian prior with precision 1.
-    "moses": {"metric": "moses", "l2": 0.25, "iterations": 30},
+    "moses": {"metric": "moses", "l2": 0.25, "min_count": 0, "iterations": 30},
     # The paper, section 4: BLEU + 1, megam, interpolation of the new weights with 0.1.
-    "hopkins-may": {"epochs": 30, "kbest": 1500, "l2": 0.25, "interpolation": 0.1},
+    "hopkins-may": {"epochs": 30, "kbest": 1500, "l2": 0.25, "min_count": 0, "interpolation": 0.1},
 }
 assert set(PEERS) == set(get_args(Peer))

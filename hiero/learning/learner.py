@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints
+from hiero.core.arrays import Flags, Floats, Ids, Ints
 from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneSettings
-from hiero.learning.regularize import Regulariser
+from hiero.learning.regularize import Regulariser, all_dense
 
 
 class Example(NamedTuple):
@@ -108,14 +108,16 @@ class LearnerContext:
     seed       of random numbers
     terms      further terms of the objective
     sentences  number to learn from in an epoch, over which an online learner distributes the terms
-    dense      numbers of the features with a name of their own, for learners of few weights
+    named      numbers of the features with a name of their own, for learners of few weights
+    is_dense   whether each of the first N features is dense, given N
     threads    number of threads to use
     """
 
     seed: int = 0
     terms: Sequence[Regulariser] = ()
     sentences: int = 1
-    dense: Sequence[int] = ()
+    named: Sequence[int] = ()
+    is_dense: Callable[[int], Flags] = all_dense
     threads: int = 1
 
 

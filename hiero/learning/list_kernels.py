@@ -172,6 +172,26 @@ def list_scores_kernel(rows, weight, out_score):
 
 
 @kernel
+def count_sentences_kernel(lists, out_count, last):
+    """Count the sentences in whose candidates each feature occurs.
+
+    lists      Lists
+    out_count  int64 [F]  added to
+    last       int64 [F]  zeros; written: one more than the last sentence with the feature
+
+    O(features of the candidates).  Twin: tests/naive/batch.py::num_sentences.
+    """
+    for s in range(lists.number.shape[0]):
+        for place in range(lists.first_place[s], lists.first_place[s + 1]):
+            c = lists.order[place]
+            for i in range(lists.first[c], lists.first[c + 1]):
+                f = lists.id[i]
+                if last[f] != s + 1:
+                    last[f] = s + 1
+                    out_count[f] += 1
+
+
+@kernel
 def best_kernel(lists, score, out_best):
     """The candidate of each sentence with the highest score; of equal ones, the first to arrive.
 

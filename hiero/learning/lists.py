@@ -32,6 +32,7 @@ from hiero.learning.list_kernels import (
     ListStore,
     append_kernel,
     best_kernel,
+    count_sentences_kernel,
     list_scores_kernel,
     refill_list_slots_kernel,
 )
@@ -195,6 +196,12 @@ class CandidateLists:
         """For every sentence of ``view``, the lengths of its source and of its shortest reference."""
         number = self.view().number
         return self._source_length[number], self._shortest[number]
+
+    def num_sentences(self, size: int) -> Ints:
+        """For each of the first ``size`` features, the number of sentences with a candidate that has it."""
+        found, last = np.zeros((2, max(size, self._num_features)), np.int64)
+        count_sentences_kernel(self.view(), found, last)
+        return found[:size]
 
     def scores(self, weight: Floats) -> Floats:
         """The model score of every candidate."""

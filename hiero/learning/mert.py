@@ -146,7 +146,7 @@ class MERT(Checked):
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> MERT:
-        return part(cls, settings, features=context.dense, threads=context.threads)
+        return part(cls, settings, features=context.named, threads=context.threads)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,6 +25,7 @@ from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, LearnerContext, UpdateReport
 from hiero.learning.metric import Gold, gold_metric
 from hiero.learning.rank_kernels import LOGISTIC, MARGIN, PERCEPTRON, drawn_pairs_kernel, level_pairs_kernel
+from hiero.learning.regularize import Ridge
 
 MOST_PAIRS = 20_000_000  # of one sentence; they take 160 MB
 SMALLEST_DEVIATION = 2.0  # of lengths, in words; cdec's
@@ -181,11 +182,12 @@ def make_loss(settings: TuneSettings) -> Loss:
 
 def pairwise_parts(settings: TuneSettings, context: LearnerContext) -> dict[str, Any]:
     """What online learners from pairs have in common, for ``part``."""
+    ridge = Ridge(settings.l2, sparse=settings.l2_sparse, is_dense=context.is_dense)
     return {
         "gold": gold_metric(settings.metric),
         "pairing": make_pairing(settings, context.seed),
         "loss": make_loss(settings),
-        "terms": context.terms,
+        "terms": [*context.terms, *([] if ridge.is_zero else [ridge])],
         "sentences": context.sentences,
     }
 

@@ -19,7 +19,7 @@ the previous weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hiero.core.arrays import Floats, Ids, Ints, read_only
+from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.records import Checked, part, setting
 from hiero.evaluation.bleu import sentence_bleu
@@ -43,7 +43,7 @@ from hiero.learning.pro_kernels import (
     pro_curvature_kernel,
     pro_differences_kernel,
 )
-from hiero.learning.regularize import Regulariser, Ridge
+from hiero.learning.regularize import Regulariser, Ridge, all_dense
 
 SMALLEST_GAIN = 1e-10  # of a step of L-BFGS, relative to the value
 
@@ -68,28 +68,36 @@ class ProLearner(Checked):
     metric         ranks the translations of a sentence: one of ``metrics.SENTENCE_BLEU``
     pairs          their selection; its seed is replaced
     l2, pull, l1   see above
+    l2_sparse      l2 of sparse features; None: the same
+    min_count      sentences in whose lists a sparse feature has to be; others get the weight 0, unless they
+                   are of ``terms``
     interpolation  share of the new weights in the result; the rest are the previous weights
     iterations     largest number, of L-BFGS, or of Newton's method with its convex relaxation
     buffers        number of steps stored by L-BFGS
     terms          further terms
+    is_dense       whether each of the first N features is dense, given N
     """
 
     metric: str = "lin"
     pairs: SampledPairs = field(default_factory=SampledPairs)
     l2: float = setting(0.25, least=0)
+    l2_sparse: float | None = setting(None, least=0)
+    min_count: int = setting(0, least=0)
     pull: float = setting(0.0, least=0)
     l1: float = setting(0.0, least=0)
     interpolation: float = setting(1.0, above=0, most=1)
     iterations: int = setting(200, least=1)
     buffers: int = setting(20, least=1)
     terms: Sequence[Regulariser] = field(default=())
+    is_dense: Callable[[int], Flags] = all_dense
 
     @classmethod
     def make(cls, settings: TuneSettings, context: LearnerContext) -> ProLearner:
         pairs = make_pairing(settings, 0)
         if not isinstance(pairs, SampledPairs):
             raise ConfigError(f"pro works with pairs: pro, not with pairs: {settings.pairs}")
-        return part(cls, settings, pairs=pairs, pull=settings.l2_previous, terms=context.terms)
+        of_context = {"terms": context.terms, "is_dense": context.is_dense}
+        return part(cls, settings, pairs=pairs, pull=settings.l2_previous, **of_context)
 
     def __post_init__(self) -> None:
         sentence_bleu(self.metric)
@@ -102,15 +110,27 @@ class ProLearner(Checked):
         pair = self.draw(lists, iteration, seed)
         if not len(pair):
             return weight, {"pairs": 0.0, "predicted_bleu": lists.bleu(weight)}
-        terms = [Ridge(self.l2), Ridge(self.pull, weight), *self.terms]
-        ranking = Ranking(
-            pro_differences(lists, pair), weight, [t for t in terms if not _is_zero(t)], self.l1
-        )
+        rows, dropped = pro_differences(lists, pair), self._dropped(lists, len(weight))
+        if dropped.any():
+            weight[dropped] = 0
+            rows = _without(rows, dropped)
+        ridges = [Ridge(self.l2, None, self.l2_sparse, self.is_dense), Ridge(self.pull, weight)]
+        terms = [*(ridge for ridge in ridges if not ridge.is_zero), *self.terms]
+        ranking = Ranking(rows, weight, terms, self.l1)
         learnt, figures = ranking.minimum(self.iterations, self.buffers)
         if self.interpolation < 1:
             learnt = self.interpolation * learnt + (1 - self.interpolation) * weight
         figures |= {"nonzero": float(np.count_nonzero(learnt)), "predicted_bleu": lists.bleu(learnt)}
         return learnt, figures
+
+    def _dropped(self, lists: CandidateLists, size: int) -> Flags:
+        """Which features are in the lists of too few sentences."""
+        if self.min_count <= 1:
+            return np.zeros(size, np.bool_)
+        dropped = (lists.num_sentences(size) < self.min_count) & ~self.is_dense(size)
+        for term in self.terms:
+            dropped[term.features()] = False
+        return dropped
 
     def draw(self, lists: CandidateLists, iteration: int, seed: int) -> Ints:
         """Draw pairs (better, worse) of candidates, int64 [P, 2], sentence by sentence."""
@@ -136,6 +156,13 @@ def pro_differences(lists: CandidateLists, pair: Ints) -> Differences:
     ids, value = np.empty(first[-1], np.int32), np.empty(first[-1])
     pro_differences_kernel(view, pair, first, ids, value)
     return Differences(read_only(first), read_only(ids), read_only(value))
+
+
+def _without(rows: Differences, dropped: Flags) -> Differences:
+    """The same differences without some features."""
+    kept = ~dropped[rows.id]
+    first = offsets_of(kept)[rows.first]
+    return Differences(read_only(first), read_only(rows.id[kept]), read_only(rows.value[kept]))
 
 
 class RankingModel(NamedTuple):
@@ -290,7 +317,3 @@ def _active_features(chains: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     _, first = np.unique(chained, return_index=True)
     chained = chained[np.sort(first)]
     return np.concatenate([chained, np.setdiff1d(np.concatenate(others), chained)]).astype(np.int64)
-
-
-def _is_zero(term: Regulariser) -> bool:
-    return isinstance(term, Ridge) and term.strength == 0

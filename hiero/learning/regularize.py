@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from hiero.core.arrays import Flags, Floats, Ids, Ints
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
-from hiero.learning.config import LARGEST_BETA, TuneSettings
+from hiero.learning.config import LARGEST_BETA, TuneSettings, Variant
 from hiero.learning.newton import Curvature
-
-Variant = Literal["paper", "released"]
 
 SATURATED = 20.0  # from here on tanh is 1, and its slope 0, in double precision
 RELEASED_SATURATED = 10.0  # the same in the program of the paper's authors
@@ -49,12 +47,33 @@ class Regulariser(Protocol):
         ...
 
 
+def all_dense(size: int) -> Flags:
+    """Whether each of the first features is dense, where all are."""
+    return np.ones(size, np.bool_)
+
+
 @dataclass(frozen=True)
 class Ridge:
-    """strength * |weight - centre|²; a missing centre, and missing entries of it, are 0."""
+    """strength * |weight - centre|²; a missing centre, and missing entries of it, are 0.
+
+    sparse    the strength for sparse features; None: the same
+    is_dense  whether each of the first N features is dense, given N
+    """
 
     strength: float
     centre: Floats | None = None
+    sparse: float | None = None
+    is_dense: Callable[[int], Flags] = all_dense
+
+    @property
+    def is_zero(self) -> bool:
+        return self.strength == 0 and not self.sparse
+
+    def _strengths(self, size: int) -> float | Floats:
+        """The strength for all features, or for each."""
+        if self.sparse is None or self.sparse == self.strength:
+            return self.strength
+        return np.where(self.is_dense(size), self.strength, self.sparse)
 
     def features(self) -> Ints:
         return np.zeros(0, np.int64) if self.centre is None else np.flatnonzero(self.centre)
@@ -63,10 +82,14 @@ class Ridge:
         difference = weight.copy()
         if self.centre is not None:
             difference[: len(self.centre)] -= self.centre
-        return self.strength * float(difference @ difference), 2 * self.strength * difference
+        strength = self._strengths(len(weight))
+        if isinstance(strength, np.ndarray):
+            return float(difference @ (strength * difference)), 2 * strength * difference
+        return strength * float(difference @ difference), 2 * strength * difference
 
     def curvature(self, weight: Floats) -> Curvature | None:
-        return Curvature.of_diagonal(np.full(len(weight), 2 * self.strength))
+        strength = 2 * np.asarray(self._strengths(len(weight)), np.float64)
+        return Curvature.of_diagonal(np.broadcast_to(strength, (len(weight),)).copy())
 
     def relaxed(self) -> Regulariser:
         return self
@@ -96,7 +119,7 @@ class Neighbours:
     groups: Sequence[Ints]
     strength: float
     gamma: float | None = None
-    variant: Variant = "paper"
+    variant: Variant = "printed"
     _triples: Ints = field(init=False, repr=False)  # [T, 3] left neighbour, bin, right neighbour
 
     def __post_init__(self) -> None:
@@ -122,7 +145,7 @@ class Neighbours:
             value, by_off, by_radius = self._damped(off, radius)
         gradient = np.zeros(len(weight))
         np.add.at(gradient, here, -by_off)
-        if self.variant == "paper":
+        if self.variant == "printed":
             np.add.at(gradient, left, 0.5 * (by_off + by_radius))
             np.add.at(gradient, right, 0.5 * (by_off - by_radius))
         return self.strength * float(value.sum()), self.strength * gradient
@@ -133,7 +156,7 @@ class Neighbours:
         Elsewhere D is 1, and q and the derivative are 0.
         """
         assert self.gamma is not None
-        limit = SATURATED if self.variant == "paper" else RELEASED_SATURATED
+        limit = SATURATED if self.variant == "printed" else RELEASED_SATURATED
         inside = np.abs(off) < limit * np.abs(radius)
         quotient = np.divide(off, radius, out=np.zeros(len(off)), where=inside)
         tanh = np.tanh(quotient)
@@ -216,4 +239,5 @@ def structured_terms(
         return []
     gamma = config.gamma if config.neighbours == "monotone" else None
     groups = bin_features(bins, symbols, index)
-    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=config.variant)]
+    variant = config.variant or "printed"
+    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=variant)]

@@ -47,7 +47,7 @@ class RankLearner(Checked):
     gold: Gold = field(default_factory=lambda: SentenceGold("liang"))
     pairing: Pairing = field(default_factory=Multipartite)
     loss: Loss = field(default_factory=Loss)
-    update: Literal["pair", "sentence"] = "pair"
+    update: Literal["pair", "sentence"] = "sentence"
     rate: float = setting(1e-4, above=0)
     decay: Literal["none", "sqrt", "linear"] = "none"
     decay_after: float = setting(1.0, above=0)

@@ -37,8 +37,17 @@ from hiero.learning.learner import Example, LearnerContext, UpdateReport, make_l
 from hiero.learning.lists import CandidateLists
 from hiero.learning.mert import ForestSurface
 from hiero.learning.regularize import structured_terms
-from hiero.tuning.shard import RunFiles, Session, ShardDecoder, ShardTask, TaskOutput, is_task_done, opened
-from hiero.tuning.vectors import read_vector, read_vectors, write_vectors
+from hiero.tuning.shard import (
+    RunFiles,
+    Session,
+    ShardDecoder,
+    ShardTask,
+    TaskOutput,
+    dense_features,
+    is_task_done,
+    opened,
+)
+from hiero.tuning.vectors import DenseFeatures, read_vector, read_vectors, write_vectors
 
 
 def run_batch_shard(task: ShardTask) -> str:
@@ -187,6 +196,9 @@ class BatchCourse:
         self.symbols, self.index, self.lists = Symbols(), FeatureIndex(), CandidateLists()
         # Features of bins come first, so that their numbers do not depend on where an earlier run was killed.
         self.terms = structured_terms(self.config, self.model.bins, self.symbols, self.index)
+        needs_dense = self.config.l2_sparse is not None or self.config.min_count > 0
+        dense = dense_features(self.session) if needs_dense else frozenset()
+        self.is_dense = DenseFeatures(dense, self.symbols, self.index)
         for epoch in range(done):
             self._add_lists(epoch)
 
@@ -218,13 +230,13 @@ class BatchCourse:
         ids, values = read_vectors(self.start(epoch), self.symbols, self.index)
         weight = np.zeros(len(self.index))
         weight[ids] = values["weight"]
-        dense = [i for i, key in enumerate(self.index.all_keys()) if key[0] == NAME]
-        context = LearnerContext(terms=self.terms, dense=dense, threads=self.workers)
+        named = [i for i, key in enumerate(self.index.all_keys()) if key[0] == NAME]
+        context = LearnerContext(terms=self.terms, named=named, is_dense=self.is_dense, threads=self.workers)
         learner = make_learner(self.config, context)
         lists: CandidateLists | ForestSurface = self.lists
         if self.config.forest:
             numbers = sorted(number for task in tasks for number in task.numbers)
-            lists = self._forests(self.start(epoch), numbers, dense, weight)
+            lists = self._forests(self.start(epoch), numbers, named, weight)
         learnt, figures = learner.fit(lists, weight, epoch + 1, self.session.seed)
         change = float(np.abs(learnt - weight).max(initial=0.0))
         chosen = np.flatnonzero(learnt)

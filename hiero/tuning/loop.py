@@ -4,6 +4,7 @@
     RUNDIR/epochs/NN/shard.SSS.npz  final weights of a shard, and the state of its learner
     RUNDIR/epochs/NN/shard.SSS.json its report; the shard is done when this exists
     RUNDIR/epochs/NN/mixed.npz      the mean of the shards' weights, if the answer is another mean
+    RUNDIR/epochs/NN/average.npz    the mean of their averages over sentences, if it is not that
     RUNDIR/epochs/NN/answer.npz     the weights of the epoch
     RUNDIR/epochs/NN/held.A-B.npz   BLEU statistics of lines A to B of the held-out set with these weights
     RUNDIR/weights.NN.gz            the same weights as text, as hiero decode reads them

@@ -1,6 +1,9 @@
 """Online tuning: in each epoch every shard decodes, learns and writes its weights to a file; they are mixed.
 
 The average is that of the weights after every sentence (Collins 2002), updated for changed weights only.
+After each epoch either the last weights of the shards are mixed, and the answer is the average over all
+epochs so far; or their averages are mixed, which are the answer and the start of the next epoch
+(``mix_what``).
 
 Stale gradients (Langford et al. 2009, as in Green et al. 2013): threads do not wait for each other. A thread
 decodes a mini-batch with a copy of the current weights and computes the gradient, which is applied when it is
@@ -190,7 +193,9 @@ class OnlineShard:
         self.is_dense = DenseFeatures(self._dense_names(), vector.symbols, vector.index)
         of_terms = [np.zeros(0, np.int64), *(term.features() for term in terms)]
         self.features_of_terms = np.concatenate(of_terms).astype(np.int32)
-        context = LearnerContext(seed=task.session.seed, terms=terms, sentences=len(task.numbers))
+        context = LearnerContext(
+            seed=task.session.seed, terms=terms, sentences=len(task.numbers), is_dense=self.is_dense
+        )
         self.learner: Learner = make_learner(self.config, context)
         if state is not None:
             self.learner.restore(_nested(*state, len(vector.value)))
@@ -202,7 +207,8 @@ class OnlineShard:
 
     def _dense_names(self) -> frozenset[str]:
         """The names of the dense features, which are not looked up unless a setting asks for them."""
-        return frozenset() if self.config.freeze is None else dense_features(self.task.session)
+        needed = self.config.freeze is not None or self.config.l2_sparse is not None
+        return dense_features(self.task.session) if needed else frozenset()
 
     def run(self) -> None:
         """Learn from all sentences, and write weights, the learner's state and a report."""
@@ -225,6 +231,8 @@ class OnlineShard:
         started, vector = time.thread_time(), self.decoder.vector
         if self.average is not None or self.config.freeze is not None:
             features = [example.candidates.id for example in examples]
+            if self.config.l2 or self.config.l2_sparse:  # it moves all weights
+                features.append(np.flatnonzero(vector.value).astype(np.int32))
             ids = np.unique(np.concatenate([self.features_of_terms, *features]))
             before = vector.value[ids]
         try:
@@ -305,14 +313,19 @@ class OnlineCourse:
 
     def __init__(self, session: Session, files: RunFiles) -> None:
         self.config, self.files = session.config, files
+        by_sentence = self.config.average == "sentences"
+        # Whether the shards' averages over sentences are the answer only, and their last weights are mixed.
+        self.mixes_last = by_sentence and self.config.mix == "epoch" and self.config.mix_what == "last"
         # Whether the weights of an epoch are the mean over all epochs so far, of those of the mixed shards.
         self.averages = self.config.average == "epochs" or (
-            self.config.average == "sentences" and self.config.mix != "epoch"
+            by_sentence and (self.mixes_last or self.config.mix != "epoch")
         )
         self._begin_mixture()
 
     def _begin_mixture(self) -> None:
-        self.mixture = Mixture("average" if self.config.average == "sentences" else "weight")
+        by_sentence = self.config.average == "sentences"
+        self.mixture = Mixture("average" if by_sentence and not self.mixes_last else "weight")
+        self.averaged = Mixture("average")  # used if ``mixes_last``
         self.num_mixed = 0
 
     def resume(self, done: int) -> None:
@@ -333,16 +346,23 @@ class OnlineCourse:
         for task in tasks[self.num_mixed :]:
             if not is_task_done(task.out):
                 break
-            self.mixture.add(f"{task.out}.npz", len(task.numbers) if self.config.by_sentences else 1.0)
+            share = len(task.numbers) if self.config.by_sentences else 1.0
+            self.mixture.add(f"{task.out}.npz", share)
+            if self.mixes_last:
+                self.averaged.add(f"{task.out}.npz", share)
             self.num_mixed += 1
 
     def conclude(self, epoch: int, tasks: Sequence[ShardTask]) -> dict[str, Any]:
         config, mixed, answer = self.config, self._mixed(epoch), self.files.answer(epoch)
         self.look(tasks)
         seen, kept = self.mixture.write(mixed, select=config.select, norm=config.norm)
+        latest = mixed
+        if self.mixes_last:
+            latest = str(self.files.epoch(epoch) / "average.npz")
+            self.averaged.write(latest, within=mixed if config.select else None)
         self._begin_mixture()
         if self.averages:
-            paths = [mixed] if epoch == 0 else [self.files.answer(epoch - 1), mixed]
+            paths = [latest] if epoch == 0 else [self.files.answer(epoch - 1), latest]
             factors = [1.0] if epoch == 0 else [epoch / (epoch + 1), 1 / (epoch + 1)]
             kept = sum_weights(paths, factors, answer)
         return {"features_seen": seen, "features": kept}

@@ -448,12 +448,20 @@ class Mixture:
         ids, values = read_vectors(path, self.symbols, self.index)
         self.columns.add(ids.astype(np.int64), values[self.values_of], share)
 
-    def write(self, out: str, *, select: int = 0, norm: str = "l2") -> tuple[int, int]:
-        """Write the mean.
+    def write(
+        self, out: str, *, select: int = 0, norm: str = "l2", within: str | None = None
+    ) -> tuple[int, int]:
+        """Write the mean; with ``within``, of the features in that file.
 
         Return the number of features with a weight in any of the files, and the number selected.
         """
-        chosen = select_features(self.columns.norm(norm), select)
+        size = self.columns.norm(norm)
+        if within is not None:
+            ids, _ = read_vectors(within, self.symbols, self.index)
+            inside = np.zeros(max(len(size), len(self.index)), np.bool_)
+            inside[ids] = True
+            size = np.where(inside[: len(size)], size, 0.0)
+        chosen = select_features(size, select)
         write_vectors(out, self.symbols, self.index, chosen, weight=self.columns.mean()[chosen])
         return int(np.count_nonzero(self.columns.number)), len(chosen)
 

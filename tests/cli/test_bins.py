@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> Tuning:
     world.set(
         data={"dev": {"source": "dev.src", "references": "dev.ref"}},
         search={"pass_through": "none"},
-        tune={"algorithm": "pro", "epochs": 4, "kbest": 10, "held_out": None, "l2": 1e-4},
+        tune={"algorithm": "pro", "epochs": 4, "kbest": 10, "held_out": None, "l2": 1e-4, "min_count": 0},
     )
     return world
 
@@ -96,7 +96,7 @@ def test_every_learner_with_terms_regularizes_neighbours(
     world: Tuning, algorithm: str, more: dict[str, Any]
 ) -> None:
     """With strong regularization, the second differences of the weights are smaller than without."""
-    world.config["tune"] = {"kbest": 10, "held_out": None, "l2": 1e-4, "epochs": 4}
+    world.config["tune"] = {"kbest": 10, "held_out": None, "l2": 1e-4, "min_count": 0, "epochs": 4}
     world.set(features={"bins": learn(world).name}, tune={"algorithm": algorithm, **more})
     bent = {}
     for neighbours, beta in (("none", 1.0), ("linear", 40.0 if algorithm == "adagrad" else 4.0)):

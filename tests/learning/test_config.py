@@ -19,7 +19,7 @@ def test_resolved_settings_are_complete(algorithm: str) -> None:
     found = dataclasses.asdict(TuneConfig(algorithm=algorithm).resolved())
     missing = {key for key, value in found.items() if value is None}
     assert missing <= {key for key, hint in hints.items() if type(None) in get_args(hint)}
-    make_learner(TuneConfig(algorithm=algorithm).resolved(), LearnerContext(dense=[0]))
+    make_learner(TuneConfig(algorithm=algorithm).resolved(), LearnerContext(named=[0]))
 
 
 def test_settings_of_files_lack_those_that_are_not_used() -> None:
@@ -47,7 +47,7 @@ class Recorded:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_settings_in_use_are_those_that_learners_read(algorithm: str) -> None:
     row, read = ALGORITHMS[algorithm], set[str]()
-    context = LearnerContext(dense=[0])
+    context = LearnerContext(named=[0])
     for keys in ({}, {"pairs": "pro"}, {"pairs": "multipartite"}):
         recorded = Recorded(TuneConfig(algorithm=algorithm, **keys).resolved())  # type: ignore[arg-type]
         with contextlib.suppress(ConfigError):  # pro works with its own pairs only
@@ -71,3 +71,25 @@ def test_settings_that_are_not_used_are_refused_one_by_one() -> None:
         check_used("mira", ["beta"])
     # A file may have the settings of several algorithms.
     assert TuneConfig(algorithm="kbmira", rate=0.1).rate == 0.1
+
+
+def test_variants_of_the_presets() -> None:
+    """The text of a paper, and the program of its authors, which is the default."""
+    for algorithm, key, printed, released in (
+        ("sgd", "update", "pair", "sentence"),
+        ("iterselsgd", "update", "pair", "sentence"),
+        ("adagrad", "l1", 0.1, 0.05),
+    ):
+        for variant, value in (("printed", printed), ("released", released), (None, released)):
+            assert getattr(TuneConfig(algorithm=algorithm, variant=variant).resolved(), key) == value  # type: ignore[arg-type]
+    assert TuneConfig(variant="printed", update="sentence").resolved().update == "sentence"
+    with pytest.raises(ConfigError, match=r"^freeze works with update: sentence"):
+        TuneConfig(variant="printed", freeze="dense")
+    check_used("pro", ["variant"])  # of neighbours
+    with pytest.raises(ConfigError, match=r"^variant: mira does not use it"):
+        check_used("mira", ["variant"])
+
+
+def test_l2_moves_all_weights() -> None:
+    with pytest.raises(ConfigError, match=r"^l2 cannot be combined with stale: true$"):
+        TuneConfig(algorithm="adagrad", stale=True, l2_sparse=0.1)

@@ -53,6 +53,14 @@ def test_scores_and_the_best(found, weight):
     assert lists.bleu(weight) == pytest.approx(naive.corpus_floor_bleu(list(expected.values()), weight))
 
 
+@given(lists_of())
+def test_sentences_with_a_feature(found):
+    lists, merged = candidate_lists(found), naive.merged(found)
+    expected = [naive.num_sentences(merged.values(), feature) for feature in range(NUM_FEATURES)]
+    assert lists.num_sentences(NUM_FEATURES).tolist() == expected
+    assert lists.num_sentences(2).tolist() == expected[:2]
+
+
 @given(lists_of(), lists_of())
 def test_saved_lists_continue_identically(tmp_path_factory, found, more):
     path = tmp_path_factory.mktemp("lists") / "lists"

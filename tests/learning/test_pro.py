@@ -320,7 +320,7 @@ def test_keys_set_the_attributes():
     assert moses == ProLearner(metric="moses", pairs=sampler, l2=0.25, iterations=30)
     paper = configured(peer="hopkins-may", l2=0.5)
     assert paper == ProLearner(metric="lin", pairs=SampledPairs(seed=0), l2=0.5, interpolation=0.1)
-    assert configured() == ProLearner(metric="lin", pairs=SampledPairs(seed=0), l2=0.1)
+    assert configured() == ProLearner(metric="lin", pairs=SampledPairs(seed=0), l2=25.0, min_count=3)
     lists, before = separable(), np.ones(10)
     few, happened = configured(iterations=1).fit(lists, before, 1, 1)
     many, _ = configured().fit(lists, before, 1, 1)
@@ -372,6 +372,64 @@ class Tie:
 
     def relaxed(self):
         return self
+
+
+def test_the_prior_of_the_preset_is_that_of_the_authors_program():
+    """Their objective has each pair twice, once in each order, and a prior with standard deviation 0.1."""
+    lists, weight = separable(), np.linspace(-0.1, 0.1, 10)
+    learner = configured()
+    pairs = learner.draw(lists, 1, 1)
+    rows = pro_differences(lists, pairs)
+    ranking = Ranking(rows, weight, [Ridge(learner.l2)])
+    value, _ = ranking.value_and_gradient(weight[ranking.active])
+    margins = np.add.reduceat(rows.value * weight[rows.id], rows.first[:-1])
+    labels = np.concatenate([np.ones(len(margins)), -np.ones(len(margins))])
+    logistic = np.log1p(np.exp(-labels * np.concatenate([margins, -margins]))).sum()
+    assert 2 * value == pytest.approx(logistic + (weight**2 / (2 * 0.1**2)).sum())
+
+
+def is_dense(size):
+    return np.arange(size) == 1
+
+
+def test_features_of_few_sentences_get_no_weight():
+    """As if no translation had them; dense features and those of terms are kept."""
+    rows = []
+    for number in range(3):
+        stats = [4, 4, 4, 3, 2, 1, 4, 3, 2, 1], [4, 4, 1, 0, 0, 0, 4, 3, 2, 1]
+        rare = {1: 1.0, 2: 1.0, 3: 1.0} if number < 2 else {}
+        rows.append((number, [((0,), {0: 1.0, **rare}, stats[0]), ((1,), {}, stats[1])]))
+    lists, before = candidate_lists(rows), np.array([0.0, 0.0, 0.5, 0.0])
+    learner = ProLearner(l2=0.1, min_count=3, pairs=FEW, is_dense=is_dense)
+    learnt, _ = learner.fit(lists, before, 1, 1)
+    assert learnt[2] == learnt[3] == 0 < learnt[1] < learnt[0]
+    without = [(n, [(w, {f: v for f, v in x.items() if f < 2}, s) for w, x, s in mine]) for n, mine in rows]
+    expected, _ = ProLearner(l2=0.1, pairs=FEW).fit(candidate_lists(without), np.zeros(2), 1, 1)
+    assert learnt[:2] == pytest.approx(expected)
+    few, _ = ProLearner(l2=0.1, min_count=2, pairs=FEW, is_dense=is_dense).fit(lists, before, 1, 1)
+    assert (few > 0).all()
+    tied = ProLearner(l2=0.1, min_count=3, pairs=FEW, is_dense=is_dense, terms=[Chain()])
+    assert tied.fit(lists, before, 1, 1)[0][3] > 0
+
+
+class Chain(Ridge):
+    """A term of feature 3."""
+
+    def __init__(self):
+        super().__init__(0.0)
+
+    def features(self):
+        return np.array([3])
+
+
+def test_sparse_features_have_an_l2_of_their_own():
+    lists, before = separable(), np.zeros(10)
+    both, _ = ProLearner(l2=0.1, pairs=FEW).fit(lists, before, 1, 1)
+    same, _ = ProLearner(l2=0.1, l2_sparse=0.1, pairs=FEW, is_dense=is_dense).fit(lists, before, 1, 1)
+    assert same.tolist() == both.tolist()
+    learnt, _ = ProLearner(l2=0.1, l2_sparse=1e6, pairs=FEW, is_dense=is_dense).fit(lists, before, 1, 1)
+    assert learnt[1] < both[1] < 0
+    assert np.abs(np.delete(learnt, 1)).max() < 1e-3
 
 
 def test_no_pairs():

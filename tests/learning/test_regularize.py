@@ -246,3 +246,22 @@ def test_released_monotone_moves_only_the_bin_itself(values: list[float], gamma:
 def test_invalid_settings(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Neighbours(groups=[], **keys)
+
+
+@given(st.lists(weights, min_size=4, max_size=4), st.sampled_from([0.0, 0.5, 7.0]))
+def test_ridge_of_sparse_features(values: list[float], sparse: float) -> None:
+    def is_dense(size: int) -> npt.NDArray[np.bool_]:
+        return np.arange(size) < 2
+
+    weight, centre = np.array(values), np.array([0.5, 0.0, -0.5])
+    term = Ridge(3.0, centre, sparse, is_dense)
+    value, gradient = term.value_and_gradient(weight)
+    parts = [(weight[f] - (*centre, 0.0)[f]) ** 2 * (3.0 if f < 2 else sparse) for f in range(4)]
+    assert value == pytest.approx(sum(parts))
+    assert gradient == pytest.approx(slopes(term, weight), abs=1e-6)
+    curvature = term.curvature(weight)
+    assert curvature is not None
+    assert curvature.diagonal.tolist() == [6.0, 6.0, 2 * sparse, 2 * sparse]
+    assert not term.is_zero
+    assert Ridge(0.0).is_zero
+    assert Ridge(0.0, sparse=sparse).is_zero == (sparse == 0)

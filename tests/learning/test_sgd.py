@@ -300,7 +300,8 @@ def test_a_restored_learner_continues_identically() -> None:
 def test_more_translations_than_memory_can_hold() -> None:
     gold = np.arange(8002.0)
     many = example([{0: 1.0}] * 8002, [[1]] * 8002)
-    learner = RankLearner(gold=FixedGold(gold.tolist()), pairing=Multipartite(share=1e-4))
+    pairing = Multipartite(share=1e-4)
+    learner = RankLearner(gold=FixedGold(gold.tolist()), pairing=pairing, update="pair")
     with pytest.raises(
         ConfigError, match="found 8,002 translations of a sentence in pairs, expected at most"
     ):

@@ -26,6 +26,11 @@ def best(candidates, weight):
     return scores.index(max(scores))
 
 
+def num_sentences(sentences, feature):
+    """The number of lists with a candidate that has the feature."""
+    return sum(any(feature in features for _, features, _ in candidates) for candidates in sentences)
+
+
 def added(rows):
     return [sum(column) for column in zip(*rows, strict=True)]
 

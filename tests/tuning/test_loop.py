@@ -28,6 +28,11 @@ SHARDS = {"shard.000.json", "shard.000.npz", "shard.001.json", "shard.001.npz"}
             {"answer.npz"},
             SHARDS | {"answer.npz", "mixed.npz"},
         ),
+        (
+            {"algorithm": "itermixsgd", "average": "sentences"},
+            {"answer.npz"},
+            SHARDS | {"answer.npz", "mixed.npz", "average.npz"},
+        ),
         ({"algorithm": "kbmira"}, SHARDS | {"answer.npz", "start.npz"}, SHARDS | {"answer.npz"}),
     ],
 )

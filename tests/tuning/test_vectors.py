@@ -194,3 +194,11 @@ def test_sums(tmp_path: Path) -> None:
     ]
     assert sum_weights(paths, [1.0, 0.5], str(tmp_path / "c.npz")) == 2
     assert content(tmp_path / "c.npz") == {"Glue": 1.0, "B": 0.5}
+
+
+def test_means_of_features_in_another_file(tmp_path: Path) -> None:
+    paths = [written(tmp_path / "a.npz", {"Glue": 1.0, "A": 2.0}), written(tmp_path / "b.npz", {"B": 1.0})]
+    chosen = written(tmp_path / "c.npz", {"C": 1.0, "B": -1.0, "Glue": 1.0})
+    mixture = mixture_of(paths, [1.0, 3.0])
+    assert mixture.write(str(tmp_path / "d.npz"), within=chosen) == (3, 2)
+    assert content(tmp_path / "d.npz") == {"Glue": 0.25, "B": 0.75}
