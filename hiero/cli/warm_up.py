@@ -36,7 +36,7 @@ data:
 FOUND_ON_THE_FLY = "{index: train.idx}"
 SPARSE = (
     "rule_id, source_bigram, target_bigram, shape, lexical, insertion_pair, source_word_penalty, arity, "
-    "span_size, orientation"
+    "span_size, orientation, bigram"
 )
 MODEL = """\
 grammar: [%s]

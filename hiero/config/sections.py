@@ -105,9 +105,9 @@ class LanguageModelSection:
 @dataclass(frozen=True, kw_only=True)
 class FeaturesSection:
     templates: list[str] = setting(
-        help="rule_id, source_bigram, target_bigram, shape, word_pair, deletion, insertion, lexical (these "
-        "three), insertion_pair, source_word_penalty, arity, span_size, orientation, pt_al_lo (rule_id, "
-        "word_pair, deletion, orientation), cdec's names for them, or your own as MODULE:NAME",
+        help="rule_id, source_bigram, target_bigram, bigram, shape, word_pair, deletion, insertion, lexical "
+        "(these three), insertion_pair, source_word_penalty, arity, span_size, orientation, pt_al_lo "
+        "(rule_id, word_pair, deletion, orientation), cdec's names for them, or your own as MODULE:NAME",
         default_factory=list,
         flag="features",
         metavar="A,B,...",

@@ -16,6 +16,7 @@ import numpy as np
 
 from hiero.core.jit import kernel, leaf, routine, scalar
 from hiero.core.symbol_kernels import gap_index
+from hiero.decoder.bigram_kernels import score_bigrams
 from hiero.decoder.hypergraph import Chart, Pairs
 from hiero.decoder.lm_state_kernels import (
     add_tail,
@@ -158,6 +159,7 @@ def _search_cell(
     edges,
     num_edges,
     agenda,
+    bigrams,
 ):
     """Fill one cell; all tables have enough room. Returns the new numbers of nodes and edges."""
     doubt = 0.0
@@ -202,6 +204,8 @@ def _search_cell(
             local = pairs.score[pair]
             for m in range(weight.shape[0]):
                 local += weight[m] * agenda.lm[row, m]
+            if bigrams is not None:
+                local += score_bigrams(rules, pairs.rule[pair], nodes.state, tail_1, tail_2, bigrams)
             agenda.local[row] = local
             before = pairs.estimate[pair] - local
             score = local
@@ -283,7 +287,7 @@ def _num_candidates(parse, cells, cell):
 
 
 @scalar
-def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds):
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds, bigrams):
     """Search a parse with language models.
 
     parse          Parse
@@ -296,6 +300,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     num_rounds     1: fill each cell once. 2: a cell pops COARSE times ``pop_limit``; then, if its best
                    derivation scores x log10 units of language models below the best of all, FINE exp(-x /
                    WIDTH) times as many
+    bigrams        Bigrams, or None: compiled apart, so that a search without them does nothing for them
 
     Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
     a goal, if that is not all of them). O(pops * log) language model scores of a rule.
@@ -347,6 +352,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
                 edges,
                 num_edges,
                 agenda,
+                bigrams,
             )
             total_scored += num_scored
             cells[c, 0] = first

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of, row_of_entry
+from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols
+from hiero.decoder.bigram_kernels import FIRST, KNOWN, LAST, Bigrams, edge_bigrams_kernel, edge_words_kernel
+from hiero.decoder.hypergraph import Hypergraph
 from hiero.features.index import EdgeBatch, FeatureIndex, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
 from hiero.features.rows import FeatureRows, merge_feature_rows, pick_feature_rows
-from hiero.features.score import Replay, edge_rows
+from hiero.features.score import Replay, RuleScorer, edge_rows, rows_of_keys
+from hiero.features.template_kernels import new_memo
+from hiero.grammar.rules import NO_IDS, Grammar, RuleTable
+from hiero.lm.table_kernels import Ngrams
 
 if TYPE_CHECKING:
     from hiero.decoder.derivation import Derivation
@@ -71,10 +77,26 @@ class EdgeFeatures:
 
 
 class ForestFeatures(Replay):
-    """Features of the rules, edges and derivations of the forest of one sentence."""
+    """Features of the rules, edges and derivations of the forest of one sentence.
+
+    kept  bool [3, W]  words of bigrams across rules, as ``kept_words`` says; None without these features
+    """
+
+    def __init__(
+        self,
+        scorer: RuleScorer,
+        table: RuleTable | Grammar,
+        lm_word: Ids,
+        *,
+        cdec_names: bool = False,
+        kept: Flags | None = None,
+    ) -> None:
+        super().__init__(scorer, table, lm_word, cdec_names=cdec_names)
+        self.kept = kept
+        self._words: tuple[Hypergraph, Ids] | None = None
 
     def with_cdec_names(self) -> ForestFeatures:
-        return ForestFeatures(self.scorer, self.table, self.lm_word, cdec_names=True)
+        return ForestFeatures(self.scorer, self.table, self.lm_word, cdec_names=True, kept=self.kept)
 
     def of_derivation(self, derivation: Derivation) -> Mapping[str, float]:
         """The nonzero values by name."""
@@ -83,6 +105,8 @@ class ForestFeatures(Replay):
         parts = self.rules(rules[rules >= 0].tolist())
         if self.scorer.features.edge_features:
             parts = [*parts, *self.edges(_batch(forest, edges[rules >= 0], self.scorer.symbols))]
+        if self.kept is not None:
+            parts = [*parts, *self._mappings(self._bigram_rows(forest, edges, self._index, self.kept))]
         for part in parts:
             for name, value in part.items():
                 total[name] = total.get(name, 0.0) + value
@@ -114,6 +138,8 @@ class ForestFeatures(Replay):
         scores = forest.edge_lm[edges].astype(np.float64)
         first = np.arange(len(edges) + 1, dtype=np.int64) * len(models)
         rows = FeatureRows(first, np.tile(np.array(models, np.int32), len(edges)), scores.reshape(-1))
+        if self.kept is not None:
+            rows = merge_feature_rows([rows, self._bigram_rows(forest, edges, index, self.kept)])
         features = scorer.features.edge_features
         if not features:
             return rows
@@ -123,6 +149,45 @@ class ForestFeatures(Replay):
         lengths = np.zeros(len(edges), np.int64)
         lengths[ruled] = np.diff(found.first)
         return merge_feature_rows([rows, FeatureRows(offsets_of(lengths), found.id, found.value)])
+
+    def _bigram_rows(self, forest: Forest, edges: Ids, index: FeatureIndex, kept: Flags) -> FeatureRows:
+        """Bigrams at the edges of the gaps of the rules of some edges."""
+        graph, edge_rule, rules = forest.graph, forest.edge_rule, forest.rules
+        if self._words is None or self._words[0] is not graph:
+            word = np.empty((forest.num_nodes, 2), np.int32)
+            edge_words_kernel(graph, edge_rule, rules, kept, word)
+            self._words = graph, read_only(word)
+        first, key = np.empty(len(edges) + 1, np.int64), np.empty((2 * MAX_GAPS * len(edges), 3), np.int32)
+        chosen = read_only(graph.tail[edges]), read_only(edge_rule[edges])
+        edge_bigrams_kernel(*chosen, rules, kept, self._words[1], first, key)
+        return rows_of_keys((read_only(first), read_only(key), read_only(NO_IDS)), index)
+
+
+def kept_words(lm: Ngrams, lm_word: Ids, shared: Flags | None) -> Flags:
+    """Words that bigrams across rules may have: at all, as the first word of a gap, as its last one.
+
+    lm_word  of ``LanguageModels.word_ids``
+    shared   words to leave out, whose bigrams may share their names with others
+
+    Returns bool [3, W].
+    """
+    ids = lm_word[0]
+    kept = np.zeros((3, len(ids)), np.bool_)
+    kept[KNOWN] = ids > 0
+    if shared is not None:
+        kept[KNOWN, : len(shared)] &= ~shared[: len(ids)]
+    unigram = lm.unigram[ids]
+    kept[FIRST] = kept[KNOWN] & ~np.signbit(unigram[:, 0])
+    kept[LAST] = kept[KNOWN] & ~((unigram[:, 1] == 0) & np.signbit(unigram[:, 1]))
+    return read_only(kept)
+
+
+def new_bigrams(scorer: RuleScorer, lm_word: Ids, lm: Ngrams, kept: Flags) -> Bigrams:
+    """The weights of bigrams for one search."""
+    known = np.flatnonzero(kept[KNOWN])
+    word = np.full(int(lm.first_word[1]), -1, np.int32)
+    word[lm_word[0, known]] = known
+    return Bigrams(read_only(word), *scorer.template_weights, new_memo(), read_only(NO_IDS))
 
 
 def _batch(forest: Forest, edges: Ids, symbols: Symbols) -> EdgeBatch:

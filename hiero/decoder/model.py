@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Floats, Ids, Ints, is_finite, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import Flags, Floats, Ids, Ints, is_finite, offsets_of, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
@@ -29,7 +29,7 @@ from hiero.core.text import Segment, parse_segment
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
-from hiero.decoder.forest_features import ForestFeatures
+from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, parse_kernel
@@ -38,6 +38,7 @@ from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
 from hiero.features.index import EdgeBatch, has_all_names, prefixes_of
 from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
+from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
@@ -375,7 +376,7 @@ class Model:
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, len(src))
         if goal < 0:
-            return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART)
+            return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART, None)
         with statistics.timed("cube"):
             arrays = self.language_models.arrays
             stride = int(max(arrays.order, default=1)) - 1 or 1
@@ -387,9 +388,10 @@ class Model:
             _check_finite(segment, "an applied rule", pairs.score)
         with statistics.timed("cube"):
             search = search_of(self.search.algorithm)
-            done, num_scored, chart = search(
-                parse, pairs, states, arrays, lm_weight, goal, self.search.pop_limit, self.search.max_edges
-            )
+            limits = self.search.pop_limit, self.search.max_edges
+            kept = self._kept_words(lm_word)
+            more = {} if kept is None else {"bigrams": new_bigrams(self.scorer, lm_word, arrays, kept)}
+            done, num_scored, chart = search(parse, pairs, states, arrays, lm_weight, goal, *limits, **more)
         if done < len(parse.cell):
             raise HieroError(
                 f"sentence of {len(src)} words: an exhaustive search needs over {self.search.max_edges} edges"
@@ -400,7 +402,7 @@ class Model:
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
         with statistics.timed("cube"):
-            return self._forest(segment, grammar, lm_word, parse, chart)
+            return self._forest(segment, grammar, lm_word, parse, chart, kept)
 
     def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
@@ -455,7 +457,15 @@ class Model:
         found = np.flatnonzero(whole)
         return int(found[0]) if len(found) else -1
 
-    def _forest(self, segment: Segment, grammar: Grammar, lm_word: Ids, parse: Parse, chart: Chart) -> Forest:
+    def _kept_words(self, lm_word: Ids) -> Flags | None:
+        """Words that bigrams across rules may have; None without that feature or a language model."""
+        if not self.features.templates & WITH_BIGRAM or not self.language_models.names:
+            return None
+        return kept_words(self.language_models.arrays, lm_word, self.scorer.shared_words())
+
+    def _forest(
+        self, segment: Segment, grammar: Grammar, lm_word: Ids, parse: Parse, chart: Chart, kept: Flags | None
+    ) -> Forest:
         cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
         cell = cells[chart.cell]  # -1 for the goal: the row appended above
         return Forest(
@@ -471,7 +481,7 @@ class Model:
             source=segment.words,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
-            features=ForestFeatures(self.scorer, grammar, lm_word),
+            features=ForestFeatures(self.scorer, grammar, lm_word, kept=kept),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from hiero.core.arrays import Floats
+    from hiero.decoder.bigram_kernels import Bigrams
     from hiero.decoder.hypergraph import Chart, Pairs
     from hiero.decoder.lm_state_kernels import RuleStates
     from hiero.decoder.parse_kernels import Parse
@@ -30,11 +31,14 @@ class SearchFunction(Protocol):
         pop_limit: int,
         most_edges: int,
         /,
+        *,
+        bigrams: Bigrams | None = None,
     ) -> tuple[int, int, Chart]:
         """Return the number of cells done, the number of candidates scored, and a chart.
 
         ``goal`` is the cell to finish with <s> and </s>. A search stops, with fewer cells done, before it has
-        more than ``most_edges`` edges; ``pop_limit`` is 0 for an exhaustive one.
+        more than ``most_edges`` edges; ``pop_limit`` is 0 for an exhaustive one. ``bigrams`` are passed only
+        if the model has the feature ``bigram``.
         """
         ...
 
@@ -46,16 +50,16 @@ def search_of(algorithm: str) -> SearchFunction:
     return found
 
 
-def cube(*arguments: Any) -> tuple[int, int, Chart]:
+def cube(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Chart]:
     """Cube pruning: the same number of pops for every cell."""
     from hiero.decoder.cube_kernels import search_kernel
 
-    return search_kernel(*arguments, 1)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, 1, bigrams)  # type: ignore[no-any-return, call-arg]
 
 
-def coarse_to_fine(*arguments: Any) -> tuple[int, int, Chart]:
+def coarse_to_fine(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Chart]:
     """Cube pruning with few pops, and then with many for the cells that good derivations go through."""
     from hiero.decoder.cube_kernels import search_kernel
 
     *_, pop_limit, _ = arguments
-    return search_kernel(*arguments, 2 if pop_limit else 1)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, 2 if pop_limit else 1, bigrams)  # type: ignore[no-any-return, call-arg]

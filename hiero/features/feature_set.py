@@ -24,12 +24,14 @@ from hiero.features.index import KINDS, EdgeFeature, RuleFeature
 from hiero.features.index_kernels import NAME, RULE_ID
 from hiero.features.names import as_cdec
 from hiero.features.template_kernels import (
+    BIGRAM,
     DELETION,
     INSERTION,
     INSERTION_PAIR,
     SHAPE,
     SOURCE_BIGRAM,
     TARGET_BIGRAM,
+    WITH_BIGRAM,
     WITH_DELETION,
     WITH_INSERTION,
     WITH_INSERTION_PAIR,
@@ -52,6 +54,7 @@ TEMPLATES = {
     "deletion": WITH_DELETION,
     "insertion": WITH_INSERTION,
     "insertion_pair": WITH_INSERTION_PAIR,
+    "bigram": WITH_BIGRAM,
 }
 # Names for several.
 GROUPS = {
@@ -208,6 +211,7 @@ TEMPLATE_OF = {
     DELETION: "deletion",
     INSERTION: "insertion",
     INSERTION_PAIR: "insertion_pair",
+    BIGRAM: "bigram",
 }
 
 

@@ -12,6 +12,7 @@ A feature that a template reads off a rule is known by its *key*, three integers
     DELETION          source word              0
     INSERTION         target word              0
     INSERTION_PAIR    source word              unlinked target word
+    BIGRAM            target word              the next one, of the same rule or not
 
 Symbols are words and gaps as in ``core/symbols.py``; on the source side gaps are bare (index 0). Index 3,
 which no gap has, makes the codes of the rule's boundaries. A rule id is the sequence ``lhs, source side with
@@ -44,6 +45,7 @@ from hiero.features.index_kernels import (
 )
 from hiero.features.rows import FeatureRows
 from hiero.features.template_kernels import (
+    BIGRAM,
     DELETION,
     INSERTION,
     INSERTION_PAIR,
@@ -106,6 +108,7 @@ KINDS = {
     DELETION: KeyKind(b"LD:", (KeyPart.WORD,)),
     INSERTION: KeyKind(b"LI:", (KeyPart.WORD,)),
     INSERTION_PAIR: KeyKind(b"IP:", (KeyPart.WORD, KeyPart.WORD), b":"),
+    BIGRAM: KeyKind(b"B:", (KeyPart.WORD, KeyPart.WORD), b"_"),
 }
 
 

@@ -11,6 +11,7 @@ A feature's *name* is cdec's name for it wherever that is unambiguous:
     DELETION        LD:hat
     INSERTION       LI:has
     INSERTION_PAIR  IP:hat:of                             not in cdec
+    BIGRAM          B:has_promised
 
 Otherwise bytes of words are written ``%XX``, upper-case hexadecimal:
 

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, read_only, row_of_entry
+from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_by_row, read_only, row_of_entry
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex
-from hiero.features.index_kernels import intern_rows_kernel
+from hiero.features.index_kernels import FeatureTable, intern_rows_kernel
 from hiero.features.names import Names
 from hiero.features.rows import FeatureRows, feature_row_scores, merge_feature_rows, number_feature_rows
 from hiero.features.shared_names import SharedNames
@@ -57,9 +57,13 @@ def template_keys(rules: Rules, chosen: Ints, templates: int) -> Keys:
 
 def template_rows(rules: Rules, chosen: Ints, templates: int, index: FeatureIndex) -> FeatureRows:
     """The rows of features that templates fire on the chosen rules, numbered by ``index`` as they occur."""
-    keys = template_keys(rules, chosen, templates)
+    return rows_of_keys(template_keys(rules, chosen, templates), index)
+
+
+def rows_of_keys(keys: Keys, index: FeatureIndex) -> FeatureRows:
+    """Rows of features from keys in the format of ``keys_kernel``; repeated ones are counted."""
     num_keys, num_symbols = int(keys[0][-1]), len(keys[2])
-    first = np.empty(len(chosen) + 1, np.int64)
+    first = np.empty(len(keys[0]), np.int64)
     ids, value = np.empty(num_keys, np.int32), np.empty(num_keys, np.float64)
     with index.locked():
         table = index.reserve(num_keys, num_symbols)
@@ -95,6 +99,15 @@ class RuleScorer:
         self._name_weight = np.empty(0)
         self._table, self._weight = weights.template_weights()
         self._shared = SharedNames(symbols, weights) if weights.has_shared_names else None
+
+    @property
+    def template_weights(self) -> tuple[FeatureTable, Floats]:
+        """The features of templates that have a weight of their own, and the weights."""
+        return self._table, self._weight
+
+    def shared_words(self) -> Flags | None:
+        """Which words may be in names that features share; None if no weight is under a shared name."""
+        return None if self._shared is None else self._shared.current().word_special
 
     def name_weights(self) -> Floats:
         """The weights of all named features interned so far, by id in Symbols.names; read-only."""

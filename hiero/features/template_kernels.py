@@ -26,6 +26,7 @@ from hiero.features.index_kernels import (
 
 # Kinds of features; index.py describes them in KINDS.
 SOURCE_BIGRAM, TARGET_BIGRAM, SHAPE, WORD_PAIR, DELETION, INSERTION, INSERTION_PAIR = 2, 3, 4, 5, 6, 7, 8
+BIGRAM = 9
 
 # Bits of a set of templates.
 WITH_RULE_ID = 1
@@ -36,6 +37,7 @@ WITH_WORD_PAIR = 16
 WITH_INSERTION_PAIR = 32
 WITH_DELETION = 64
 WITH_INSERTION = 128
+WITH_BIGRAM = 256
 WITH_LEXICAL = WITH_WORD_PAIR | WITH_DELETION | WITH_INSERTION
 
 
@@ -61,6 +63,8 @@ def room_kernel(rules, chosen, templates, out_room):
             num_keys += rules.first_link[r + 1] - rules.first_link[r] + num_src + num_tgt
         if templates & WITH_INSERTION_PAIR:
             num_keys += num_src * num_tgt
+        if templates & WITH_BIGRAM:
+            num_keys += num_tgt
         out_room[0] += num_keys
         out_room[1] += num_src + num_tgt + 2
         out_room[2] = max(out_room[2], num_src, num_tgt)
@@ -227,6 +231,11 @@ def keys_kernel(rules, chosen, templates, room, out_first, out_key, out_pool):
                 templates, src, first_src, end_src, tgt, first_tgt, end_tgt, link, first_link, end_link,
                 linked, out_key, n,
             )  # fmt: skip
+        if templates & WITH_BIGRAM:
+            for j in range(first_tgt + 1, end_tgt):
+                if tgt[j - 1] >= 0 and tgt[j] >= 0:
+                    out_key[n, 0], out_key[n, 1], out_key[n, 2] = BIGRAM, tgt[j - 1], tgt[j]
+                    n += 1
         out_first[i + 1] = n
 
 
@@ -247,8 +256,15 @@ class WeightMemo(NamedTuple):
     weight: np.ndarray
 
 
+@kernel
+def new_memo():
+    """An empty memo."""
+    places = 1 << MEMO_BITS
+    return WeightMemo(np.zeros(places, np.int8), np.empty(places, np.uint64), np.empty(places))
+
+
 @leaf
-def _weight_of(table, weight, memo, kind, a, b, sequence):
+def weight_of(table, weight, memo, kind, a, b, sequence):
     """The weight of a feature of two numbers; most occur in many rules of a sentence."""
     pair = np.uint64(np.int64(a) & LOW_BITS) << np.uint64(32) | np.uint64(np.int64(b) & LOW_BITS)
     at = ((pair ^ np.uint64(kind)) * GOLDEN) >> TO_MEMO
@@ -347,8 +363,7 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
     key = np.empty((most_links + 2 * longest + longest * longest, 3), np.int32)
     linked = np.empty((2, longest), np.bool_)
     sequence, of_source = np.empty(2 * longest + 2, np.int32), np.empty(longest + 1)
-    places = 1 << MEMO_BITS
-    memo = WeightMemo(np.zeros(places, np.int8), np.empty(places, np.uint64), np.empty(places))
+    memo = new_memo()
     src, tgt, link = rules.src, rules.tgt, rules.link
     num_source = 0
     of_rule = np.zeros(chosen.shape[0])  # weights of rule ids
@@ -370,7 +385,7 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
                         symbol = np.int64(src[first_src + j])
                         if symbol < 0:
                             symbol = gap(gap_label(symbol), 0)
-                    of_source[j] = _weight_of(table, weight, memo, SOURCE_BIGRAM, before, symbol, sequence)
+                    of_source[j] = weight_of(table, weight, memo, SOURCE_BIGRAM, before, symbol, sequence)
                     before = symbol
             for j in range(num_source):
                 score += of_source[j]
@@ -378,12 +393,12 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
             before = np.int64(RULE_START)
             for j in range(first_tgt, end_tgt):
                 symbol = np.int64(tgt[j])
-                score += _weight_of(table, weight, memo, TARGET_BIGRAM, before, symbol, sequence)
+                score += weight_of(table, weight, memo, TARGET_BIGRAM, before, symbol, sequence)
                 before = symbol
-            score += _weight_of(table, weight, memo, TARGET_BIGRAM, before, np.int64(RULE_END), sequence)
+            score += weight_of(table, weight, memo, TARGET_BIGRAM, before, np.int64(RULE_END), sequence)
         if templates & WITH_SHAPE:
             shape = side_shape(src, first_src, end_src) * 32 + side_shape(tgt, first_tgt, end_tgt)
-            score += _weight_of(table, weight, memo, SHAPE, np.int64(shape), np.int64(0), sequence)
+            score += weight_of(table, weight, memo, SHAPE, np.int64(shape), np.int64(0), sequence)
         if templates & (WITH_LEXICAL | WITH_INSERTION_PAIR):
             first_link, end_link = rules.first_link[r], rules.first_link[r + 1]
             num_keys = put_lexical(
@@ -392,7 +407,12 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
             )  # fmt: skip
             for k in range(num_keys):
                 one, two = np.int64(key[k, 1]), np.int64(key[k, 2])
-                score += _weight_of(table, weight, memo, np.int64(key[k, 0]), one, two, sequence)
+                score += weight_of(table, weight, memo, np.int64(key[k, 0]), one, two, sequence)
+        if templates & WITH_BIGRAM:
+            for j in range(first_tgt + 1, end_tgt):
+                if tgt[j - 1] >= 0 and tgt[j] >= 0:
+                    one, two = np.int64(tgt[j - 1]), np.int64(tgt[j])
+                    score += weight_of(table, weight, memo, BIGRAM, one, two, sequence)
         out_score[i] += score
 
 

@@ -17,6 +17,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hiero.core.errors import HieroError
+from hiero.core.text import Segment
 from hiero.decoder.cube_kernels import COARSE, FINE, drop_replaced_kernel, loss_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
@@ -24,10 +25,21 @@ from hiero.decoder.hypergraph import validate
 from hiero.decoder.search import SEARCHES
 from hiero.decoder.search_table_kernels import ArenaNodes, Edges, new_search_edges, new_search_nodes
 from hiero.decoder.statistics import Statistics
+from hiero.features.index import FeatureIndex
+from hiero.learning.candidates import candidates
 from tests.naive import search as naive
 from tests.naive.search import Rule
 from tests.worlds.lm import kenlm_model
-from tests.worlds.search import GLUE, System, enumerated, naive_steps, rule_key, steps_of, systems
+from tests.worlds.search import (
+    GLUE,
+    System,
+    enumerated,
+    naive_steps,
+    read_arpa,
+    rule_key,
+    steps_of,
+    systems,
+)
 
 ALL = 10_000  # more than the number of derivations
 algorithms = st.sampled_from(sorted(SEARCHES))
@@ -138,6 +150,77 @@ BIGRAMS = "\n".join(
     + [f"-0.5 {word} {word}" for word in "uvw"]
     + ["", "\\end\\", ""]
 )
+WORDS = ("u", "v", "w", "a", "z")
+
+
+@st.composite
+def systems_with_bigrams(draw: st.DrawFn) -> System:
+    """Weights of bigrams of all words, also of those that no rule or model has."""
+    pairs = st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS))
+    names = pairs.map(lambda pair: f"B:{pair[0]}_{pair[1]}")
+    weights = draw(st.dictionaries(names, st.sampled_from([-0.5, 0.25, 1.0]), max_size=12))
+    return replace(draw(systems()), more_weights=weights)
+
+
+def bigrams_of(system: System, derivation: naive.Derivation) -> Counter[str]:
+    ngrams = read_arpa(system.models[0][0]).listed if system.models else {}
+    return Counter(f"B:{a}_{b}" for a, b in naive.bigrams(derivation, naive.kept_words(ngrams)))
+
+
+@given(systems_with_bigrams(), algorithms)
+# A gap without words, whose neighbours meet; two gaps that meet.
+@example(
+    System(
+        (
+            Rule("X", ("a", "[X,1]", "b"), ("u", "[X,1]", "v")),
+            Rule("X", ("a", "[X,1]"), ("u", "[X,1]")),
+            Rule("X", ("[X,1]", "[X,2]"), ("[X,2]", "[X,1]")),
+            Rule("X", ("b",), ()),
+            Rule("X", ("b",), ("v", "u")),
+        ),
+        ("a", "b", "b"),
+        ((BIGRAMS, 1.0),),
+        more_weights={"B:u_v": 0.25, "B:v_u": -0.5, "B:u_u": 1.0},
+    ),
+    "cube",
+)
+def test_bigrams_across_rules_are_scored_in_search(system: System, algorithm: str) -> None:
+    """All derivations have the scores and features of their twins, without more nodes than otherwise."""
+    expected = []
+    for score, d in enumerated(system):
+        found = bigrams_of(system, d)
+        total = score + sum(system.more_weights.get(name, 0.0) * n for name, n in found.items())
+        expected.append((total, " ".join(naive.translation(d)), sorted(found.items())))
+    forest = system.forest(features=["bigram"], algorithm=algorithm)
+    listed_derivations = forest.kbest(ALL, unique=False)
+    features = [
+        sorted((name, n) for name, n in d.features.items() if name.startswith("B:"))
+        for d in listed_derivations
+    ]
+    assert sorted(
+        (d.score, d.text, names) for d, names in zip(listed_derivations, features, strict=True)
+    ) == sorted(expected)
+    assert forest.num_nodes == replace(system, more_weights={}).forest(algorithm=algorithm).num_nodes
+    if forest:
+        # The features of edges, which forests keep and learners use.
+        every = np.arange(forest.num_edges, dtype=np.int32)
+        of_edges = forest.features_of_edges(every)
+        assert of_edges is not None
+        assert of_edges.scores(system.weights | dict(system.more_weights)) == pytest.approx(forest.edge_score)
+
+
+@given(systems_with_bigrams(), st.integers(1, 6), algorithms)
+def test_bigrams_in_a_pruned_search(system: System, pop_limit: int, algorithm: str) -> None:
+    with system.opened(features=["bigram"], algorithm=algorithm, pop_limit=pop_limit) as model:
+        forest, index = model.parse(Segment(system.words)), FeatureIndex()
+        weights = system.weights | dict(system.more_weights)
+        for d in forest.kbest(20):
+            assert d.score == pytest.approx(sum(weights.get(name, 0.0) * n for name, n in d.features.items()))
+        found = candidates(forest, 20, index)
+        weight = np.array([model.weights.of(key) for key in index.all_keys()])
+        for i in range(found.size):
+            part = slice(found.first[i], found.first[i + 1])
+            assert found.score[i] == pytest.approx(float(weight[found.id[part]] @ found.value[part]))
 
 
 @given(systems(), st.integers(1, 4))

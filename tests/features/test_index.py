@@ -112,6 +112,7 @@ VERSPROCHEN = "[X] ||| [X,1] hat [X,2] versprochen ||| [1] promised [2] ||| F=1 
             },
         ),
         ("target_bigram", {"RBT:<r>_X1": 1, "RBT:X1_promised": 1, "RBT:promised_X2": 1, "RBT:X2_</r>": 1}),
+        ("bigram", {}),
         ("shape", {"Shape_S01111_T01110": 1}),
         ("word_pair", {"LT:hat:promised": 1, "LT:versprochen:promised": 1}),
         ("insertion_pair", {}),
@@ -126,6 +127,10 @@ def test_repeated_bigrams_count_and_shapes_do_not():
     assert everything["RBS:a_a"] == 2
     assert everything["RBT:b_b"] == 3
     assert everything["Shape_S10000_T10000"] == 1
+    assert fired("[X] ||| a [X,1] ||| b_c d d d [1] e ||| ||| 0-0", {"bigram"}) == {
+        "B:b%5Fc_d": 1,
+        "B:d_d": 2,
+    }
 
 
 def test_unlinked_words():

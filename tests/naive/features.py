@@ -6,6 +6,7 @@ a gap is ``-(4 * label + index) - 1``, and index 3 is used for boundaries.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, field
@@ -95,6 +96,8 @@ def keys(rule: Rule, templates: set[str]) -> list[Key]:
             fired.append((7, e, 0))  # type: ignore[arg-type]
         if "insertion_pair" in templates:
             fired += [(8, f, e) for f in src_words]  # type: ignore[misc]
+    if "bigram" in templates:
+        fired += [(9, a, b) for a, b in itertools.pairwise(rule.tgt) if is_word(a) and is_word(b)]  # type: ignore[misc]
     return fired
 
 

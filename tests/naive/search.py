@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -255,3 +255,64 @@ def without_replaced(graph: Graph, last: Sequence[range]) -> Graph:
             for node in sorted(kept)
         ],
     )
+
+
+# ---- bigrams
+
+
+class Kept(NamedTuple):
+    """Words of bigrams across rules: all, and those that may be the first or the last word in a gap."""
+
+    known: frozenset[str]
+    first: frozenset[str]
+    last: frozenset[str]
+
+
+def kept_words(ngrams: Mapping[tuple[str, ...], tuple[float, float]]) -> Kept:
+    """Those of a language model, given by n-grams with log10 probability and back-off."""
+    known = frozenset(word for words in ngrams for word in words) - {"<unk>"}
+    ends = frozenset(word for words in ngrams for word in words[1:])
+    begins = frozenset(word for words in ngrams for word in words[:-1])
+    one_word = {words[0]: backoff for words, (_, backoff) in ngrams.items() if len(words) == 1}
+    backs_off = frozenset(word for word, backoff in one_word.items() if backoff != 0)
+    return Kept(known, ends & known, (begins | backs_off) & known)
+
+
+def edge_words(derivation: Derivation, kept: Kept) -> tuple[str, str] | None:
+    """The first and the last word of a part, "" for one that is not kept; None if it has no words."""
+    words = translation(derivation)
+    if not words:
+        return None
+    return words[0] if words[0] in kept.first else "", words[-1] if words[-1] in kept.last else ""
+
+
+def bigrams_of_edge(derivation: Derivation, kept: Kept) -> list[tuple[str, str]]:
+    """Bigrams at the edges of the gaps of the topmost rule."""
+    pieces: list[
+        tuple[str, str, bool]
+    ] = []  # first word, last word, whether of a gap; a gap without words is none
+    places: list[int] = []
+    for place, symbol in enumerate(derivation.rule.tgt):
+        if is_gap(symbol):
+            words = edge_words(derivation.parts[gap_index(symbol) - 1], kept)
+            if words is not None:
+                pieces.append((*words, True))
+                places.append(place)
+        else:
+            word = symbol if symbol in kept.known else ""
+            pieces.append((word, word, False))
+            places.append(place)
+    return [
+        (one[1], two[0])
+        for (i, one), (j, two) in itertools.pairwise(zip(places, pieces, strict=True))
+        if (one[2] or two[2] or j > i + 1) and one[1] and two[0]
+    ]
+
+
+def bigrams(derivation: Derivation, kept: Kept) -> list[tuple[str, str]]:
+    """Bigrams of words that stand together in a rule, and at the edges of gaps."""
+    found = []
+    for step in steps(derivation):
+        found += [pair for pair in itertools.pairwise(step.rule.tgt) if not any(map(is_gap, pair))]
+        found += bigrams_of_edge(step, kept)
+    return found
