@@ -23,8 +23,12 @@ DIGEST = 16  # bytes
 
 
 def same_lines(lines: Iterable[bytes]) -> Ids:
-    """A number for each line, equal for equal lines: from 0, in the order of their first occurrence."""
-    digests = b"".join(hashlib.blake2b(line, digest_size=DIGEST).digest() for line in lines)
+    """A number for each line, equal for equal lines: from 0, in the order of their first occurrence.
+
+    An empty line equals no other.
+    """
+    names = (line or b"\n%d" % number for number, line in enumerate(lines))  # no line has a line end
+    digests = b"".join(hashlib.blake2b(name, digest_size=DIGEST).digest() for name in names)
     halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
     _, first, number = np.unique(halves, axis=0, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int32)
@@ -65,9 +69,7 @@ def read_groups(path: str | Path, num_pairs: int, bitext: str | Path) -> PairGro
     if len(labels) != num_pairs:
         expected = f"{num_pairs}, one for each pair of {bitext}"
         raise FormatError(path, 0, found=f"{len(labels)} lines", expected=expected)
-    # A label has no line end.
-    names = (b" ".join(label) if label else b"\n%d" % pair for pair, label in enumerate(labels))
-    return PairGroups(same_lines(names))
+    return PairGroups(same_lines(map(b" ".join, labels)))
 
 
 # ---- sets apart from the rest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from hiero.bins.config import WORDS
@@ -18,7 +19,7 @@ from hiero.evaluation.config import EvalConfig
 from hiero.extraction.config import ExtractConfig
 from hiero.grammar.config import GrammarFormat
 from hiero.learning.config import Pull
-from hiero.lm.config import FALLBACK
+from hiero.lm.config import FALLBACK, EstimateConfig
 from hiero.reordering.config import ExampleConfig, LearnConfig
 
 TRAIN, SEQUESTER = "train", "sequester"
@@ -86,6 +87,8 @@ class LanguageModelSection:
     name: str = "LanguageModel"  # of its feature; NAME_OOV counts unknown words
     # From this text; train: from the target side of data.train.
     estimate: Literal["train"] | PathKey | None = None
+    # Of an existing model, for tune: lm: jackknife: the text, which was used with the settings below.
+    text: PathKey | None = None
     order: int = 5
     prune: list[int] = field(default_factory=list)  # as --prune of hiero lm estimate
     discount_fallback: bool | list[float] = False  # as --discount-fallback; true: its own values
@@ -100,6 +103,17 @@ class LanguageModelSection:
         if isinstance(given, bool):
             return FALLBACK if given else None
         return tuple(given) or FALLBACK
+
+    def estimation(self) -> EstimateConfig:
+        """The settings of the estimation of this model."""
+        return EstimateConfig(
+            order=self.order,
+            prune=tuple(self.prune),
+            discount_fallback=self.discounts,
+            vocabulary=None if self.vocabulary is None else Path(self.vocabulary),
+            skip_symbols=self.skip_symbols,
+            memory=self.memory * 1_000_000,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

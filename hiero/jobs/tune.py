@@ -61,9 +61,11 @@ from hiero.jobs.run_directory import (
 )
 from hiero.learning.config import STARTS, TuneConfig, check_used
 from hiero.learning.learner import LearnerContext, make_learner
+from hiero.lm.config import FALLBACK
 from hiero.tuning.batch import BatchCourse
 from hiero.tuning.executors import check_executor, open_executor
 from hiero.tuning.held_out import choose_epoch
+from hiero.tuning.jackknife import Recipe
 from hiero.tuning.loop import Course, Loop
 from hiero.tuning.online import OnlineCourse
 from hiero.tuning.report import read_log
@@ -207,6 +209,12 @@ def _with_keys(config: Config, keys: Mapping[str, Any]) -> Config:
     return dataclasses.replace(config, tune=settings)
 
 
+def _plain_recipe(recipe: Recipe) -> dict[str, Any]:
+    """The settings of a recipe, without its files and what changes no model."""
+    files = ("vocabulary", "memory", "temp", "threads", "order")
+    return {key: value for key, value in dataclasses.asdict(recipe.config).items() if key not in files}
+
+
 class Tuning:
     """A validated tuning configuration.
 
@@ -235,6 +243,7 @@ class Tuning:
         self.seed = config.seed if self.settings.seed is None else self.settings.seed
         if not made:
             self._check_made()
+        self.recipe = self._recipe()
         self.files = self._set("on", self.settings.on)
         self.held_out = self._held_out()
         if self.settings.leave_one_out and not self.config.indexes:
@@ -290,6 +299,23 @@ class Tuning:
             raise self._error("held_out", f"found {name}, the set to learn from, expected another set")
         return self._set("held_out", name)
 
+    def _recipe(self) -> Recipe | None:
+        """How the first language model was estimated, to do it again without some of its text."""
+        if self.settings.lm != "jackknife":
+            return None
+        if not self.config.lm:
+            raise self._error("lm", "jackknife needs a language model to replace")
+        section = self.config.lm[0]
+        try:
+            config = section.estimation()
+        except ConfigError as error:
+            raise ConfigError(f"{self.where}: lm: entry 1: {error}") from None
+        # Less text may be too little for discounts, and has no symbols to refuse.
+        fallback = config.discount_fallback or FALLBACK
+        return Recipe(
+            section.text, dataclasses.replace(config, discount_fallback=fallback, skip_symbols=True)
+        )
+
     # ---- inputs and settings of the result
 
     def inputs(self) -> dict[str, Path]:
@@ -299,6 +325,10 @@ class Tuning:
             found[f"data: {name}: source"] = Path(files.source)
             for number, path in enumerate(files.references, 1):
                 found[f"data: {name}: references: entry {number}"] = Path(path)
+        if self.recipe is not None:
+            section = self.config.lm[0]
+            for key, file in (("text", section.text), ("vocabulary", section.vocabulary)):
+                found |= {} if file is None else {f"lm: entry 1: {key}": Path(file)}
         return found | {f"tune: {key}": Path(path) for key, path in record_paths(self.settings).items()}
 
     def _sets(self) -> list[tuple[str, SetFiles]]:
@@ -316,7 +346,8 @@ class Tuning:
         # files counts.
         chosen = dataclasses.asdict(map_paths(self.written, lambda key, path: "a file")) | {"seed": self.seed}
         del chosen["epochs"], chosen["keep_rules"]
-        return {"tune": chosen, **model_settings(self.config)}
+        jackknife = {} if self.recipe is None else {"jackknife": _plain_recipe(self.recipe)}
+        return {"tune": chosen, **jackknife, **model_settings(self.config)}
 
     def state(self, digest: Callable[[Path], str]) -> dict[str, Any]:
         """Everything the result depends on, as JSON."""
@@ -383,7 +414,7 @@ class Tuning:
         load = functools.partial(make, model, spare_store=store)
         key = hashlib.sha256(json.dumps([state, resolved(model), store, self.files], default=vars).encode())
         models = tuple((section.name, str(section.path)) for section in model.lm)
-        return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models)
+        return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models, self.recipe)
 
     def fits(self, directory: Path, digest: Callable[[Path], str]) -> bool:
         """Whether a directory is new, or that of a run with the same settings and inputs."""

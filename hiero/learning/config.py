@@ -43,10 +43,10 @@ class TuneConfig(Checked):
     )
     lm: Literal["given", "jackknife"] = setting(
         "given",
-        "jackknife: the first language model was estimated from the references of --on; decode each shard "
+        "jackknife: the text of the first language model has the references of --on; decode each sentence "
         "with one estimated without those of its fold",
     )
-    folds: int = setting(10, "language models estimated by --lm jackknife", least=1)
+    folds: int = setting(10, "parts of the sentences, and language models of --lm jackknife", least=2)
     epochs: int | None = setting(None, "passes over the data, or iterations", least=1, group="course")
     kbest: int | None = setting(None, "translations of each sentence", least=1)
     unique: bool = setting(True, "list every string once")
@@ -155,8 +155,6 @@ class TuneConfig(Checked):
         self._check_algorithm()
         if self.freeze is not None and (self.update or self._preset().get("update")) == "pair":
             raise ConfigError("freeze works with update: sentence, not with update: pair")
-        if self.lm == "jackknife" and self.shuffle_shards == "epoch":
-            raise ConfigError("lm: jackknife works with shuffle_shards: once, not with shuffle_shards: epoch")
         if self.history and self.forest:
             raise ConfigError("history works with k-best lists, not with forest: true")
         if self.neighbours != "none" and self.stale:

@@ -114,7 +114,9 @@ def add_sequester(plan: Plan) -> None:
             found = sequester(files, sets, rest, sizes, seed)
         except ConfigError as error:
             raise ConfigError(f"{plan.where}: {error}") from None
-        task.progress.say(f"{len(found.rest)} pairs are left; {found.dropped} with the same text are dropped")
+        task.progress.say(
+            f"left: {len(found.rest)} pairs; dropped, with the text of a drawn one: {found.dropped}"
+        )
         return {"left": len(found.rest), "dropped": found.dropped}
 
     plan.add(
@@ -192,7 +194,7 @@ def _indexes_train(config: Config) -> bool:
     return any(section.index == TRAIN for section in config.grammar)
 
 
-NO_SETTINGS = ("path", "name", "estimate", "vocabulary", "memory")
+NO_SETTINGS = ("path", "name", "estimate", "text", "vocabulary", "memory")
 
 
 def add_lm(plan: Plan) -> None:
@@ -205,6 +207,8 @@ def add_lm(plan: Plan) -> None:
         if section.estimate is None:
             sections.append(section)
             continue
+        if section.text is not None:
+            raise plan.error(f"{place}: text", "cannot be combined with estimate, which names the text")
         if not SET_NAME.fullmatch(section.name):
             raise plan.error(f"{place}: name", f"found {section.name!r}, expected letters and digits, . _ -")
         ending = "arpa.gz" if section.format == "arpa" else "lm"
@@ -217,14 +221,7 @@ def add_lm(plan: Plan) -> None:
         if section.vocabulary is not None:
             inputs[f"{place}: vocabulary"] = Path(section.vocabulary)
         try:
-            config = EstimateConfig(
-                order=section.order,
-                prune=tuple(section.prune),
-                discount_fallback=section.discounts,
-                vocabulary=None if section.vocabulary is None else Path(section.vocabulary),
-                skip_symbols=section.skip_symbols,
-                memory=section.memory * 1_000_000,
-            )
+            config = section.estimation()
         except ConfigError as error:
             raise plan.error(place, str(error)) from None
         settings = {k: v for k, v in dataclasses.asdict(section).items() if k not in NO_SETTINGS}
@@ -235,7 +232,7 @@ def add_lm(plan: Plan) -> None:
             outputs=(output,),
             settings=settings,
         )
-        sections.append(dataclasses.replace(section, path=str(output), estimate=None))
+        sections.append(dataclasses.replace(section, path=str(output), estimate=None, text=text))
     plan.replace(lm=sections)
 
 

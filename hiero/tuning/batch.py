@@ -38,6 +38,7 @@ from hiero.learning.lists import CandidateLists
 from hiero.learning.mert import ForestSurface
 from hiero.learning.regularize import structured_terms
 from hiero.tuning.shard import (
+    ModelOfFolds,
     RunFiles,
     Session,
     ShardDecoder,
@@ -55,7 +56,7 @@ def run_batch_shard(task: ShardTask) -> str:
     if is_task_done(task.out):
         return task.out
     started, output = time.perf_counter(), TaskOutput(task.out)
-    decoder = ShardDecoder(task.session, task.threads, task.language_models)
+    decoder = ShardDecoder(task.session, task.threads, task.folds)
     decoder.read_weights(task.start)
     examples: list[Example] = []
     for done, number in enumerate(task.numbers, 1):
@@ -235,8 +236,7 @@ class BatchCourse:
         learner = make_learner(self.config, context)
         lists: CandidateLists | ForestSurface = self.lists
         if self.config.forest:
-            numbers = sorted(number for task in tasks for number in task.numbers)
-            lists = self._forests(self.start(epoch), numbers, named, weight)
+            lists = self._forests(self.start(epoch), tasks, named, weight)
         learnt, figures = learner.fit(lists, weight, epoch + 1, self.session.seed)
         change = float(np.abs(learnt - weight).max(initial=0.0))
         chosen = np.flatnonzero(learnt)
@@ -252,17 +252,23 @@ class BatchCourse:
         }
 
     def _forests(
-        self, start: str, numbers: Sequence[int], features: Sequence[int], weight: Floats
+        self, start: str, tasks: Sequence[ShardTask], features: Sequence[int], weight: Floats
     ) -> ForestSurface:
         """The pruned forests of this iteration, used instead of its lists."""
         decoder = self.model.with_weights(read_vector(start, self.model.symbols))
+        models = {
+            number: of_folds.of(number)
+            for task in tasks
+            for of_folds in [ModelOfFolds(self.session, decoder, task.folds)]
+            for number in task.numbers
+        }
         names, ours = self.model.symbols.names, self.symbols.names
         keys = [(NAME, names.intern(ours.entry(self.index.key(feature)[1])), 0) for feature in features]
         surface = ForestSurface(self.set.references, len(keys))
-        numbers = [number for number in numbers if self.set.has_reference[number]]
+        numbers = [number for number in sorted(models) if self.set.has_reference[number]]
 
         def decode(number: int) -> tuple[Forest, Floats32] | None:
-            forest = decoder.parse(self.set.segments[number])
+            forest = models[number].parse(self.set.segments[number])
             if not forest:
                 return None
             pruned = forest.prune(self.config.beam)

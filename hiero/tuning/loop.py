@@ -20,6 +20,7 @@ The weights of an epoch become text, and its line is logged, while the next epoc
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -31,11 +32,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats
+from hiero.bins.bins import Binned
+from hiero.bitext.groups import PairGroups, same_lines
+from hiero.core.arrays import Floats, Ints
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
+from hiero.extraction.extractor import IndexSource
 from hiero.features.names import Names
 from hiero.features.weights import write_weights
+from hiero.lm.config import EstimateConfig
 from hiero.tuning.executors import run_all
 from hiero.tuning.held_out import (
     PartTask,
@@ -45,7 +50,7 @@ from hiero.tuning.held_out import (
     statistics_in,
     translate_held_out,
 )
-from hiero.tuning.jackknife import Specs, fold_of, jackknifed
+from hiero.tuning.jackknife import Folds, Recipe, assign_folds, jackknifed, read_words
 from hiero.tuning.report import Health, Table, append_log, read_log
 from hiero.tuning.shard import (
     RunFiles,
@@ -129,7 +134,7 @@ class Loop:
         for epoch, record in enumerate(self.log):
             self._show(record, self._answer(epoch))  # without the warnings
         self.course.resume(done)
-        self.folds = self._jackknife() if self.config.lm == "jackknife" else []
+        self.folds = self._jackknife() if self.config.lm == "jackknife" else None
         self.progress.begin((self.config.epochs - done) * self._steps_of_epoch())
         with ThreadPoolExecutor(1, thread_name_prefix="hiero-answer") as background:
             last = self.log[-1] if self.log else {}
@@ -183,16 +188,30 @@ class Loop:
             parts = [shuffled(part, seed, ORDER, epoch, shard) for shard, part in enumerate(parts)]
         return parts
 
-    def _jackknife(self) -> list[Specs]:
+    def _jackknife(self) -> Folds:
+        session, group_of = self.session, self._groups()
+        models = self.model.language_models.arrays.order.tolist()
+        given = session.recipe or Recipe(None, EstimateConfig())
+        order = {"order": models[0]} if models else {}
+        recipe = Recipe(given.text, dataclasses.replace(given.config, threads=self.workers, **order))
         return jackknifed(
-            self.session.language_models,
-            self.session.files.references[0],
-            self._shards(0),
-            self.config.folds,
-            int(self.model.language_models.arrays.order[0]),
+            session.language_models,
+            recipe,
+            session.files.references,
+            assign_folds(self.numbers, group_of, self.config.folds),
+            group_of,
             self.files.directory / "jackknife",
             self.progress,
         )
+
+    def _groups(self) -> Callable[[int], Ints]:
+        """The sentences that are left out with one: those of an index, or those with an equal side."""
+        opened = (one.source if isinstance(one, Binned) else one for one in self.model.sources)
+        extractor = next((one.extractor for one in opened if isinstance(one, IndexSource)), None)
+        if extractor is not None and self.session.files.leave_one_out:
+            return extractor.left_out_with
+        sources = [" ".join(segment.words).encode() for segment in self.set.segments]
+        return PairGroups(*map(same_lines, [sources, *map(read_words, self.session.files.references)])).of
 
     # ---- an epoch
 
@@ -236,7 +255,7 @@ class Loop:
                 state=f"{self.files.shard(epoch - 1, shard)}.npz" if epoch else None,
                 out=self.files.shard(epoch, shard),
                 threads=self.workers if len(parts) == 1 else 1,
-                language_models=self.folds[fold_of(shard, len(self.folds))] if self.folds else None,
+                folds=self.folds.part(part) if self.folds else None,
                 totals=self.totals,
             )
             for shard, part in enumerate(parts)

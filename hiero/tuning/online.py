@@ -129,7 +129,7 @@ class _ThreadView:
     """The numbers of features in one thread, and the weights it decodes with."""
 
     def __init__(self, task: ShardTask) -> None:
-        self.decoder = ShardDecoder(task.session, language_models=task.language_models)
+        self.decoder = ShardDecoder(task.session, folds=task.folds)
         self._of_shard = np.zeros(0, np.int32)  # the shard's number of each feature
         self._num_shared = 0  # features of the shard that have a number here
 
@@ -143,7 +143,7 @@ class _ThreadView:
             self.numbers_in(vector)
         self._num_shared = len(vector)
         mine.value[: len(self._of_shard)] = weight[self._of_shard]
-        self.decoder.model.weights_changed()
+        self.decoder.weights_changed()
 
     def numbers_in(self, vector: WeightVector) -> Ids:
         """The shard's numbers of all features of this thread; new ones are added to the shard."""
@@ -181,7 +181,7 @@ class OnlineShard:
 
     def __init__(self, task: ShardTask) -> None:
         self.task, self.config, self.output = task, task.session.config, TaskOutput(task.out)
-        self.decoder = ShardDecoder(task.session, task.threads, task.language_models)
+        self.decoder = ShardDecoder(task.session, task.threads, task.folds)
         self.average = Average() if self.config.average == "sentences" else None
         self.report = UpdateReport()
         self.seconds = 0.0  # of learning
@@ -199,7 +199,7 @@ class OnlineShard:
         self.learner: Learner = make_learner(self.config, context)
         if state is not None:
             self.learner.restore(_nested(*state, len(vector.value)))
-        model.weights_changed()
+        self.decoder.weights_changed()
         gold = getattr(self.learner, "gold", None)
         if task.totals is not None and isinstance(gold, PreviousPass):
             total, sentences = task.totals
@@ -246,7 +246,7 @@ class OnlineShard:
             vector.value[ids[frozen]] = before[frozen]
         if self.average is not None:
             self.average.changed(ids, vector.value[ids] - before, len(examples))
-        self.decoder.model.weights_changed()
+        self.decoder.weights_changed()
         self.seconds += time.thread_time() - started
 
     def _write_vectors(self) -> None:

@@ -7,6 +7,7 @@ file and written to a file, wherever the task runs, so the result is bit-identic
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import itertools
 import json
@@ -42,7 +43,8 @@ from hiero.learning.candidates import candidates
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
 from hiero.lm.load import load_language_models
-from hiero.tuning.jackknife import Specs
+from hiero.lm.model import LanguageModels
+from hiero.tuning.jackknife import Folds, Recipe, Specs
 from hiero.tuning.vectors import WeightVector, read_vectors
 
 
@@ -137,6 +139,7 @@ class Session:
     seed: int
     key: str  # equal for equal sessions only
     language_models: Specs = ()  # names and paths of those of the model
+    recipe: Recipe | None = None  # of the first of them
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class ShardTask:
     state    file that the shard wrote in the last epoch, with the learner's state; None in the first
     out      where to write: OUT.npz, then OUT.json; the task is done when the second exists
     threads  number that may decode a mini-batch
-    language_models  replace those of the model, unless None
+    folds    of the sentences, whose language models replace those of the model
     totals   summed BLEU statistics of the last epoch's best translations, of all shards, and their number
     """
 
@@ -158,7 +161,7 @@ class ShardTask:
     state: str | None
     out: str
     threads: int = 1
-    language_models: Specs | None = None
+    folds: Folds | None = None
     totals: tuple[tuple[float, ...], int] | None = None
 
 
@@ -185,6 +188,7 @@ class RunFiles:
 
 _opened: dict[str, tuple[Model, TuningSet]] = {}
 _opened_sets: dict[SetFiles, TuningSet] = {}  # of the same session
+_fold_models: dict[Specs, LanguageModels] = {}  # likewise
 _dense: dict[str, frozenset[str]] = {}  # likewise
 _opening = threading.Lock()
 
@@ -196,6 +200,7 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
             # Release those of an earlier run in the same process: models are large.
             _opened.clear()
             _opened_sets.clear()
+            _fold_models.clear()
             _dense.clear()
             model = session.load()
             model.warm_up()
@@ -254,21 +259,51 @@ class TaskOutput:
         Path(f"{self.out}.progress").unlink(missing_ok=True)
 
 
+def fold_model(session: Session, model: Model, specs: Specs) -> Model:
+    """A copy of a session's model with other language models, loaded once per process."""
+    other = copy.copy(model)
+    with _opening:
+        if specs not in _fold_models:
+            _fold_models[specs] = load_language_models([(name, Path(path)) for name, path in specs])
+        other.language_models = _fold_models[specs]
+    return other
+
+
+class ModelOfFolds:
+    """Models of the folds of sentences, which share their weights; without folds, the model itself."""
+
+    def __init__(self, session: Session, model: Model, folds: Folds | None) -> None:
+        self._session, self._model, self._folds = session, model, folds
+        self._made: dict[int, Model] = {}
+
+    def of(self, number: int) -> Model:
+        """The model for a sentence. It is made by one thread, before others use it."""
+        if self._folds is None:
+            return self._model
+        fold = self._folds.fold[number]
+        if fold not in self._made:
+            self._made[fold] = fold_model(self._session, self._model, self._folds.models[fold])
+        return self._made[fold]
+
+    def weights_changed(self) -> None:
+        for model in (self._model, *self._made.values()):
+            model.weights_changed()
+
+
 class ShardDecoder:
     """A model with weights of its own, ``vector``, which decodes sentences of a session into examples.
 
-    threads          number that may decode a mini-batch
-    language_models  replace those of the model, unless None
+    threads  number that may decode a mini-batch
+    folds    of the sentences, whose language models replace those of the model
     """
 
-    def __init__(self, session: Session, threads: int = 1, language_models: Specs | None = None) -> None:
+    def __init__(self, session: Session, threads: int = 1, folds: Folds | None = None) -> None:
         self.config, self.threads = session.config, threads
         model, self.set = opened(session)
         self.vector = WeightVector(model.symbols)
         self.model = model.with_weights(self.vector)
-        if language_models is not None:
-            specs = [(name, Path(path)) for name, path in language_models]
-            self.model.language_models = load_language_models(specs)
+        self._models = ModelOfFolds(session, self.model, folds)
+        self.weights_changed = self._models.weights_changed
         self.failed = 0  # sentences without an example
         self.seconds = 0.0
         self._fired = np.zeros(0, np.bool_)  # features that any translation had
@@ -277,7 +312,7 @@ class ShardDecoder:
         ids, values = read_vectors(path, self.model.symbols, self.vector.index)
         self.vector.grow()
         self.vector.value[ids] = values["weight"]
-        self.model.weights_changed()
+        self.weights_changed()
 
     def examples(self, numbers: Sequence[int]) -> list[Example]:
         """Decode with the current weights. Features are numbered in the order of the sentences."""
@@ -285,6 +320,8 @@ class ShardDecoder:
             raise Stopped("interrupted")
         started = time.thread_time()
         threads = min(self.threads, len(numbers))
+        for number in numbers:
+            self._models.of(number)  # made before others decode
         if threads == 1:
             forests = [self._parse(number) for number in numbers]
         else:
@@ -301,7 +338,7 @@ class ShardDecoder:
         return examples
 
     def _parse(self, number: int) -> Forest:
-        forest = self.model.parse(self.set.segments[number])
+        forest = self._models.of(number).parse(self.set.segments[number])
         if forest:
             forest.list_kbest(self.config.kbest, self.config.unique)  # here it runs in parallel
         return forest

@@ -22,7 +22,7 @@ def numbers(side: list[str]) -> np.ndarray:
 
 def test_lines_are_the_same_if_their_words_are() -> None:
     lines = ["b  a", "a", "b a ", "a\tb", "b\u00a0a", "", " ", "a b"]
-    assert numbers(lines).tolist() == [0, 1, 0, 2, 3, 4, 4, 2]
+    assert numbers(lines).tolist() == [0, 1, 0, 2, 3, 4, 5, 2]
     assert numbers([]).tolist() == []
 
 
