@@ -8,14 +8,15 @@ They share no text, and chains of frequent short sentences would join ever more 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from hiero.bitext.prepare import rows_to_prepare
-from hiero.core.arrays import Ids, Ints, offsets_by_row
+from hiero.core.arrays import Flags, Ids, Ints, offsets_by_row
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.text import open_output, read_lines, split_words
 
@@ -128,22 +129,34 @@ def sequester(
     outputs  for each set, the files of its sources, targets and numbers of lines, from 1
     rest     the files of the rest, one for each of ``paths``
     """
-    rows = list(rows_to_prepare(paths))
-    words = [[words_of(row[side]) for row in rows] for side in range(2)]
-    usable = np.array([k for k, pair in enumerate(zip(*words, strict=True)) if all(pair)], np.int64)
-    found = set_aside(same_lines(words[0]), same_lines(words[1]), usable, sizes, seed)
+    (source, has_source), (target, has_target) = (_numbered_side(paths[:2], side) for side in range(2))
+    found = set_aside(source, target, np.flatnonzero(has_source & has_target), sizes, seed)
     if not len(found.rest):
         raise ConfigError(f"data: sequester: no pair of {paths[0]} is left for training")
-    for name, (*sides, numbers) in outputs.items():
-        for side, path in enumerate(sides):
-            _write(path, (rows[pair][side] for pair in found.sets[name].tolist()))
-        _write(numbers, (str(pair + 1) for pair in found.sets[name].tolist()))
-    for side, path in enumerate(rest):
-        _write(path, (rows[pair][side] for pair in found.rest.tolist()))
+    part_of = np.full(len(source), -1)
+    for part, pairs in enumerate([found.rest, *found.sets.values()]):
+        part_of[pairs] = part
+    # The texts are read again: they may be longer than memory.
+    with ExitStack() as stack:
+        files = [
+            [stack.enter_context(open_output(path)) for path in part] for part in (rest, *outputs.values())
+        ]
+        for pair, (part, row) in enumerate(zip(part_of.tolist(), rows_to_prepare(paths), strict=True)):
+            if part >= 0:
+                lines = row if part == 0 else (*row[:2], str(pair + 1))
+                for stream, line in zip(files[part], lines, strict=True):
+                    stream.write(f"{line}\n".encode())
     return found
 
 
-def _write(path: Path, lines: Iterable[str]) -> None:
-    with open_output(path) as stream:
-        for line in lines:
-            stream.write(f"{line}\n".encode())
+def _numbered_side(paths: Sequence[str | Path], side: int) -> tuple[Ids, Flags]:
+    """A number for each line of one of several files, equal for equal lines; and whether it has words."""
+    has_words: list[bool] = []
+
+    def lines() -> Iterator[bytes]:
+        for row in rows_to_prepare(paths):
+            words = words_of(row[side])
+            has_words.append(bool(words))
+            yield words
+
+    return same_lines(lines()), np.array(has_words, np.bool_)

@@ -10,7 +10,7 @@ from hiero.bins.bins import FeatureBins
 from hiero.bins.config import BinsConfig
 from hiero.bins.file import write_bins
 from hiero.bins.learn import learn_bins
-from hiero.config.config import Config, check_made
+from hiero.config.config import MADE_BY_RUN, Config, check_made
 from hiero.config.model import open_model_sources, with_bundled
 from hiero.core.errors import ConfigError, FormatError, did_you_mean
 from hiero.core.progress import Progress
@@ -43,6 +43,8 @@ class Binning:
             raise self._error("features", f"needs names of dense features, {hint}")
         if config.features.bins is not None:
             raise self._error("features", "cannot be combined with features: bins")
+        if self.settings.on in config.sequester:
+            raise self._error("on", f"found {self.settings.on}, a set to be drawn ({MADE_BY_RUN})")
         if self.settings.on not in config.data:
             near = did_you_mean(self.settings.on, config.data) if config.data else "data is empty"
             raise self._error("on", f"unknown set {self.settings.on!r}; {near}")

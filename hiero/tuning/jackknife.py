@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def jackknifed(
     count = max(fold.values(), default=-1) + 1
     if count < 2:
         raise ConfigError("lm: jackknife needs sentences of several groups, and several folds")
-    sides = list(map(read_words, references))
+    sides = [list(read_words(path)) for path in references]
     progress.begin(count, "jackknifed language models")
     models: list[Specs] = []
     for number in range(count):
@@ -104,10 +104,10 @@ def jackknifed(
     return Folds(tuple(models), fold)
 
 
-def read_words(path: str) -> list[bytes]:
+def read_words(path: str) -> Iterator[bytes]:
     """The lines of a file as words with single spaces between them."""
     lines = enumerate(read_lines(path, "references"), 1)
-    return [words_of(utf8_line(path, number, line)) for number, line in lines]
+    return (words_of(utf8_line(path, number, line)) for number, line in lines)
 
 
 def _estimate_without(unseen: Collection[bytes], recipe: Recipe, references: str, path: Path) -> None:

@@ -100,8 +100,10 @@ def test_alignments_are_split_with_the_text(experiment: Experiment, capfd: Captu
         f"data: train: alignment: entry {number}" for number in (1, 2)
     ]
     assert taken
-    (experiment.folder / "links1").write_text("0-0\n")
-    assert "links1: found 1 lines, expected 11, as many as" in experiment.error(capfd)
+    for number in (1, 12):
+        (experiment.folder / "links1").write_text("0-0\n" * number)
+        line = experiment.error(capfd)
+        assert f"found {min(number, 11)} lines, expected {max(number, 11)}, as many as" in line
 
 
 def test_groups_of_pairs_are_split_with_the_text(experiment: Experiment, capfd: Capture) -> None:
@@ -208,6 +210,13 @@ def test_a_name_twice_a_wrong_place_and_a_held_out_set_of_one_line(
     assert "the key 'dev' a second time" in experiment.error(capfd)
     experiment.path.write_text("sequester: {dev: 2}\n")
     assert "sequester: belongs in data (data: {sequester: {NAME: PAIRS}})" in experiment.error(capfd)
+
+
+def test_bins_of_a_set_to_be_drawn(experiment: Experiment, capfd: Capture) -> None:
+    experiment.set(bins={"on": "dev", "features": {"CountEF": {}}}, lm=None, grammar=[{"path": "weights"}])
+    assert main(["bins", "learn", "-c", str(experiment.path), "-o", str(experiment.folder / "bins")]) == 1
+    message = "bins: on: found dev, a set to be drawn (for files made by hiero run, use the model.yaml"
+    assert message in capfd.readouterr().err
 
 
 def test_nothing_changes_without_it(experiment: Experiment) -> None:
