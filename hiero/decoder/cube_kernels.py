@@ -81,10 +81,10 @@ def sort_pairs_kernel(pairs, num_rules):
 @leaf
 def _score_row(rules, rule, lm, states, tail_1, tail_2, agenda, row):
     """Combine a rule and its tails in a row of the agenda: state, and log10 probability by model."""
-    last = rules.first_tgt[rule + 1]
+    last, prefix = rules.first_tgt[rule + 1], rules.row[rule]
     for m in range(agenda.lm.shape[1]):
-        copy_row(rules.prefix, rule, agenda.state, row, m)
-        total = rules.prob[rule, m]
+        copy_row(rules.prefix, prefix, agenda.state, row, m)
+        total = rules.prob[prefix, m]
         for at in range(rules.resume[rule], last):
             symbol = rules.tgt[m, at]
             if symbol >= 0:

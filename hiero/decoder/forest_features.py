@@ -131,6 +131,10 @@ class ForestFeatures(Replay):
         """All features of some rules, numbered by ``index``."""
         return self.scorer.rows(self.table, self.lm_word, rules, index)
 
+    def distinct_rows(self, rules: Ints, index: FeatureIndex) -> list[FeatureRows]:
+        """As ``rows``, in parts, none of whose features are in another; ids in any order."""
+        return self.scorer.distinct_rows(self.table, self.lm_word, rules, index)
+
     def edge_rows(self, forest: Forest, edges: Ids, index: FeatureIndex) -> FeatureRows:
         """Features of edges beyond those of their rules: language models, and of rule applications."""
         scorer, names = self.scorer, self.scorer.symbols.names

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf, scalar
+from hiero.core.hash_kernels import mix, probe, table_size
+from hiero.core.jit import kernel, leaf, prefetch, scalar
 from hiero.lm.table_kernels import chain, extends_left, extends_right, find_slot
 
 LEFT, FULL, RIGHT = 0, 1, 2
@@ -295,20 +296,128 @@ def same_rows(states, row, others, other):
 class RuleStates(NamedTuple):
     """Language model states and scores of R rules before their gaps are filled.
 
+    Rules that begin with the same words share P prefixes: the words before the first gap, or all of them.
+
     first_tgt  int64 [R + 1]
     tgt        int32 [M, T]    target sides in each model's word ids; gaps as in core/symbols.py
     resume     int64 [R]       place of the first gap in tgt, or the end
-    prefix     States, R rows  the words before the first gap; closed if there is no gap
-    prob       float64 [R, M]  their log10 probability
+    row        int32 [R]       prefix of each rule
+    prefix     States, P rows  closed if it is all of a rule
+    prob       float64 [P, M]  their log10 probability
     estimate   float64 [R]     weighted score with all words, each run of them without context
     """
 
     first_tgt: np.ndarray
     tgt: np.ndarray
     resume: np.ndarray
+    row: np.ndarray
     prefix: States
     prob: np.ndarray
     estimate: np.ndarray
+
+
+class _Runs(NamedTuple):
+    """Runs of words: equal ones, which many rules have, are scored once.
+
+    tgt   int32 [T]  target sides
+    end   int64 [T]  end of the run that begins at a place
+    same  int32 [T]  the first of the equal runs, by the place where it begins, for all but prefixes
+    """
+
+    tgt: np.ndarray
+    end: np.ndarray
+    same: np.ndarray
+
+
+@leaf
+def _is_run(tgt, one, two, size):
+    for k in range(size):
+        if tgt[one + k] != tgt[two + k]:
+            return False
+    return True
+
+
+@leaf
+def _is_inner_run(runs, entry, begin):
+    """``equal`` of runs that are not prefixes."""
+    size = runs.end[begin] - begin
+    return runs.end[entry] - entry == size and _is_run(runs.tgt, np.int64(entry), begin, size)
+
+
+@leaf
+def _is_prefix(sides, entry, rule):
+    """``equal`` of rules that have the same prefix."""
+    first_tgt, tgt, resume = sides
+    size = resume[rule] - first_tgt[rule]
+    if resume[entry] - first_tgt[entry] != size:
+        return False
+    if (resume[entry] == first_tgt[entry + 1]) != (resume[rule] == first_tgt[rule + 1]):
+        return False
+    return _is_run(tgt, first_tgt[entry], first_tgt[rule], size)
+
+
+@leaf
+def _run_code(tgt, begin, end):
+    code = np.uint64(end - begin)
+    for k in range(begin, end):
+        code = mix(code, np.int64(tgt[k]))
+    return code
+
+
+@leaf
+def _load_ngrams(lm, ids, begin, end):
+    """Load in advance what the words of a run are scored with: the processor waits for many at a time."""
+    for m in range(ids.shape[0]):
+        first = np.uint64(lm.first_slot[m])
+        mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
+        for i in range(begin, end):
+            prefetch(lm.unigram, 2 * (lm.first_word[m] + ids[m, i]))
+            key = np.uint64(ids[m, i])
+            for j in range(i - 1, max(begin, i - 2, i + 1 - lm.order[m]) - 1, -1):
+                key = chain(key, ids[m, j])
+                prefetch(lm.key, np.int64(2 * (first + (key & mask))))
+
+
+@leaf
+def _end_of_run(tgt, begin, last):
+    while begin < last and tgt[begin] >= 0:
+        begin += 1
+    return begin
+
+
+@kernel
+def _share_runs(first_tgt, tgt, ids, lm, resume, row, runs):
+    """Find equal runs of words, and number the different prefixes; returns how many there are."""
+    num_rules, num_inner = resume.shape[0], 0
+    for rule in range(num_rules):
+        resume[rule] = _end_of_run(tgt, first_tgt[rule], first_tgt[rule + 1])
+        num_inner += first_tgt[rule + 1] - resume[rule]
+    slot, inner_slot = (
+        np.full(table_size(num_rules), -1, np.int32),
+        np.full(table_size(num_inner), -1, np.int32),
+    )
+    num_rows = 0
+    for rule in range(num_rules):
+        at, last = resume[rule], first_tgt[rule + 1]
+        place = probe(slot, _run_code(tgt, first_tgt[rule], at), _is_prefix, (first_tgt, tgt, resume), rule)
+        if slot[place] < 0:
+            slot[place] = rule
+            row[rule] = num_rows
+            num_rows += 1
+            _load_ngrams(lm, ids, first_tgt[rule], at)
+        else:
+            row[rule] = row[slot[place]]
+        while at < last:
+            end = _end_of_run(tgt, at, last)
+            if end > at:
+                runs.end[at] = end
+                place = probe(inner_slot, _run_code(tgt, at, end), _is_inner_run, runs, at)
+                if inner_slot[place] < 0:
+                    inner_slot[place] = at
+                    _load_ngrams(lm, ids, at, end)
+                runs.same[at] = inner_slot[place]
+            at = end + 1
+    return num_rows
 
 
 @scalar
@@ -320,38 +429,49 @@ def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_scor
     stride          highest order minus one
     rule_score      float64 [R]   weighted score without language models
 
-    O(M * words).  Twin: tests/naive/chart.py::fragment.
+    O(T + M * words of different runs).  Twin: tests/naive/chart.py::fragment.
     """
     num_rules = first_tgt.shape[0] - 1
-    num_models = lm_weight.shape[0]
-    ids = np.empty((num_models, tgt.shape[0]), np.int32)
+    num_models, num_symbols = lm_weight.shape[0], tgt.shape[0]
+    ids = np.empty((num_models, num_symbols), np.int32)
     for m in range(num_models):
-        for i in range(tgt.shape[0]):
+        for i in range(num_symbols):
             ids[m, i] = word_id[m, tgt[i]] if tgt[i] >= 0 else tgt[i]
-    states = new_states(num_rules, num_models, stride)
+    resume, row = np.empty(num_rules, np.int64), np.empty(num_rules, np.int32)
+    runs = _Runs(tgt, np.empty(num_symbols, np.int64), np.empty(num_symbols, np.int32))
+    num_rows = _share_runs(first_tgt, tgt, ids, lm, resume, row, runs)
+    states = new_states(num_rows, num_models, stride)
     first_row = np.int64(0)
     aside = new_states(np.int64(1), num_models, stride)
-    prob = np.zeros((num_rules, num_models))
+    prob = np.zeros((num_rows, num_models))
     estimate = rule_score.copy()
-    resume = np.empty(num_rules, np.int64)
     scratch = np.empty(2 * stride + 2, np.float32)
+    word_score = np.empty((num_models, num_symbols))  # of the first of equal runs
+    num_scored = 0
     for rule in range(num_rules):
         last = first_tgt[rule + 1]
-        at = first_tgt[rule]
-        while at < last and tgt[at] >= 0:
-            at += 1
-        resume[rule] = at
+        here = row[rule]
+        if here == num_scored:
+            num_scored += 1
+            for m in range(num_models):
+                for i in range(first_tgt[rule], resume[rule]):
+                    prob[here, m] += add_word(lm, m, states, here, ids[m, i], scratch)
+                if resume[rule] == last:
+                    close_row(lm, m, states, here)
         for m in range(num_models):
-            total = 0.0
-            for i in range(first_tgt[rule], at):
-                total += add_word(lm, m, states, rule, ids[m, i], scratch)
-            prob[rule, m] = total
-            if at == last:
-                close_row(lm, m, states, rule)
-            for i in range(at, last):
-                if tgt[i] < 0:
+            total, at = prob[here, m], resume[rule]
+            while at < last:
+                if tgt[at] < 0:
+                    at += 1
+                    continue
+                first, end = np.int64(runs.same[at]), runs.end[at]
+                if first == at:
                     empty_row(aside, first_row, m)
-                else:
-                    total += add_word(lm, m, aside, first_row, ids[m, i], scratch)
+                    for i in range(at, end):
+                        word_score[m, i] = add_word(lm, m, aside, first_row, ids[m, i], scratch)
+                # Word by word: the sum does not depend on which rules have the same run.
+                for i in range(end - at):
+                    total += word_score[m, first + i]
+                at = end
             estimate[rule] += lm_weight[m] * total
-    return RuleStates(first_tgt, ids, resume, states, prob, estimate)
+    return RuleStates(first_tgt, ids, resume, row, states, prob, estimate)

@@ -138,6 +138,7 @@ class FeatureIndex:
     def __init__(self) -> None:
         slot, key = np.full(64, -1, np.int64), np.empty((32, 3), np.int32)
         self._table = FeatureTable(slot, key, np.empty(64, np.int32), np.zeros(2, np.int64))
+        self._of_name, self._num_noted = np.zeros(0, np.int32), 0  # feature of each name, -1 for none
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -168,6 +169,19 @@ class FeatureIndex:
         with self._lock:
             find_keys_kernel(self.table, rows, sequence, ids)
         return ids
+
+    def find_names(self, names: Ids) -> Ids:
+        """The numbers of named features, by ids in Symbols.names; -1 for those that have none."""
+        with self._lock:
+            noted, self._num_noted = self._num_noted, len(self)
+            rows = self._table.key[noted : self._num_noted]
+            named = np.flatnonzero(rows[:, 0] == NAME)
+            largest = max(int(names.max(initial=-1)), int(rows[named, 1].max(initial=-1)))
+            missing = largest + 1 - len(self._of_name)
+            if missing > 0:
+                self._of_name = np.concatenate([self._of_name, np.full(missing, -1, np.int32)])
+            self._of_name[rows[named, 1]] = noted + named
+            return self._of_name[names]
 
     def intern(self, key: Key) -> int:
         return int(self.intern_all([key])[0])

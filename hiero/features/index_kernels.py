@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.core.arrays import Ids, Ints
-from hiero.core.hash_kernels import mix, probe, probe_new
+from hiero.core.hash_kernels import hash_number, is_key_of, mix, probe, probe_new, table_size
 from hiero.core.jit import kernel, leaf
 
 NAME, RULE_ID = 0, 1  # kinds; those of templates are in template_kernels.py
@@ -145,32 +145,38 @@ def rebuild_slots_kernel(key, pool, num_features, out_slot):
 
 
 @kernel
-def intern_rows_kernel(first, key, pool, table, out_seen, out_first, out_id, out_value):
+def intern_rows_kernel(first, key, pool, table, out_first, out_id, out_value):
     """Number the features of each rule, new ones in the order of first appearance.
 
     first, key, pool          from keys_kernel: N rules, K keys
     table      FeatureTable   written; must have room for K features and all of ``pool``
-    out_seen   int64 [.]      scratch, one per possible feature: all -1 before and after
     out_first  int64 [N + 1]  written
     out_id     int32 [K]      written: row i is out_first[i]:out_first[i + 1], each feature once
     out_value  float64 [K]    written: how often it fires
 
     O(K).  Twin: tests/naive/features.py::rows.
     """
+    longest = np.int64(0)
+    for i in range(first.shape[0] - 1):
+        longest = max(longest, first[i + 1] - first[i])
+    slot = np.full(table_size(longest), -1, np.int64)  # places of the features of a row
+    met = np.empty(longest, np.int64)
     n = 0
     out_first[0] = 0
     for i in range(first.shape[0] - 1):
         start = n
         for k in range(first[i], first[i + 1]):
             f = intern_feature(table, key[k, 0], key[k, 1], key[k, 2], pool)
-            if out_seen[f] < 0:
-                out_seen[f] = n
+            at = probe(slot, hash_number(f), is_key_of, out_id, f)
+            if slot[at] < 0:
+                slot[at] = n
+                met[n - start] = at
                 out_id[n] = f
                 out_value[n] = 0.0
                 n += 1
-            out_value[out_seen[f]] += 1.0
-        for j in range(start, n):
-            out_seen[out_id[j]] = -1
+            out_value[slot[at]] += 1.0
+        for j in range(n - start):
+            slot[met[j]] = -1
         out_first[i + 1] = n
 
 

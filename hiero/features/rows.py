@@ -44,10 +44,10 @@ def pick_feature_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
     return FeatureRows(first, rows.id[place], rows.value[place])
 
 
-def concat_feature_rows(above: FeatureRows, below: FeatureRows) -> FeatureRows:
-    """Append the rows of ``below`` to those of ``above``."""
-    first, ids = joined_offsets([above.first, below.first]), np.concatenate([above.id, below.id])
-    return FeatureRows(first, ids, np.concatenate([above.value, below.value]))
+def concat_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
+    """The rows of all parts, one part after the other."""
+    first, ids, value = zip(*parts, strict=True)
+    return FeatureRows(joined_offsets(first), np.concatenate(ids), np.concatenate(value))
 
 
 def merge_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
@@ -70,11 +70,17 @@ def number_feature_rows(rows: FeatureRows, index: FeatureIndex, names: Vocabular
 
     Not in the order of ids, which depends on threads.
     """
-    distinct, place = distinct_kernel(read_only(rows.id))
-    order = sorted(range(len(distinct)), key=lambda i: names.entry(int(distinct[i])))
-    ids = np.empty(len(distinct), np.int32)
-    ids[order] = index.intern_all([(NAME, int(distinct[i]), 0) for i in order])
-    return FeatureRows(rows.first, ids[place], rows.value)
+    ids = index.find_names(rows.id)
+    if ids.min(initial=0) < 0:
+        intern_names(rows.id, index, names)
+        ids = index.find_names(rows.id)
+    return FeatureRows(rows.first, ids, rows.value)
+
+
+def intern_names(ids: Ids, index: FeatureIndex, names: Vocabulary) -> None:
+    """Number features with these names, the new ones in the order of names."""
+    distinct, _ = distinct_kernel(read_only(ids))
+    index.intern_all([(NAME, name, 0) for name in sorted(distinct.tolist(), key=names.entry)])
 
 
 def feature_row_scores(rows: FeatureRows, weight: Floats) -> Floats:

@@ -14,27 +14,32 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_by_row, read_only, row_of_entry
+from hiero.core.arrays import Flags, Floats, Ids, Ints, read_only
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex
 from hiero.features.index_kernels import FeatureTable, intern_rows_kernel
 from hiero.features.names import Names
-from hiero.features.rows import FeatureRows, feature_row_scores, merge_feature_rows, number_feature_rows
+from hiero.features.rows import (
+    FeatureRows,
+    feature_row_scores,
+    intern_names,
+    merge_feature_rows,
+    number_feature_rows,
+)
 from hiero.features.shared_names import SharedNames
 from hiero.features.shared_names_kernels import shared_scores_kernel
 from hiero.features.template_kernels import (
-    count_oovs_kernel,
-    count_words_kernel,
     keys_kernel,
     linear_scores_kernel,
+    named_rows_kernel,
     room_kernel,
     template_scores_kernel,
 )
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights
-from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
+from hiero.grammar.rules import Grammar, Rules, RuleTable
 
 WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of an arity
 RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
@@ -67,8 +72,7 @@ def rows_of_keys(keys: Keys, index: FeatureIndex) -> FeatureRows:
     ids, value = np.empty(num_keys, np.int32), np.empty(num_keys, np.float64)
     with index.locked():
         table = index.reserve(num_keys, num_symbols)
-        seen = np.full(len(index) + num_keys, -1, np.int64)
-        intern_rows_kernel(*keys, table, seen, first, ids, value)
+        intern_rows_kernel(*keys, table, first, ids, value)
     return FeatureRows(first, ids[: first[-1]], value[: first[-1]])
 
 
@@ -122,7 +126,7 @@ class RuleScorer:
 
         ``lm_word`` is the result of ``LanguageModels.word_ids``.
         """
-        rules = Rules._make(read_only(array) for array in table.rules)
+        rules = self._rules(table)
         chosen = read_only(np.arange(table.num_rules) if chosen is None else chosen)
         user = self._cache.rows(table, chosen) if self.features.rule_features else None
         weight = self.name_weights()
@@ -158,44 +162,52 @@ class RuleScorer:
 
         ``scores`` is their dot product with the weights.
         """
-        rules = take_rules(table.rules, chosen)
-        everything = read_only(np.arange(len(chosen)))
-        named = [self._columns(table, rules), self._sparse(rules), self._basic(rules, everything, lm_word)]
+        return merge_feature_rows(self._parts(table, lm_word, chosen, index))
+
+    def distinct_rows(
+        self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints, index: FeatureIndex
+    ) -> list[FeatureRows]:
+        """As ``rows``, in parts, none of whose features are in another; ids in any order."""
+        parts = self._parts(table, lm_word, chosen, index)
+        basic = {*self._basic_names, *self._oov_names}
+        if self.features.rule_features or len(table.rules.sparse_name) or not basic.isdisjoint(table.columns):
+            return [merge_feature_rows(parts)]
+        return parts
+
+    def _parts(
+        self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints, index: FeatureIndex
+    ) -> list[FeatureRows]:
+        chosen = read_only(chosen)
+        parts = [self._named(table, lm_word, chosen, index)]
         if self.features.rule_features:
-            named.append(self._cache.rows(table, read_only(chosen)))
-        parts = [number_feature_rows(part, index, self.symbols.names) for part in named]
+            parts.append(number_feature_rows(self._cache.rows(table, chosen), index, self.symbols.names))
         if self.features.templates:
-            parts.append(template_rows(rules, everything, self.features.templates, index))
-        return merge_feature_rows(parts)
+            parts.append(template_rows(self._rules(table), chosen, self.features.templates, index))
+        return parts
 
     @staticmethod
-    def _columns(table: RuleTable | Grammar, rules: Rules) -> FeatureRows:
-        row, column = np.nonzero(rules.dense)
-        ids = np.array(table.columns, np.int32)[column]
-        value = rules.dense[row, column].astype(np.float64)
-        return FeatureRows(offsets_by_row(row, len(rules.lhs)), ids, value)
+    def _rules(table: RuleTable | Grammar) -> Rules:
+        return Rules._make(read_only(array) for array in table.rules)
 
-    @staticmethod
-    def _sparse(rules: Rules) -> FeatureRows:
-        fired = rules.sparse_value != 0
-        row = row_of_entry(rules.first_sparse)[fired]
-        value = rules.sparse_value[fired].astype(np.float64)
-        return FeatureRows(offsets_by_row(row, len(rules.lhs)), rules.sparse_name[fired], value)
-
-    def _basic(self, rules: Rules, everything: Ints, lm_word: Ids) -> FeatureRows:
-        words = np.empty((len(everything), 3), np.int64)
-        count_words_kernel(rules, everything, words)
-        oovs = np.empty((len(everything), len(self._oov_names)), np.int64)
-        count_oovs_kernel(rules, everything, read_only(lm_word), oovs)
-        values = np.zeros((len(everything), len(self._basic_names)))
-        values[:, :2] = words[:, :2]
-        values[everything, 2 + words[:, 2]] = 1
-        values *= WORD_UNIT
-        values[:, np.array(self._basic_names) < 0] = 0
-        every = np.concatenate([values, oovs], axis=1)
-        row, column = np.nonzero(every)
-        ids = np.array(self._basic_names + self._oov_names, np.int32)[column]
-        return FeatureRows(offsets_by_row(row, len(everything)), ids, every[row, column])
+    def _named(
+        self, table: RuleTable | Grammar, lm_word: Ids, chosen: Ints, index: FeatureIndex
+    ) -> FeatureRows:
+        rules, columns = self._rules(table), np.array(table.columns, np.int32)
+        basic, oov = np.array(self._basic_names, np.int32), np.array(self._oov_names, np.int32)
+        num_sparse = int((rules.first_sparse[chosen + 1] - rules.first_sparse[chosen]).sum())
+        room = len(chosen) * (len(columns) + len(basic) + len(oov)) + num_sparse
+        first, name = np.empty(len(chosen) + 1, np.int64), np.empty(room, np.int32)
+        value, part = np.empty(room), np.empty(room, np.int8)
+        given = (read_only(columns), read_only(basic), WORD_UNIT, read_only(lm_word), read_only(oov))
+        named_rows_kernel(rules, chosen, *given, first, name, value, part)
+        used = slice(0, int(first[-1]))
+        name, value, part = name[used], value[used], part[used]
+        ids = index.find_names(name)
+        if ids.min(initial=0) < 0:
+            for number in range(3):
+                intern_names(name[part == number], index, self.symbols.names)
+            ids = index.find_names(name)
+        return FeatureRows(first, ids, value)
 
 
 def edge_scores(

@@ -365,7 +365,7 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
     sequence, of_source = np.empty(2 * longest + 2, np.int32), np.empty(longest + 1)
     memo = new_memo()
     src, tgt, link = rules.src, rules.tgt, rules.link
-    num_source = 0
+    num_source, source_shape = 0, 0
     of_rule = np.zeros(chosen.shape[0])  # weights of rule ids
     if templates & WITH_RULE_ID:
         _find_rule_ids(rules, chosen, table, weight, sequence, of_rule)
@@ -397,7 +397,9 @@ def template_scores_kernel(rules, chosen, templates, room, table, weight, out_sc
                 before = symbol
             score += weight_of(table, weight, memo, TARGET_BIGRAM, before, np.int64(RULE_END), sequence)
         if templates & WITH_SHAPE:
-            shape = side_shape(src, first_src, end_src) * 32 + side_shape(tgt, first_tgt, end_tgt)
+            if is_new:
+                source_shape = 32 * side_shape(src, first_src, end_src)
+            shape = source_shape + side_shape(tgt, first_tgt, end_tgt)
             score += weight_of(table, weight, memo, SHAPE, np.int64(shape), np.int64(0), sequence)
         if templates & (WITH_LEXICAL | WITH_INSERTION_PAIR):
             first_link, end_link = rules.first_link[r], rules.first_link[r + 1]
@@ -457,39 +459,61 @@ def linear_scores_kernel(
 
 
 @kernel
-def count_words_kernel(rules, chosen, out_count):
-    """Count target words, source words and gaps of rules; int64 ``out_count`` [N, 3] is written.
-
-    Twin: tests/naive/features.py::words.
-    """
-    out_count[:] = 0
-    for i in range(chosen.shape[0]):
-        for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):
-            if rules.tgt[j] >= 0:
-                out_count[i, 0] += 1
-        for j in range(rules.first_src[chosen[i]], rules.first_src[chosen[i] + 1]):
-            out_count[i, 1 if rules.src[j] >= 0 else 2] += 1
-
-
-@kernel
-def count_oovs_kernel(rules, chosen, lm_word, out_count):
-    """Count OOVs for features of rules: target words that each model does not know.
+def named_rows_kernel(
+    rules, chosen, columns, basic, unit, lm_word, oov, out_first, out_name, out_value, out_part
+):
+    """The named features of the chosen rules that are not 0: columns, sparse ones, counts of words.
 
     rules      Rules
     chosen     int64 [N]
-    lm_word    int32 [M, .]  as in ``linear_scores_kernel``
-    out_count  int64 [N, M]  written
+    columns    int32 [D]      names of the columns
+    basic      int32 [5]      names of target words, source words, rules with 0, 1, 2 gaps; -1 if not used
+    unit       float          the value of one of those
+    lm_word    int32 [M, .]   as in ``linear_scores_kernel``
+    oov        int32 [M]      names of target words that each model does not know
+    out_first  int64 [N + 1]  written: row i is out_first[i]:out_first[i + 1]
+    out_name   int32          written, as the two below, with room for all columns and names of all rules
+    out_value  float64
+    out_part   int8           0 for columns, 1 for sparse ones, 2 for the others
 
-    Twin: tests/naive/features.py::oovs.
+    O(numbers read).  Twin: tests/naive/features.py::named.
     """
-    out_count[:] = 0
+    n = np.int64(0)
+    out_first[0] = 0
+    count = np.empty(basic.shape[0] + oov.shape[0])
     for i in range(chosen.shape[0]):
-        for j in range(rules.first_tgt[chosen[i]], rules.first_tgt[chosen[i] + 1]):
+        r = chosen[i]
+        for d in range(columns.shape[0]):
+            if rules.dense[r, d] != 0:
+                out_name[n], out_value[n], out_part[n] = columns[d], rules.dense[r, d], 0
+                n += 1
+        for k in range(rules.first_sparse[r], rules.first_sparse[r + 1]):
+            if rules.sparse_value[k] != 0:
+                out_name[n], out_value[n], out_part[n] = rules.sparse_name[k], rules.sparse_value[k], 1
+                n += 1
+        for k in range(count.shape[0]):
+            count[k] = 0.0
+        arity = 0
+        for j in range(rules.first_src[r], rules.first_src[r + 1]):
+            if rules.src[j] < 0:
+                arity += 1
+            else:
+                count[1] += 1
+        count[2 + arity] = 1
+        for j in range(rules.first_tgt[r], rules.first_tgt[r + 1]):
             word = rules.tgt[j]
             if word >= 0:
-                for m in range(out_count.shape[1]):
+                count[0] += 1
+                for m in range(oov.shape[0]):
                     if lm_word[m, word] == 0:
-                        out_count[i, m] += 1
+                        count[basic.shape[0] + m] += 1
+        for k in range(count.shape[0]):
+            is_basic = k < basic.shape[0]
+            name = basic[k] if is_basic else oov[k - basic.shape[0]]
+            if count[k] != 0 and name >= 0:
+                out_name[n], out_value[n], out_part[n] = name, count[k] * unit if is_basic else count[k], 2
+                n += 1
+        out_first[i + 1] = n
 
 
 @kernel

@@ -293,7 +293,7 @@ class RuleCache:
             if len(fresh):
                 batch = RuleBatch(take_rules(table.rules, fresh), table.columns, self.symbols)
                 answers = [feature.rows(batch) for feature in self.features]
-                self._rows = concat_feature_rows(self._rows, merge_feature_rows(answers))
+                self._rows = concat_feature_rows([self._rows, merge_feature_rows(answers)])
             return pick_feature_rows(self._rows, contents)
 
     def _contents(self, table: RuleTable | Grammar, chosen: Ints) -> Ids:

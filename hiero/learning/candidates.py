@@ -51,14 +51,14 @@ def candidates(forest: Forest, k: int, index: FeatureIndex, unique: bool = True)
     rules = forest.edge_rule[edges]
 
     used, row_of_rule = distinct_kernel(read_only(rules[rules >= 0]))
-    rows = forest.features.rows(used.astype(np.int64), index)
-    part = np.full((len(edges), 1), -1, np.int32)
-    part[rules >= 0, 0] = row_of_rule
-
+    parts = forest.features.distinct_rows(used.astype(np.int64), index)
     used_edges, row_of_edge = distinct_kernel(read_only(edges))
-    rows_of_edges = forest.features.edge_rows(forest, used_edges, index)
-    part = np.concatenate([part, (row_of_edge + np.int32(len(used)))[:, None]], axis=1)
-    rows = concat_feature_rows(rows, rows_of_edges)
+    parts.append(forest.features.edge_rows(forest, used_edges, index))
+    rows = concat_feature_rows(parts)
+    part = np.full((len(edges), len(parts)), -1, np.int32)
+    for number in range(len(parts) - 1):
+        part[rules >= 0, number] = row_of_rule + number * len(used)
+    part[:, -1] = row_of_edge + (len(parts) - 1) * len(used)
 
     ids, place = distinct_kernel(read_only(rows.id))
     order = np.argsort(ids)

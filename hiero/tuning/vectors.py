@@ -257,24 +257,11 @@ class WeightVector:
         self.symbols = symbols
         self.index = FeatureIndex() if index is None else index
         self.value: Floats = np.zeros(1024)
-        self._known = 0
-        self._of_name = np.zeros(0, np.int32)  # feature of each name, -1 for none
         self.grow()
 
     def grow(self) -> None:
         """Make room for all features of the index."""
-        known, size = self._known, len(self.index)
-        self.value = grown(self.value, size)
-        rows = self.index.table.key[known:size]
-        named = np.flatnonzero(rows[:, 0] == NAME)
-        self._name_room()
-        self._of_name[rows[named, 1]] = known + named
-        self._known = size
-
-    def _name_room(self) -> None:
-        missing = len(self.symbols.names) - len(self._of_name)
-        if missing > 0:
-            self._of_name = np.concatenate([self._of_name, np.full(missing, -1, np.int32)])
+        self.value = grown(self.value, len(self.index))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -288,9 +275,9 @@ class WeightVector:
         return self.index.table, read_only(self.value)
 
     def name_weights(self, start: int = 0) -> Floats:
-        self._name_room()
-        feature = self._of_name[start:]
-        return np.where(feature >= 0, self.value[feature], 0.0)
+        feature = self.index.find_names(np.arange(start, len(self.symbols.names), dtype=np.int32))
+        value = self.value[np.minimum(feature, len(self.value) - 1)]
+        return np.where((feature >= 0) & (feature < len(self.value)), value, 0.0)
 
     def shared_weights(self) -> tuple[WordTable, Floats]:
         return word_table([]), read_only(np.empty(0))

@@ -353,16 +353,18 @@ def test_words_of_rules_are_scored_without_context(texts: list[str], some: list[
         builder.states.left_key.shape[2],
         score,
     )
+    prefixes = {(runs(rule.tgt)[0], len(runs(rule.tgt)) == 1) for rule in some}
+    assert len(found.prob) == len(prefixes) == len(set(found.row.tolist()))
     for r, rule in enumerate(some):
         first, estimate = runs(rule.tgt)[0], rule.score
         assert found.resume[r] == table.first_tgt[r] + len(first)
         for m, model in enumerate(models):
-            assert found.prob[r, m] == pytest.approx(naive.fragment(model, first), abs=1e-9)
+            assert found.prob[found.row[r], m] == pytest.approx(naive.fragment(model, first), abs=1e-9)
             estimate += weight[m] * sum(naive.fragment(model, run) for run in runs(rule.tgt))
         assert found.estimate[r] == pytest.approx(estimate, abs=1e-9)
         if len(runs(rule.tgt)) == 1:
             row = builder.flat(first)
-            assert same_rows(found.prefix, r, builder.states, row)
+            assert same_rows(found.prefix, found.row[r], builder.states, row)
 
 
 def test_growing_keeps_rows() -> None:
