@@ -11,6 +11,7 @@ import pytest
 from hiero.core.errors import ConfigError
 from hiero.learning.config import ALGORITHMS, TuneConfig, TuneSettings, check_used
 from hiero.learning.learner import LearnerContext, make_learner
+from hiero.learning.regularize import Ridge
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -88,6 +89,16 @@ def test_variants_of_the_presets() -> None:
     check_used("pro", ["variant"])  # of neighbours
     with pytest.raises(ConfigError, match=r"^variant: mira does not use it"):
         check_used("mira", ["variant"])
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad"])
+def test_l2_is_a_term_of_online_learners(algorithm: str) -> None:
+    def made(**keys: Any) -> Any:
+        return make_learner(TuneConfig(algorithm=algorithm, **keys).resolved(), LearnerContext()).terms
+
+    assert made() == made(l2=0.0, l2_sparse=0.0) == []
+    assert made(l2=0.5) == [Ridge(0.5)]
+    assert made(l2_sparse=0.5) == [Ridge(0.0, sparse=0.5)]
 
 
 def test_l2_moves_all_weights() -> None:
