@@ -26,7 +26,7 @@ from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.growth_kernels import Grown
 from hiero.extraction.index import BitextIndex
-from hiero.extraction.lexicon import LeftOutLexicon
+from hiero.extraction.lexicon import LeftOutLexicon, whole_lexicon
 from hiero.extraction.match_kernels import match_sentence_kernel
 from hiero.extraction.rule_kernels import emit_rules_kernel, rule_room_kernel
 from hiero.extraction.store import PackedRules, PackedTable, RuleStore
@@ -40,7 +40,7 @@ from hiero.extraction.table_kernels import (
     OK,
     Collocations,
     IndexedLinks,
-    LexicalLosses,
+    Lexicon,
     Patterns,
     PatternScratch,
     PhraseLinks,
@@ -66,6 +66,7 @@ class Workspace:
         self.config = config
         self.index, self.collocations = index, collocations
         self.links = phrase_links(index.links)
+        self._whole = whole_lexicon(index.lexicon)
         self._left_out: LeftOutLexicon | None = None
         self.limits = limits_of(config)
         self.sentence_scratch = _new_sentence_scratch(config, len(index.src_words.first) - 1)
@@ -92,16 +93,16 @@ class Workspace:
             self._forget_rules()
         return counted_rules(rules, self.config.min_count)
 
-    def _lexicon(self, left_out: Ints) -> AbstractContextManager[LexicalLosses]:
+    def _lexicon(self, left_out: Ints) -> AbstractContextManager[Lexicon]:
         index = self.index
         if not len(left_out) or not self.config.leave_out_links:
-            return nullcontext(index.lexicon)
+            return nullcontext(self._whole)
         if self._left_out is None:
             num_words = len(index.src_words.first) - 1, len(index.tgt_words.first) - 1
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(self, lexicon: LexicalLosses, src: Ids, left_out: Ints) -> None:
+    def _collect(self, lexicon: Lexicon, src: Ids, left_out: Ints) -> None:
         tables = self.index.text, self.links, lexicon, self.collocations
         first = self.index.text.first_src
         ranges = read_only(np.stack([first[left_out], first[left_out + 1]], axis=1))

@@ -42,6 +42,7 @@ from hiero.extraction.growth_kernels import (
     grow_rules_kernel,
     places_kernel,
 )
+from hiero.extraction.lexicon import whole_lexicon
 from hiero.extraction.table_kernels import (
     MORE_MATCHES,
     MORE_PATTERNS,
@@ -194,7 +195,7 @@ class _Grower:
                 index.text,
                 found.places,
                 found.links,
-                index.lexicon,
+                whole_lexicon(index.lexicon),
                 found.extractor.collocations,
                 found.counts,
                 found.limits,

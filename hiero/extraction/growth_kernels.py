@@ -607,7 +607,7 @@ def grow_rules_kernel(
     """Make the rules of all patterns that begin with words from ``growth.used`` on.
 
     text, places, links  IndexedText, Places, PhraseLinks
-    lexicon, listed      LexicalLosses, Collocations
+    lexicon, listed      Lexicon, Collocations
     counts     PatternCounts  of patterns with ``samples`` / span matches or more
     limits     int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     last_word  the first word that is left out

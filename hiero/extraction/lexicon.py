@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Ids, Ints, offsets_by_row, read_only
+from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import HieroError
 from hiero.extraction.lexicon_kernels import (
     count_lexicon_kernel,
@@ -17,7 +17,7 @@ from hiero.extraction.lexicon_kernels import (
     lexicon_losses_kernel,
     recount_lexicon_kernel,
 )
-from hiero.extraction.table_kernels import IndexedLinks, IndexedText, LexicalLosses, PairCounts
+from hiero.extraction.table_kernels import IndexedLinks, IndexedText, LexicalLosses, Lexicon
 
 FIRST_SIZE = 1 << 16
 
@@ -90,19 +90,18 @@ class LeftOutLexicon:
                 "the lexicon of the index is not that of its links (make it again with hiero index)"
             )
         slot = np.flatnonzero(key >= 0)
-        src, tgt = key[slot] >> 32, key[slot] & 0xFFFFFFFF
-        of_src, first_of_src, src_total = _by_word(slot, src, pair, num_words[0])
-        of_tgt, first_of_tgt, tgt_total = _by_word(slot, tgt, pair, num_words[1])
-        stale = np.zeros((max(num_words) + 1, 2), np.bool_)
-        self.counts = PairCounts(
-            pair, src_total, tgt_total, of_src, first_of_src, of_tgt, first_of_tgt, stale
-        )
-        self._loss = np.array(lexicon.pair_loss)
-        self.lexicon = LexicalLosses(lexicon.pair_key, read_only(self._loss.view()))
+        src_total = _links_of(key[slot] >> 32, pair[slot], num_words[0])
+        tgt_total = _links_of(key[slot] & 0xFFFFFFFF, pair[slot], num_words[1])
+        own_loss, computed = np.empty((len(key), 2), np.float32), np.zeros(len(key), np.int32)
+        counts = own_loss, computed, pair, src_total, tgt_total, np.zeros(1, np.int32)
+        self.lexicon = Lexicon(*lexicon, *counts)
+        self._num_rounds = 0
 
     @contextmanager
-    def without(self, sentences: Ints) -> Iterator[LexicalLosses]:
+    def without(self, sentences: Ints) -> Iterator[Lexicon]:
         """Probabilities without distinct sentences of the index, valid inside the block."""
+        self._num_rounds += 1
+        self.lexicon.round[0] = self._num_rounds
         self._recount(sentences, -1)
         try:
             yield self.lexicon
@@ -110,12 +109,18 @@ class LeftOutLexicon:
             self._recount(sentences, 1)
 
     def _recount(self, sentences: Ints, step: int) -> None:
-        known = self.text, self.links, self.key, self.counts
-        recount_lexicon_kernel(*known, read_only(sentences), np.int64(step), self._loss)
+        recount_lexicon_kernel(self.text, self.links, self.lexicon, read_only(sentences), np.int64(step))
 
 
-def _by_word(slot: Ints, word: Ints, count: Ints, num_words: int) -> tuple[Ints, Ints, Ints]:
-    """Slots sorted by one of their words, the offsets of those of each word, and the links of each word."""
+def _links_of(word: Ints, count: Ints, num_words: int) -> Ints:
+    """The links of each word."""
     total = np.zeros(num_words + 1, np.int64)
-    np.add.at(total, word, count[slot])
-    return slot[np.argsort(word, kind="stable")], offsets_by_row(word, num_words + 1), total
+    np.add.at(total, word, count)
+    return total
+
+
+def whole_lexicon(lexicon: LexicalLosses) -> Lexicon:
+    """The lexicon with all sentences."""
+    floats, ints = np.empty((0, 2), np.float32), np.empty(0, np.int64)
+    counts = floats, np.empty(0, np.int32), ints, ints, ints, np.zeros(1, np.int32)
+    return Lexicon(read_only(lexicon.pair_key), read_only(lexicon.pair_loss), *counts)

@@ -106,17 +106,27 @@ def lexicon_losses_kernel(pair_key, pair_count, src_total, tgt_total, out_loss):
             note_losses(pair_key, k, pair_count, src_total, tgt_total, out_loss)
 
 
+@leaf
+def loss_of(lexicon, slot, side):
+    """A loss of the pair in a slot: column ``side`` of ``pair_loss``."""
+    now = lexicon.round[0]
+    if now == 0:
+        return np.float64(lexicon.pair_loss[slot, side])
+    if lexicon.computed[slot] != now:
+        lexicon.computed[slot] = now
+        note_losses(lexicon.pair_key, slot, lexicon.count, lexicon.src, lexicon.tgt, lexicon.own_loss)
+    return np.float64(lexicon.own_loss[slot, side])
+
+
 @kernel
-def recount_lexicon_kernel(text, links, pair_key, counts, sentences, step, loss):
-    """Count the links of sentences ``step`` times more, and update all probabilities.
+def recount_lexicon_kernel(text, links, lexicon, sentences, step):
+    """Count the links of sentences ``step`` times more.
 
     text, links  IndexedText, IndexedLinks
-    pair_key     int64 [H]
+    lexicon      Lexicon    written
     sentences    int64 [G]
-    counts       PairCounts; written
-    loss         float32 [H, 2]  written as by ``lexicon_losses_kernel``; UNSEEN where nothing is left
 
-    O(pairs that have a word of the sentences).  Twin: tests/naive/extract.py::lexicon.
+    O(words and links of the sentences).  Twin: tests/naive/extract.py::lexicon.
     """
     first_src, first_tgt = text.first_src, text.first_tgt
     longest, most, num_alignments = np.int64(0), np.int64(0), links.first_link.shape[0]
@@ -133,24 +143,9 @@ def recount_lexicon_kernel(text, links, pair_key, counts, sentences, step, loss)
                     text.src, text.tgt, first_src, first_tgt, first_link, links.link, s, linked, pair
                 )
             ):
-                counts.pair[find_pair(pair_key, pair[k, 0], pair[k, 1])] += step
-                counts.src[pair[k, 0]] += step
-                counts.tgt[pair[k, 1]] += step
-                counts.stale[pair[k, 0], 0] = counts.stale[pair[k, 1], 1] = True
-    # Only pairs that share a word with a link have other probabilities now, including pairs with no word.
-    for s in sentences:
-        for at in range(first_src[s], first_src[s + 1]):
-            src = text.src[at]
-            if counts.stale[src, 0]:
-                counts.stale[src, 0] = False
-                for k in range(counts.first_of_src[src], counts.first_of_src[src + 1]):
-                    note_losses(pair_key, counts.of_src[k], counts.pair, counts.src, counts.tgt, loss)
-        for at in range(first_tgt[s], first_tgt[s + 1]):
-            tgt = text.tgt[at]
-            if counts.stale[tgt, 1]:
-                counts.stale[tgt, 1] = False
-                for k in range(counts.first_of_tgt[tgt], counts.first_of_tgt[tgt + 1]):
-                    note_losses(pair_key, counts.of_tgt[k], counts.pair, counts.src, counts.tgt, loss)
+                lexicon.count[find_pair(lexicon.pair_key, pair[k, 0], pair[k, 1])] += step
+                lexicon.src[pair[k, 0]] += step
+                lexicon.tgt[pair[k, 1]] += step
 
 
 @kernel

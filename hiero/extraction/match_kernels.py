@@ -8,7 +8,7 @@ first word do; the cheaper of the two is searched.
 import numpy as np
 
 from hiero.core.jit import kernel, leaf, prefetch
-from hiero.extraction.phrase_kernels import WINDOW, is_near, match_at
+from hiero.extraction.phrase_kernels import WINDOW, is_in_ranges, is_near, match_at
 from hiero.extraction.rule_kernels import make_rules
 from hiero.extraction.suffix_kernels import narrow
 from hiero.extraction.table_kernels import (
@@ -461,6 +461,24 @@ def find_level(text, listed, limits, patterns, scratch, num_candidates):
 
 
 @leaf
+def has_matches(suffix, found, listed, patterns, entry, left_out):
+    """Whether a pattern has a match outside of some ranges of the text.
+
+    A sentence of the bitext has all its patterns, and most of them nowhere else: neither they nor longer ones
+    yield a rule.
+    """
+    if left_out.shape[0] == 0:
+        return patterns.count[entry] > 0
+    if patterns.count[entry] == 0:
+        return False
+    kind = patterns.place[entry, 2]
+    for k in range(patterns.place[entry, 0], patterns.place[entry, 1]):
+        if not is_in_ranges(left_out, match_at(suffix, found, listed, kind, k) >> 16):
+            return True
+    return False
+
+
+@leaf
 def enter_candidate(patterns, scratch, pattern, size, new, num_candidates, first, place):
     """Note a pattern at a place of the sentence, unless a part of it has no match.
 
@@ -471,7 +489,8 @@ def enter_candidate(patterns, scratch, pattern, size, new, num_candidates, first
         if size > 0:
             cut = 2 if pattern[0, 1] == GAP else 1
             part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, pattern, 0, cut, new)
-            if part < 0 or patterns.count[part] == 0:
+            # Parts have been looked up, and noted if they have a match outside of what is left out.
+            if part < 0 or patterns.stamp[part, 2] != scratch.round[3]:
                 return OK, num_candidates
         used = patterns.used[0]
         if 2 * used + 2 > patterns.slot.shape[0] or used == patterns.count.shape[0]:
@@ -533,7 +552,7 @@ def match_sentence_kernel(
 ):
     """Match the patterns of a sentence with the bitext, and make the rules of those that occur there.
 
-    text, links, lexicon, listed  IndexedText, PhraseLinks, LexicalLosses, Collocations
+    text, links, lexicon, listed  IndexedText, PhraseLinks, Lexicon, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
     left_out         int64 [G, 2]  ranges of the text from which nothing is taken, ascending
@@ -566,7 +585,7 @@ def match_sentence_kernel(
         for k in range(num_candidates):
             known = np.int64(scratch.candidate[k, 0])
             first, place = scratch.candidate[k, 1], scratch.candidate[k, 2]
-            if patterns.count[known] == 0:
+            if not has_matches(text.suffix, scratch.match, listed.match, patterns, known, left_out):
                 continue
             if patterns.stamp[known, 2] != scratch.round[3]:
                 if patterns.stamp[known, 1] != scratch.round[2]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, fnv_step, probe_within, table_size
 from hiero.core.jit import kernel, leaf, prefetch
+from hiero.extraction.lexicon_kernels import loss_of
 from hiero.extraction.phrase_kernels import (
     HALF,
     LOW_HALF,
@@ -391,22 +392,20 @@ def word_losses(lexicon, symbol, entry, size, scratch, begin, end):
     for k in range(begin, end):
         if scratch.symbol[k] > 0:
             pair = find_pair(lexicon.pair_key, np.int64(0), np.int64(scratch.symbol[k]))
-            scratch.loss[k - begin] = np.float64(lexicon.pair_loss[pair, 1]) if pair >= 0 else UNSEEN
+            scratch.loss[k - begin] = loss_of(lexicon, pair, 1) if pair >= 0 else UNSEEN
     src_loss, tgt_loss = 0.0, 0.0
     for s in range(size):
         src = np.int64(symbol[entry, s])
         if src == GAP:
             continue
         pair = find_pair(lexicon.pair_key, src, np.int64(0))
-        best = np.float64(lexicon.pair_loss[pair, 0]) if pair >= 0 else UNSEEN
+        best = loss_of(lexicon, pair, 0) if pair >= 0 else UNSEEN
         for k in range(begin, end):
             if scratch.symbol[k] > 0:
                 pair = find_pair(lexicon.pair_key, src, np.int64(scratch.symbol[k]))
                 if pair >= 0:
-                    best = min(best, np.float64(lexicon.pair_loss[pair, 0]))
-                    scratch.loss[k - begin] = min(
-                        scratch.loss[k - begin], np.float64(lexicon.pair_loss[pair, 1])
-                    )
+                    best = min(best, loss_of(lexicon, pair, 0))
+                    scratch.loss[k - begin] = min(scratch.loss[k - begin], loss_of(lexicon, pair, 1))
         src_loss += best
     for k in range(begin, end):
         if scratch.symbol[k] > 0:

@@ -88,27 +88,27 @@ class LexicalLosses(NamedTuple):
     pair_loss: np.ndarray
 
 
-class PairCounts(NamedTuple):
-    """Counts behind LexicalLosses, to take a sentence out of them and put it back; all is written.
+class Lexicon(NamedTuple):
+    """LexicalLosses, or those without some sentences, each computed when it is first looked up.
 
-    pair          int64 [2 ** k]    how often the pair in this slot is linked
-    src           int64 [V + 1]     links of a source word, 0 for none
-    tgt           int64 [W + 1]     likewise
-    of_src        int64 [P]         slots of the pairs of a source word: of_src[first_of_src[w]:... [w + 1]]
-    first_of_src  int64 [V + 2]
-    of_tgt        int64 [P]         likewise
-    first_of_tgt  int64 [W + 2]
-    stale         bool [max + 1, 2] source words, target words whose probabilities must be updated
+    pair_key   int64 [2 ** k]       as in LexicalLosses
+    pair_loss  float32 [2 ** k, 2]
+    own_loss   float32 [2 ** k, 2]  written: losses without some sentences
+    computed   int32 [2 ** k]       written: the round in which those were computed
+    count      int64 [2 ** k]       how often the pair in a slot is linked
+    src        int64 [V + 1]        links of a source word, 0 for none
+    tgt        int64 [W + 1]        likewise
+    round      int32 [1]            0: ``pair_loss`` holds, and the arrays in between are empty
     """
 
-    pair: np.ndarray
+    pair_key: np.ndarray
+    pair_loss: np.ndarray
+    own_loss: np.ndarray
+    computed: np.ndarray
+    count: np.ndarray
     src: np.ndarray
     tgt: np.ndarray
-    of_src: np.ndarray
-    first_of_src: np.ndarray
-    of_tgt: np.ndarray
-    first_of_tgt: np.ndarray
-    stale: np.ndarray
+    round: np.ndarray
 
 
 class Collocations(NamedTuple):
