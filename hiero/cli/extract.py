@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 DESCRIPTION = """\
-Extract hierarchical rules from an index, with seven features each, as cdec's extractor does.
+Extract hierarchical rules from an index, with seven features each, as cdec's extractor does; two more with
+--target-counts.
 
 With -i, the rules of each sentence are written to its own grammar, OUT/grammar.N.gz, and the sentences, with
 the names of their grammars, to standard output, as input for hiero decode or cdec. With --all, all rules of
@@ -52,11 +53,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="input sentence N is sentence N of the bitext: extract none of its rules (see --leave-out)",
     )
-    add_settings(group, ExtractConfig, ("store", *OF_PAIRS))
+    add_settings(group, ExtractConfig, ("store", "target_counts", *OF_PAIRS))
     add_threads(group)
     add_quiet(group)
     rules = command.add_argument_group("rules")
-    add_settings(rules, ExtractConfig, without=("store", *OF_PAIRS))
+    add_settings(rules, ExtractConfig, without=("store", "target_counts", *OF_PAIRS))
     command.set_defaults(run=run)
     add_files(command, "-x -i", "-o")
 
@@ -73,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
         if getattr(config, name) != getattr(ExtractConfig(), name) and not args.leave_one_out:
             raise UsageError(f"argument --{name.replace('_', '-')}: requires --leave-one-out")
 
-    from hiero.extraction.extractor import Extractor
     from hiero.extraction.index import open_index
+    from hiero.extraction.target_counts import open_extractor
     from hiero.extraction.write import GrammarWriter
 
-    extractor = Extractor(open_index(args.index), config)
+    extractor = open_extractor(open_index(args.index), config)
     writer = GrammarWriter(extractor, args.threads)
     num_rules = _whole(args, writer) if args.all else _sentences(args, writer, extractor)
     if not args.quiet:

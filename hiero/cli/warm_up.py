@@ -129,6 +129,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "index --check @train.idx"
     yield "extract -x @train.idx -i @dev.de -o @dev.grammars"
     yield "extract -x @train.idx -i @first.de -o @first.grammars --leave-one-out --leave-out-links"
+    yield "extract -x @train.idx -i @first.de -o @first.grammars --leave-one-out --target-counts @targets"
     for name in ("written", "read"):
         yield f"extract -x @train.idx -i @first.de -o @{name}.grammars --store @rules"
     yield "extract -x @train.idx --all -o @grammar.gz -j 2"

@@ -88,7 +88,7 @@ class Config:
         return {key: path for key, path in found if key.rpartition(": ")[2] not in NOT_OF_MODEL}
 
 
-NOT_OF_MODEL = ("store", "estimate", "text", "vocabulary")  # a cache, and inputs of a model's estimation
+NOT_OF_MODEL = ("store", "target_counts", "estimate", "text", "vocabulary")  # caches, inputs of estimation
 
 
 def read_config(path: str | Path) -> Config:

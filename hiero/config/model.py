@@ -404,11 +404,12 @@ def open_model_sources(
     has_per_sentence = False
     for number, section in enumerate(config.grammar, 1):
         if section.index is not None or _is_index(section.path):
-            from hiero.extraction.extractor import Extractor, IndexSource
+            from hiero.extraction.extractor import IndexSource
             from hiero.extraction.index import open_index
+            from hiero.extraction.target_counts import open_extractor
 
             opened = (index or open_index)(str(section.index or section.path))
-            sources.append(IndexSource(Extractor(opened, section.extract, spare_store), symbols))
+            sources.append(IndexSource(open_extractor(opened, section.extract, spare_store), symbols))
         elif section.extract != ExtractConfig():
             raise ConfigError(f"grammar: entry {number}: extract needs an index, not a grammar")
         elif section.path is not None:
@@ -460,9 +461,9 @@ def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
     """Settings that change the rules, without those of caches, and without paths, since content counts."""
     if config.group_file is not None:
         config = dataclasses.replace(config, leave_out="a file")
-    return {
-        key: value for key, value in dataclasses.asdict(config).items() if key not in ("cache_mb", "store")
-    }
+    left_out = ("cache_mb", "store", "target_counts")
+    settings = {key: value for key, value in dataclasses.asdict(config).items() if key not in left_out}
+    return settings | ({} if config.target_counts is None else {"target_counts": True})
 
 
 def model_config(config: Config) -> Config:

@@ -45,8 +45,17 @@ class ExtractConfig(RuleLimits):
         None, "directory that keeps the rules of sentences in binary form for later runs", metavar="DIR"
     )
 
+    target_counts: PathKey | None = setting(
+        None,
+        "add p(f|e) and singletons of e, with the counts of target sides in this directory, which is made if "
+        "it is not there",
+        metavar="DIR",
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.target_counts is not None and self.store is not None:
+            raise ConfigError("store works without target_counts")
         if not self.category or set(self.category) & NOT_IN_CATEGORIES:
             expected = "a label without spaces, brackets and commas"
             raise ConfigError(f"category: found {self.category!r}, expected {expected}")

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,16 @@ COUNT = 2  # column of CountEF, which is log10(1 + count)
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
 
 
+class TargetFeatures(Protocol):
+    """What makes the features of target sides; that is ``target_counts.TargetCounts``."""
+
+    def extended(
+        self, rules: Rules, stands_for: Ints, left_out: tuple[tuple[Rules, Ints], tuple[Rules, Ints]] | None
+    ) -> Rules:
+        """The rules with more features; with sentences left out, given their rules with and without them."""
+        ...
+
+
 # ---- in one thread
 
 
@@ -74,8 +84,24 @@ class Workspace:
         self.generation = 0
         self._forget()
 
-    def rules(self, src: Ids, left_out: Ints = NO_PAIRS) -> Rules:
+    def rules(self, src: Ids, left_out: Ints = NO_PAIRS, targets: TargetFeatures | None = None) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
+
+        Sentences ``left_out`` of the index, ascending, are ignored, except in lexical probabilities where
+        ``leave_out_links`` is false. With counts of target sides, the rules have their features, too.
+        """
+        rules, stands_for = self.found(src, left_out)
+        if targets is not None:
+            of_pairs = None
+            if len(left_out):
+                text, first = self.index.text.src, self.index.text.first_src
+                sides = np.concatenate([text[first[pair] : first[pair + 1]] for pair in left_out])
+                of_pairs = self.found(sides), self.found(sides, left_out)
+            rules = targets.extended(rules, stands_for, of_pairs)
+        return counted_rules(rules, self.config.min_count)
+
+    def found(self, src: Ids, left_out: Ints = NO_PAIRS) -> tuple[Rules, Ints]:
+        """All rules of a sentence, and how many occurrences of its source side the samples of each stand for.
 
         Sentences ``left_out`` of the index, ascending, are ignored, except in lexical probabilities where
         ``leave_out_links`` is false.
@@ -86,12 +112,12 @@ class Workspace:
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
             self._collect(lexicon, src, left_out)
-        rules = emitted_rules(
-            self.patterns, self.store, self.sentence_scratch.found[: self.sentence_scratch.round[4]]
-        )
+        entries = self.sentence_scratch.found[: self.sentence_scratch.round[4]]
+        rules = emitted_rules(self.patterns, self.store, entries)
+        of_pattern = self.patterns.rule[entries]
         if len(left_out):
             self._forget_rules()
-        return counted_rules(rules, self.config.min_count)
+        return rules, np.repeat(of_pattern[:, 2], of_pattern[:, 1] - of_pattern[:, 0])
 
     def _lexicon(self, left_out: Ints) -> AbstractContextManager[Lexicon]:
         index = self.index
@@ -177,7 +203,7 @@ def new_patterns(config: ExtractConfig) -> Patterns:
         place=np.empty((FIRST_PATTERNS, 3), np.int64),
         stamp=np.empty((FIRST_PATTERNS, 4), np.int64),
         chain=np.empty((FIRST_PATTERNS, 3), np.int64),
-        rule=np.empty((FIRST_PATTERNS, 2), np.int64),
+        rule=np.empty((FIRST_PATTERNS, 3), np.int64),
         used=np.zeros(1, np.int64),
     )
 
@@ -292,6 +318,11 @@ FEATURES = (
     "IsSingletonF",  # 1 if the source side, with its gaps, occurs once
     "IsSingletonFE",  # 1 if c is 1
 )
+# With the counts of target sides, of all rules of the bitext.
+TARGET_FEATURES = (
+    "FgivenE",  # -log10 of the share of the source side in the rules with this target side
+    "IsSingletonE",  # 1 if the target side, with its gaps, occurs once
+)
 
 
 def equal_pairs(index: BitextIndex) -> PairGroups:
@@ -310,6 +341,7 @@ def equal_pairs(index: BitextIndex) -> PairGroups:
 class Extractor:
     """Extracts rules, and caches those of phrases; safe to share between threads.
 
+    ``target_counts.open_extractor`` makes one with features of target sides, where they are configured.
     Each thread that extracts at the same time has its own cache of ``cache_mb``.
 
     spare_store  the directory of a store where the configuration has none, which is used as far as it can be
@@ -327,14 +359,25 @@ class Extractor:
         self.collocations = index.collocations_for(self.config.limits)
         self._store: RuleStore | None = None
         store = spare_store if self.config.store is None else self.config.store
-        if store is not None:
+        # A store has no room for further features.
+        if store is not None and self.config.target_counts is None:
             num_words = len(index.src_words.first), len(index.tgt_words.first)
             self._store = RuleStore(store, num_words, optional=self.config.store is None)
+        self.targets: TargetFeatures | None = None
         self._groups: PairGroups | None = None
         if self.config.group_file is not None:
             self._groups = read_groups(self.config.group_file, index.num_sentences, index.path)
         self._free: list[Workspace] = []
         self._lock = threading.Lock()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features of rules."""
+        return FEATURES if self.targets is None else FEATURES + TARGET_FEATURES
+
+    def extended(self, rules: Rules, stands_for: Ints) -> Rules:
+        """Rules as ``Workspace.found`` returns them, with the features of target sides if there are any."""
+        return rules if self.targets is None else self.targets.extended(rules, stands_for, None)
 
     def word_ids(self, words: Sequence[bytes]) -> Ids:
         """The ids of source words in the index, 0 for unknown ones."""
@@ -364,7 +407,7 @@ class Extractor:
         pairs = NO_PAIRS if left_out < 0 else self.left_out_with(left_out)
         if self._store is None:
             with self.workspace() as workspace:
-                return workspace.rules(src, pairs)
+                return workspace.rules(src, pairs, self.targets)
         key = self._key(src, pairs)
         stored = self._store.get(key)
         if stored is not None:
@@ -423,7 +466,7 @@ class IndexSource:
         self._src = SharedIds(index.src_words, symbols.words, 1, gaps)
         self._tgt = SharedIds(index.tgt_words, symbols.words, 1, gaps)
         self._ids = IdMaps(self._src.ids, self._tgt.ids, np.array([self._label], np.int32), NO_IDS)
-        self._columns = tuple(symbols.names.intern(name.encode()) for name in FEATURES)
+        self._columns = tuple(symbols.names.intern(name.encode()) for name in extractor.features)
 
     def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
         """The rules of a sentence; with ``<seg leave_out="N">``, without pair N of the bitext."""

@@ -7,13 +7,14 @@ sides occur first, and merged by sentences.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import mmap
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,7 @@ from hiero.extraction.table_kernels import (
 )
 from hiero.grammar.rules import Rules, take_rules
 
+Result = TypeVar("Result")
 UNITS = 64  # parts of the vocabulary, of about equally many occurrences
 PIECE = 1 << 19  # rules that are sorted in memory
 FIRST_MATCHES, FIRST_GROUPS, FIRST_COUNTS = 1 << 16, 1 << 12, 1 << 12
@@ -75,6 +77,7 @@ class Piece(NamedTuple):
 
     first: Ints  # of each pattern: its first match and the lengths of its runs, as in Grown
     first_rule: Ints  # rules of pattern p: first_rule[p] ... first_rule[p + 1] - 1
+    stands_for: Ints  # of each pattern: how many matches its samples stand for
     rules: Rules
 
 
@@ -93,6 +96,12 @@ class BitextRules:
 
     def find(self, threads: int, progress: Progress) -> None:
         """Find all rules."""
+        self._pieces = list(self.each(functools.partial(_write_piece, self.folder), threads, progress))
+
+    def each(
+        self, use: Callable[[Grown, Store], Result], threads: int, progress: Progress
+    ) -> Iterator[Result]:
+        """The results of a function of all rules in turn, some patterns at a time."""
         first = self.index.text.first_suffix
         total = int(first[-1] - first[1])
         cuts = np.searchsorted(first[1:], first[1] + np.arange(1, UNITS) * (total / UNITS)) + 1
@@ -100,30 +109,35 @@ class BitextRules:
         units = list(itertools.pairwise(bounds))
         progress.begin(total, "finding rules")
         num_rules = 0
-        with closing(in_order(self._find_unit, units, threads)) as results:
-            for (low, high), pieces in zip(units, results, strict=True):
-                self._pieces += pieces
-                num_rules += sum(len(piece.rules.lhs) for piece in pieces)
+        with closing(in_order(functools.partial(self._find_unit, use), units, threads)) as results:
+            for (low, high), found in zip(units, results, strict=True):
+                num_rules += sum(number for number, _ in found)
                 progress.advance(int(first[high] - first[low]), f"{num_rules} rules")
+                yield from (result for _, result in found)
 
-    def rules(self, first_sentence: int, end: int) -> Rules:
-        """The rules whose source sides occur first in some sentences, by where they do."""
+    def rules(self, first_sentence: int, end: int) -> tuple[Rules, Ints]:
+        """The rules whose source sides occur first in some sentences, by where they do.
+
+        Also returns how many occurrences of its source side the samples of each stand for.
+        """
         first_src = self.index.text.first_src
         low, high = int(first_src[first_sentence]) << 16, int(first_src[end]) << 16
-        firsts, counts, parts = [], [], []
+        firsts, counts, totals, parts = [], [], [], []
         for piece in self._pieces:
             a, b = np.searchsorted(piece.first[:, 0], [low, high]).tolist()
             if a < b:
                 firsts.append(piece.first[a:b])
                 counts.append(np.diff(piece.first_rule[a : b + 1]))
+                totals.append(piece.stands_for[a:b])
                 parts.append(_slice(piece.rules, int(piece.first_rule[a]), int(piece.first_rule[b])))
         if not parts:
-            return _no_rules()
+            return _no_rules(), np.zeros(0, np.int64)
         rules = Rules(*joined_columns(Rules._fields, parts))
         first = np.concatenate(firsts)
         order = np.lexsort((first[:, 1], first[:, 0]))
-        _, rows = take_rows(offsets_of(np.concatenate(counts)), order)
-        return take_rules(rules, rows)
+        count = np.concatenate(counts)
+        _, rows = take_rows(offsets_of(count), order)
+        return take_rules(rules, rows), np.repeat(np.concatenate(totals)[order], count[order])
 
     def _find_places(self) -> Places:
         size = len(self.index.text.src)
@@ -158,14 +172,17 @@ class BitextRules:
             else:
                 growth = _longer_growth(growth, status)
 
-    def _find_unit(self, words: tuple[int, int]) -> list[Piece]:
+    def _find_unit(
+        self, use: Callable[[Grown, Store], Result], words: tuple[int, int]
+    ) -> list[tuple[int, Result]]:
+        """The results for the patterns that begin with some words, with the numbers of their rules."""
         try:
             grower = self._free.pop()
         except IndexError:
             grower = _Grower(self)
-        pieces = [_write_piece(self.folder, *found) for found in grower.grow(*words)]
+        results = [(int(store.used[0]), use(patterns, store)) for patterns, store in grower.grow(*words)]
         self._free.append(grower)
-        return pieces
+        return results
 
 
 class _Grower:
@@ -178,7 +195,7 @@ class _Grower:
         self.patterns = Grown(
             symbol=np.empty((PIECE, width), np.int32),
             shape=np.empty((PIECE, 1), np.int32),
-            rule=np.empty((PIECE, 2), np.int64),
+            rule=np.empty((PIECE, 3), np.int64),
             first=np.empty((PIECE, 2), np.int64),
             used=np.zeros(1, np.int64),
         )
@@ -259,7 +276,8 @@ def _write_piece(folder: Path | None, patterns: Grown, store: Store) -> Piece:
     order = np.lexsort((first[:, 1], first[:, 0]))
     rules = emitted_rules(patterns, store, order.astype(np.int32))
     first_rule = offsets_of(np.diff(patterns.rule)[order, 0])
-    written = [first[order], first_rule, *(getattr(rules, name) for name, _, _ in _ARRAYS)]
+    stands_for = patterns.rule[order, 2]
+    written = [first[order], first_rule, stands_for, *(getattr(rules, name) for name, _, _ in _ARRAYS)]
     with tempfile.TemporaryFile(dir=folder) as stream:
         for array in written:
             array.tofile(stream)
@@ -271,7 +289,7 @@ def _write_piece(folder: Path | None, patterns: Grown, store: Store) -> Piece:
         at += array.nbytes
         arrays.append(mapped)
     names = [name for name, _, _ in _ARRAYS]
-    return Piece(arrays[0], arrays[1], _with_rest(dict(zip(names, arrays[2:], strict=True))))
+    return Piece(arrays[0], arrays[1], arrays[2], _with_rest(dict(zip(names, arrays[3:], strict=True))))
 
 
 def _slice(rules: Rules, low: int, high: int) -> Rules:

@@ -115,7 +115,7 @@ class Grown(NamedTuple):
 
     symbol  int32 [P, W]
     shape   int32 [P, 1]  symbols
-    rule    int64 [P, 2]  its rules: first, last + 1
+    rule    int64 [P, 3]  its rules: first, last + 1; how many matches its samples stand for
     first   int64 [P, 2]  first match; lengths of the runs of words, a byte each
     used    int64 [1]     patterns
     """
@@ -558,7 +558,7 @@ def use_pattern(
     low, high, samples = frame[depth, LOW], frame[depth, HIGH], limits[SAMPLES]
     if grown.used[0] == grown.rule.shape[0]:
         return MORE_RULES
-    num_seen, kept = high - low, 0
+    num_seen, stands_for, kept = high - low, high - low, 0
     if num_seen <= samples:
         for k in range(low, high):
             if growth.match[k] < DEAD:
@@ -593,7 +593,7 @@ def use_pattern(
     for k in range(size):
         grown.symbol[used, k] = growth.pattern[0, k]
     grown.shape[used, 0] = size
-    grown.rule[used, 0], grown.rule[used, 1] = rule, store.used[0]
+    grown.rule[used, 0], grown.rule[used, 1], grown.rule[used, 2] = rule, store.used[0], stands_for
     grown.first[used, 0] = growth.match[low] & ALIVE
     grown.first[used, 1] = runs_of(growth.pattern, size)
     grown.used[0] = used + 1

@@ -119,7 +119,7 @@ def is_in_ranges(ranges, at):
 
 @leaf
 def sample_matches_outside(suffix, found, listed, place, entry, samples, left_out, out_match):
-    """Choose matches outside of some ranges, as if there were no others; returns how many.
+    """Choose matches outside of some ranges, as if there were no others; returns how many, and of how many.
 
     Unlike ``sample_matches``, which may find none near a step, it loses no samples to matches left out.
     """
@@ -132,7 +132,7 @@ def sample_matches_outside(suffix, found, listed, place, entry, samples, left_ou
                 out_match[total] = match
             total += 1
     if total <= samples:
-        return total
+        return total, total
     low = begin + 1 if kind == SUFFIXES else np.int64(0)  # as above
     step, at, seen, chosen = total / samples, np.float64(low), low, 0
     for k in range(begin, end):
@@ -143,7 +143,7 @@ def sample_matches_outside(suffix, found, listed, place, entry, samples, left_ou
                 chosen += 1
                 at += step
             seen += 1
-    return chosen
+    return chosen, total
 
 
 @leaf

@@ -494,8 +494,9 @@ def rules_of_sample(
 @leaf
 def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scratch, entry, left_out):
     """Append the rules of a pattern to a Store; returns OK, or MORE_RULES if there is no room."""
+    total = patterns.place[entry, 1] - patterns.place[entry, 0]
     if left_out.shape[0] > 1:
-        num_samples = sample_matches_outside(
+        num_samples, total = sample_matches_outside(
             text.suffix,
             found,
             listed,
@@ -536,7 +537,25 @@ def make_rules(text, links, lexicon, listed, limits, patterns, store, found, scr
     )
     patterns.rule[entry, 0] = first_rule
     patterns.rule[entry, 1] = store.used[0]
+    patterns.rule[entry, 2] = total if total > limits[SAMPLES] else num_samples
     return status
+
+
+@kernel
+def target_keys_kernel(first_tgt, tgt, out_key):
+    """Hash target sides, in which all gaps are equal.
+
+    first_tgt  int64 [R + 1]
+    tgt        int32 [.]      words >= 1; gap g is -g
+    out_key    uint64 [R]     written
+
+    O(symbols).  Twin: tests/naive/extract.py::target_numbers.
+    """
+    for r in range(out_key.shape[0]):
+        code = FNV_START
+        for k in range(first_tgt[r], first_tgt[r + 1]):
+            code = fnv_step(code, np.int64(max(tgt[k], GAP)) & 0xFFFFFFFF)
+        out_key[r] = finish_hash(code)
 
 
 @kernel

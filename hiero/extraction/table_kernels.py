@@ -138,7 +138,7 @@ class Patterns(NamedTuple):
                             rules; the last call that saw it; the last call that put it into a chain
     chain   int64 [P, 3]    call << 32 | the last of the patterns with a gap and a further word at the right;
                             at the left; the one before in such a chain, -1 if there is none
-    rule    int64 [P, 2]    its rules: first, last + 1
+    rule    int64 [P, 3]    its rules: first, last + 1; how many matches its samples stand for
     used    int64 [1]       patterns
     """
 

@@ -21,7 +21,7 @@ from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import pack
 from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines, write_output
-from hiero.extraction.extractor import FEATURES, Extractor, counted_rules
+from hiero.extraction.extractor import Extractor, counted_rules
 from hiero.extraction.growth import BitextRules
 from hiero.extraction.write_kernels import format_rules_kernel, text_room_kernel
 from hiero.grammar.cdec import spell_cdec_word
@@ -106,7 +106,7 @@ class GrammarWriter:
             index.src_words,
             index.tgt_words,
             extractor.config.category.encode(),
-            [name.encode() for name in FEATURES],
+            [name.encode() for name in extractor.features],
         )
 
     @property
@@ -145,7 +145,7 @@ class GrammarWriter:
 
         def block(start: int) -> tuple[int, bytes]:
             end = min(start + BLOCK, index.num_sentences)
-            rules = counted_rules(found.rules(start, end), min_count)
+            rules = counted_rules(self.extractor.extended(*found.rules(start, end)), min_count)
             data = self.text.lines(rules)
             return len(rules.lhs), gzip.compress(data, LEVEL, mtime=0) if packed else data
 

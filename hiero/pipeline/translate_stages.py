@@ -17,7 +17,7 @@ from hiero.core.records import numbered_keys
 from hiero.core.text import open_output, read_chunks
 from hiero.evaluation.compare import EVEN, check_config, score_files
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.extractor import Extractor
+from hiero.extraction.target_counts import open_extractor
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
 from hiero.jobs.translate import Job, JobSettings
 from hiero.pipeline.plan import Figures, Plan, Task, keys_of
@@ -50,7 +50,7 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
     index, config = Path(str(section.index)), section.extract
 
     def work(task: Task) -> Figures:
-        extractor = Extractor(task.opened.index(index), config)
+        extractor = open_extractor(task.opened.index(index), config)
         return {"rules": GrammarWriter(extractor, task.threads).whole(output, task.progress)}
 
     name = f"extract:{output.name.removesuffix('.gz')}"
@@ -78,7 +78,7 @@ def _extract(
     index: Path, config: ExtractConfig, source: str, grammars: Path, text: Path, task: Task
 ) -> Figures:
     segments = list(read_sentences(source))
-    extractor = Extractor(task.opened.index(index), config)
+    extractor = open_extractor(task.opened.index(index), config)
     names = [grammar_name(number) for number in range(len(segments))]
     num_rules = 0
     task.progress.begin(len(segments))

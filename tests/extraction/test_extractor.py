@@ -21,6 +21,7 @@ from hiero.extraction.extractor import FEATURES, Extractor, IndexSource
 from hiero.extraction.growth import BitextRules
 from hiero.extraction.growth_kernels import NUM_BITS
 from hiero.extraction.index import make_index, open_index
+from hiero.extraction.target_counts import open_extractor, target_keys
 from hiero.extraction.write import GrammarWriter, RuleText
 from hiero.grammar.reader import RuleReader
 from hiero.grammar.rules import Rules
@@ -80,6 +81,76 @@ def test_leaving_a_sentence_out(world: World, links_too: bool) -> None:
         # A rule left out for one sentence is there for others.
         last = world.sentences[-1]
         assert_same(extracted(source, last), naive.extract(world.bitext, last, world.limits))
+
+
+def assert_target_features(found: dict[Any, naive.Rule], expected: dict[Any, tuple[float, float]]) -> None:
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        assert found[key].features[7:] == pytest.approx(values, rel=1e-5, abs=1e-6), key
+
+
+@given(worlds(max_pairs=4, max_words=5), st.data())
+@settings(max_examples=30)
+def test_features_of_target_sides(world: World, data: Any) -> None:
+    """From all rules of the bitext, also without some sentences, and where samples stand for more."""
+    world = repeated(world, data)
+    bitext, limits = world.bitext, world.limits
+    with indexed(world) as index:
+        config = config_of(limits, target_counts=str(index.path.parent / "targets"))
+        source = IndexSource(open_extractor(index, config), Symbols())
+        names = [source.symbols.names.text(name) for name in source.dense_names()]
+        assert names == [*FEATURES, "FgivenE", "IsSingletonE"]
+        for sentence in world.sentences:
+            found = extracted(source, sentence)
+            usual = {key: cut(rule) for key, rule in found.items()}
+            assert_same(usual, naive.extract(bitext, sentence, limits))
+            assert_target_features(found, naive.target_features(bitext, sentence, limits))
+        for number, sentence in enumerate(bitext.src):
+            group = naive.group(bitext, number)
+            expected = naive.target_features(bitext, sentence, limits, group)
+            assert_target_features(extracted(source, sentence, number), expected)
+
+
+def cut(rule: naive.Rule) -> naive.Rule:
+    return dataclasses.replace(rule, features=rule.features[:7])
+
+
+def test_target_keys() -> None:
+    sides = [["a", 1, 2], ["a", 2, 1], ["a"], ["a", 1], [1, "a"], ["b"], [], ["a", 2]]
+    flat = np.array([-s if isinstance(s, int) else ord(s) for side in sides for s in side], np.int32)
+    keys = target_keys(np.cumsum([0, *map(len, sides)]), flat).tolist()
+    numbers = dict(zip(keys, naive.target_numbers(sides), strict=True))
+    assert [numbers[key] for key in keys] == naive.target_numbers(sides)
+    assert len(numbers) == len(set(naive.target_numbers(sides)))
+
+
+def test_counts_of_target_sides_are_kept(tmp_path: Path) -> None:
+    """In a directory that is made once, for one index and its limits; grammars have their features, too."""
+    words = [["a"], ["b"], ["a", "b"]]
+    bitext = naive.Bitext(words, [["x"], ["x"], ["x", "y"]], [[[(0, 0)], [(0, 0)], [(0, 0), (1, 1)]]])
+    world = World(bitext, naive.Limits(), [])
+    with indexed(world) as index:
+        config = ExtractConfig(target_counts=str(tmp_path / "targets"))
+        extractor = open_extractor(index, config, spare_store=tmp_path / "rules")
+        for number, write in enumerate(("whole", "sentences")):
+            writer, path = GrammarWriter(extractor), tmp_path / f"{number}.gz"
+            if write == "whole":
+                writer.whole(path)
+            else:
+                list(writer.sentences([(path, Segment(("a", "b")))]))
+            rules = RuleReader(path, (symbols := Symbols())).read()
+            assert [symbols.names.text(name) for name in rules.columns] == list(extractor.features)
+            found = {key: rule.features[7:] for key, rule in rules_of(rules, symbols).items()}
+            # x is a translation of a twice, and of b once.
+            assert found[("a",), ("x",)] == pytest.approx([math.log10(1.5), 0])
+            assert found[("b",), ("y",)] == [0, 1]
+        assert not (tmp_path / "rules").exists()
+        again = open_extractor(index, config)
+        assert again.features == extractor.features
+        with pytest.raises(HieroError, match="counts of another index or other limits, expected those of"):
+            open_extractor(index, dataclasses.replace(config, samples=7))
+    with pytest.raises(ConfigError, match="store works without target_counts"):
+        ExtractConfig(target_counts="a", store="b")
 
 
 def repeated(world: World, data: Any) -> World:

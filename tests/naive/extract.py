@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,7 @@ class Rule:
     singleton: bool  # whether the source side was seen once
     links: list[tuple[int, int]]
     features: list[float] = field(default_factory=list)
+    stands_for: float = 0.0  # occurrences, of all matches that those looked at were chosen from
 
 
 def suffix_array(text: list[int]) -> list[int]:
@@ -399,6 +400,9 @@ def extract(
             total = len(chosen) * len(bitext.alignments)
             rule = Rule(total, variants.total(), by_src[src_side] == 1, list(links_of))
             rule.features = features(rule, src_side, tgt_side, table)
+            drawn_from = [match for match in matches if len(left_out) < 2 or match[0] not in left_out]
+            share = len(drawn_from) / len(chosen) if len(drawn_from) > limits.samples else 1.0
+            rule.stands_for = rule.count * share
             assert (src_side, tgt_side) not in rules
             rules[src_side, tgt_side] = rule
     return rules
@@ -417,6 +421,33 @@ def without(bitext: Bitext, left_out: Collection[int]) -> Bitext:
         return [item for number, item in enumerate(column) if number not in left_out]
 
     return Bitext(rest(bitext.src), rest(bitext.tgt), [rest(links) for links in bitext.alignments])
+
+
+def bare(tgt: Sequence[Any]) -> tuple[Any, ...]:
+    """A target side in which all gaps are equal."""
+    return tuple(symbol if isinstance(symbol, str) else None for symbol in tgt)
+
+
+def target_numbers(sides: Sequence[Sequence[Any]]) -> list[int]:
+    """Numbers of target sides, equal for equal ones."""
+    known: dict[Any, int] = {}
+    return [known.setdefault(bare(side), len(known)) for side in sides]
+
+
+def target_features(
+    bitext: Bitext, sentence: Words, limits: Limits, left_out: Collection[int] = ()
+) -> dict[Any, tuple[float, float]]:
+    """-log10 p(f | e), and whether e occurs once, of the rules of a sentence, from those of all sentences."""
+    rules: dict[Any, Rule] = {}
+    for words in bitext.src:
+        rules |= extract(bitext, words, limits, left_out)
+    total: Counter[Any] = Counter()
+    for (_, tgt), rule in rules.items():
+        total[bare(tgt)] += rule.stands_for  # type: ignore[assignment]
+    return {
+        (src, tgt): (math.log10(total[bare(tgt)] / rule.stands_for), float(abs(total[bare(tgt)] - 1) < 1e-6))
+        for (src, tgt), rule in extract(bitext, sentence, limits, left_out).items()
+    }
 
 
 def spans(size: int, links: Links) -> list[tuple[int, int]]:
