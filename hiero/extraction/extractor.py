@@ -24,7 +24,7 @@ from hiero.core.symbol_kernels import gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
 from hiero.extraction.config import ExtractConfig
-from hiero.extraction.growth_kernels import Grown
+from hiero.extraction.grown_kernels import Grown
 from hiero.extraction.index import BitextIndex
 from hiero.extraction.lexicon import LeftOutLexicon, whole_lexicon
 from hiero.extraction.match_kernels import match_sentence_kernel

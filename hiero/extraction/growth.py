@@ -33,16 +33,13 @@ from hiero.extraction.extractor import (
     new_store,
     phrase_links,
 )
-from hiero.extraction.growth_kernels import (
-    NUM_COLUMNS,
+from hiero.extraction.grown_kernels import (
     Grown,
-    Growth,
     PatternCounts,
-    Places,
     count_patterns_kernel,
     grow_rules_kernel,
-    places_kernel,
 )
+from hiero.extraction.growth_kernels import NUM_COLUMNS, Growth, Places, places_kernel
 from hiero.extraction.lexicon import whole_lexicon
 from hiero.extraction.table_kernels import (
     MORE_MATCHES,

@@ -34,6 +34,12 @@ AHEAD = 12  # matches
 
 
 @leaf
+def places_of(match):
+    """Where a match begins, and where its second and its third run of words begin, from there."""
+    return match >> 16, (match >> 8) & 255, match & 255
+
+
+@leaf
 def last_run(match):
     """Where the last run of words begins, from the first word."""
     return max((match >> 8) & 255, match & 255)
@@ -110,26 +116,34 @@ def locate_words(text, frequent, patterns, entry):
 
 
 @leaf
-def locate_listed(listed, patterns, entry):
-    """Look a pattern with gaps up among the collocations; returns whether it is there."""
+def listed_range(listed, slot, symbol, shape, column, pattern, row, begin, end):
+    """The listed matches of pattern[row, begin:end], which has gaps: first, last + 1; none if equal.
+
+    slot, symbol, shape  a table of patterns; column of ``shape`` has their rows of ``Collocations.frequent``
+    """
     num_frequent = listed.frequent.shape[0]
     if num_frequent == 0:
-        return False
-    code, begin, runs = np.int64(0), 0, 0
-    end = patterns.shape[entry, 0]
-    for k in range(end + 1):
-        if k < end and patterns.symbol[entry, k] != GAP:
+        return np.int64(0), np.int64(0)
+    code, runs, start = np.int64(0), 0, begin
+    for k in range(begin, end + 1):
+        if k < end and pattern[row, k] != GAP:
             continue
-        part = find_pattern(patterns.slot, patterns.symbol, patterns.shape, patterns.symbol, entry, begin, k)
-        if part < 0 or patterns.shape[part, 3] < 0:
-            return False
-        code = code * num_frequent + patterns.shape[part, 3]
-        begin = k + 1
+        part = find_pattern(slot, symbol, shape, pattern, row, start, k)
+        if part < 0 or shape[part, column] < 0:
+            return np.int64(0), np.int64(0)
+        code = code * num_frequent + shape[part, column]
+        start = k + 1
         runs += 1
     if runs == 2:
-        low, high = listed.first_pair[code], listed.first_pair[code + 1]
-    else:
-        low, high = listed.first_triple[code], listed.first_triple[code + 1]
+        return listed.first_pair[code], listed.first_pair[code + 1]
+    return listed.first_triple[code], listed.first_triple[code + 1]
+
+
+@leaf
+def locate_listed(listed, patterns, entry):
+    """Look a pattern with gaps up among the collocations; returns whether it is there."""
+    slot, symbol, shape = patterns.slot, patterns.symbol, patterns.shape
+    low, high = listed_range(listed, slot, symbol, shape, 3, symbol, entry, 0, np.int64(shape[entry, 0]))
     if low == high:
         return False
     patterns.place[entry, 0] = low
@@ -194,9 +208,7 @@ def extend_left(text, listed, patterns, scratch, span, entry, side, gap):
     low, high = patterns.place[side, 0], patterns.place[side, 1]
     for k in range(low, high):
         load_ahead(text, scratch.match, listed, kind, k, low, high, -span)
-        match = match_at(text.suffix, scratch.match, listed, kind, k)
-        old = match >> 16
-        second, third = (match >> 8) & 255, match & 255
+        old, second, third = places_of(match_at(text.suffix, scratch.match, listed, kind, k))
         end = old + max(second, third) + tail
         at = old - 1
         if at < 0 or text.src[at] == 0:
@@ -357,9 +369,7 @@ def meet_left(text, listed, patterns, scratch, span, side, first):
     low, high = patterns.place[side, 0], patterns.place[side, 1]
     for k in range(low, high):
         load_ahead(text, scratch.match, listed, kind, k, low, high, -span)
-        match = match_at(text.suffix, scratch.match, listed, kind, k)
-        old = match >> 16
-        second, third = (match >> 8) & 255, match & 255
+        old, second, third = places_of(match_at(text.suffix, scratch.match, listed, kind, k))
         farthest = max(old + max(second, third) + tail - span, np.int64(0))
         at = old - 1
         if out > room:

@@ -1,12 +1,12 @@
 # mypy: ignore-errors
-"""Phrases around the matches of a pattern: sampling, and projection through the alignment."""
+"""Phrases around the matches of a pattern: sampling, projection through the alignment, and what is kept."""
 
 import math
 
 import numpy as np
 
-from hiero.core.jit import kernel, leaf
-from hiero.extraction.table_kernels import FOUND, SUFFIXES
+from hiero.core.jit import kernel, leaf, prefetch
+from hiero.extraction.table_kernels import FOUND, GAP, GAPS, SPAN, SUFFIXES
 
 LOW_HALF, HALF = np.int32(0xFFFF), np.int32(16)
 WINDOW = 16  # words compared together: at least the usual span
@@ -240,3 +240,127 @@ def close_phrase(
         low, high = back_low, back_high
         back_low, back_high = project(tgt_span, a, tgt_base, tgt_low, tgt_high)
     return False, tgt_low, tgt_high, back_low, back_high
+
+
+# ---- phrases around sampled matches
+
+
+@leaf
+def measure_runs(symbol, entry, size, out_run):
+    """Write the lengths of the runs of a pattern; returns their number."""
+    run = 0
+    out_run[0] = 0
+    for k in range(size):
+        if symbol[entry, k] == GAP:
+            run += 1
+            out_run[run] = 0
+        else:
+            out_run[run] += 1
+    return run + 1
+
+
+@leaf
+def put_phrase(phrase, row, match, a, tgt_low, tgt_high):
+    """Write a match, its alignment, and the target words that it is linked to."""
+    phrase[row, 0], phrase[row, 1], phrase[row, 4], phrase[row, 5] = match, a, tgt_low, tgt_high
+
+
+@leaf
+def keep_linked(text, links, limits, scratch, runs, num_matches):
+    """Write the phrases around sampled matches that have a linked word, in words of the text.
+
+    The gaps of a phrase must begin and end with linked words. Also writes the target words that it is linked
+    to; returns how many there are.
+    """
+    phrase, src_span = scratch.phrase, links.src_span
+    span, size, kept = limits[SPAN], src_span.shape[1], 0
+    # A match is in a distant place of the text, and so are all arrays about it: each step loads in advance
+    # what the next ones need.
+    for k in range(num_matches):
+        match = scratch.sample[k]
+        at, far = match >> 16, max((match >> 8) & 255, match & 255)
+        prefetch(text.sentence, at)
+        for a in range(src_span.shape[0]):
+            prefetch(src_span, a * size + at)
+            prefetch(src_span, a * size + at + far)
+    for k in range(num_matches):
+        match = scratch.sample[k]
+        start = match >> 16
+        second, third = (match >> 8) & 255, match & 255
+        words = max(second, third) + scratch.run[runs - 1]
+        if words > span:
+            continue
+        for a in range(src_span.shape[0]):
+            if runs > 1:
+                good = is_linked(src_span, a, start + scratch.run[0])
+                good &= is_linked(src_span, a, start + second - 1)
+                if runs > 2:
+                    good &= is_linked(src_span, a, start + second + scratch.run[1])
+                    good &= is_linked(src_span, a, start + third - 1)
+                if not good:
+                    continue
+            low, high = project(src_span, a, start, 0, words)
+            good = high >= 0 and high - low <= span
+            if runs > 1:
+                _, one = project(src_span, a, start, 0, scratch.run[0])
+                _, two = project(src_span, a, start + second, 0, scratch.run[1])
+                if runs > 2:
+                    _, three = project(src_span, a, start + third, 0, scratch.run[2])
+                    two = max(two, three)
+                good &= max(one, two) >= 0
+            if not good:
+                continue
+            put_phrase(phrase, kept, match, a, low, high)
+            kept += 1
+    return kept
+
+
+@leaf
+def place_phrases(text, links, scratch, num_phrases):
+    """Write where the sentences of phrases begin."""
+    phrase, tgt_span = scratch.phrase, links.tgt_span
+    for row in range(num_phrases):
+        sentence = text.sentence[phrase[row, 0] >> 16]
+        tgt_base = text.first_tgt[sentence]
+        phrase[row, 2] = text.first_src[sentence]
+        phrase[row, 3] = tgt_base
+        prefetch(tgt_span, phrase[row, 1] * tgt_span.shape[1] + tgt_base + phrase[row, 4])
+
+
+@leaf
+def keep_closed(text, links, limits, scratch, runs, num_phrases):
+    """Keep the phrases that are linked to nothing outside, or grow by a gap at either edge until they are.
+
+    Writes both sides of them; returns how many are kept.
+    """
+    phrase = scratch.phrase
+    span, sides, kept = limits[SPAN], limits[GAPS] - runs + 1, 0
+    for row in range(num_phrases):
+        match, a, src_base, tgt_base = phrase[row, 0], phrase[row, 1], phrase[row, 2], phrase[row, 3]
+        low = (match >> 16) - src_base
+        high = low + max((match >> 8) & 255, match & 255) + scratch.run[runs - 1]
+        good, tgt_low, tgt_high, src_low, src_high = close_phrase(
+            links.src_span,
+            links.tgt_span,
+            a,
+            src_base,
+            tgt_base,
+            low,
+            high,
+            phrase[row, 4],
+            phrase[row, 5],
+            span,
+            True,
+            True,
+            sides,
+            False,
+        )
+        if not good:
+            continue
+        prefetch(text.tgt, tgt_base + tgt_low)
+        prefetch(links.first_link, a * links.first_link.shape[1] + (match >> 16))
+        put_phrase(phrase, kept, match, a, tgt_low, tgt_high)
+        phrase[kept, 2], phrase[kept, 3] = src_base, tgt_base
+        phrase[kept, 6], phrase[kept, 7] = src_low, src_high
+        kept += 1
+    return kept

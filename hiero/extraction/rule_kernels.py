@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from hiero.core.hash_kernels import FNV_START, fnv_step, probe_within, table_size
-from hiero.core.jit import kernel, leaf, prefetch
+from hiero.core.jit import kernel, leaf
 from hiero.extraction.lexicon_kernels import loss_of
 from hiero.extraction.phrase_kernels import (
     HALF,
@@ -19,7 +19,11 @@ from hiero.extraction.phrase_kernels import (
     close_gap,
     close_phrase,
     is_linked,
+    keep_closed,
+    keep_linked,
     lay_out,
+    measure_runs,
+    place_phrases,
     project,
     sample_matches,
     sample_matches_outside,
@@ -164,129 +168,6 @@ def earlier(scratch, one, two):
         a += 1
         b += 1
     return a == scratch.variant[one, 3] and b < scratch.variant[two, 3]
-
-
-@leaf
-def measure_runs(symbol, entry, size, out_run):
-    """Write the lengths of the runs of a pattern; returns their number."""
-    run = 0
-    out_run[0] = 0
-    for k in range(size):
-        if symbol[entry, k] == GAP:
-            run += 1
-            out_run[run] = 0
-        else:
-            out_run[run] += 1
-    return run + 1
-
-
-@leaf
-def keep_linked(text, links, limits, scratch, runs, num_matches):
-    """Write the phrases around sampled matches that have a linked word, in words of the text.
-
-    The gaps of a phrase must begin and end with linked words. Also writes the target words that it is linked
-    to; returns how many there are.
-    """
-    phrase, src_span = scratch.phrase, links.src_span
-    span, size, kept = limits[SPAN], src_span.shape[1], 0
-    # A match is in a distant place of the text, and so are all arrays about it: each step loads in advance
-    # what the next ones need.
-    for k in range(num_matches):
-        match = scratch.sample[k]
-        at, far = match >> 16, max((match >> 8) & 255, match & 255)
-        prefetch(text.sentence, at)
-        for a in range(src_span.shape[0]):
-            prefetch(src_span, a * size + at)
-            prefetch(src_span, a * size + at + far)
-    for k in range(num_matches):
-        match = scratch.sample[k]
-        start = match >> 16
-        second, third = (match >> 8) & 255, match & 255
-        words = max(second, third) + scratch.run[runs - 1]
-        if words > span:
-            continue
-        for a in range(src_span.shape[0]):
-            if runs > 1:
-                good = is_linked(src_span, a, start + scratch.run[0])
-                good &= is_linked(src_span, a, start + second - 1)
-                if runs > 2:
-                    good &= is_linked(src_span, a, start + second + scratch.run[1])
-                    good &= is_linked(src_span, a, start + third - 1)
-                if not good:
-                    continue
-            low, high = project(src_span, a, start, 0, words)
-            good = high >= 0 and high - low <= span
-            if runs > 1:
-                _, one = project(src_span, a, start, 0, scratch.run[0])
-                _, two = project(src_span, a, start + second, 0, scratch.run[1])
-                if runs > 2:
-                    _, three = project(src_span, a, start + third, 0, scratch.run[2])
-                    two = max(two, three)
-                good &= max(one, two) >= 0
-            if not good:
-                continue
-            phrase[kept, 0] = match
-            phrase[kept, 1] = a
-            phrase[kept, 4] = low
-            phrase[kept, 5] = high
-            kept += 1
-    return kept
-
-
-@leaf
-def place_phrases(text, links, scratch, num_phrases):
-    """Write where the sentences of phrases begin."""
-    phrase, tgt_span = scratch.phrase, links.tgt_span
-    for row in range(num_phrases):
-        sentence = text.sentence[phrase[row, 0] >> 16]
-        tgt_base = text.first_tgt[sentence]
-        phrase[row, 2] = text.first_src[sentence]
-        phrase[row, 3] = tgt_base
-        prefetch(tgt_span, phrase[row, 1] * tgt_span.shape[1] + tgt_base + phrase[row, 4])
-
-
-@leaf
-def keep_closed(text, links, limits, scratch, runs, num_phrases):
-    """Keep the phrases that are linked to nothing outside, or grow by a gap at either edge until they are.
-
-    Writes both sides of them; returns how many are kept.
-    """
-    phrase = scratch.phrase
-    span, sides, kept = limits[SPAN], limits[GAPS] - runs + 1, 0
-    for row in range(num_phrases):
-        match, a, src_base, tgt_base = phrase[row, 0], phrase[row, 1], phrase[row, 2], phrase[row, 3]
-        low = (match >> 16) - src_base
-        high = low + max((match >> 8) & 255, match & 255) + scratch.run[runs - 1]
-        good, tgt_low, tgt_high, src_low, src_high = close_phrase(
-            links.src_span,
-            links.tgt_span,
-            a,
-            src_base,
-            tgt_base,
-            low,
-            high,
-            phrase[row, 4],
-            phrase[row, 5],
-            span,
-            True,
-            True,
-            sides,
-            False,
-        )
-        if not good:
-            continue
-        prefetch(text.tgt, tgt_base + tgt_low)
-        prefetch(links.first_link, a * links.first_link.shape[1] + (match >> 16))
-        phrase[kept, 0] = match
-        phrase[kept, 1] = a
-        phrase[kept, 2] = src_base
-        phrase[kept, 3] = tgt_base
-        phrase[kept, 4] = tgt_low
-        phrase[kept, 5] = tgt_high
-        phrase[kept, 6] = src_low
-        phrase[kept, 7] = src_high
-        kept += 1
-    return kept
 
 
 @leaf

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hiero.extraction.config import ExtractConfig
-    from hiero.extraction.growth_kernels import Grown
+    from hiero.extraction.grown_kernels import Grown
 
 SAMPLE_COUNT, COUNT = 1, 2  # columns of features: log10(1 + n), log10(1 + c)
 ROUNDING = 1e-6
