@@ -158,5 +158,6 @@ def unknown_ids_kernel(first, symbol, rows, ids):
     used = _find_unknown(first, symbol, rows, ids, out)
     if used > 0:
         out = np.empty(used, np.int32)
-        _find_unknown(first, symbol, rows, ids, out)
-    return out
+        # Another thread may have looked some up in between.
+        used = _find_unknown(first, symbol, rows, ids, out)
+    return out[:used]

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from hiero.core.arrays import read_only
@@ -27,6 +29,7 @@ from hiero.features.index_kernels import (
 from hiero.features.shared_names_kernels import mark_shared_spellings_kernel
 from hiero.features.template_kernels import room_kernel
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
+from tests.conftest import INTERPRETED
 from tests.naive import extract as naive_extract
 from tests.naive import features as naive_features
 from tests.naive import grammar as naive_grammar
@@ -71,6 +74,29 @@ def test_unknown_ids_are_found(
     symbol = np.array([symbol for row in rows for symbol in row], np.int32)
     found = unknown_ids_kernel(first, symbol, np.array(chosen, np.int64), shared)
     assert found.tolist() == naive_grammar.unknown([rows[r] for r in chosen], shared.tolist(), UNKNOWN)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="kernels then hold the interpreter's lock most of the time")
+def test_unknown_ids_while_they_become_known() -> None:
+    """Other threads look up words, too: no more of the result is used than was written."""
+    num = 100_000
+    first, symbol = read_only(np.array([0, num])), read_only(np.arange(1, num + 1, dtype=np.int32))
+    ids, rows, done = np.full(num + 1, UNKNOWN, np.int32), np.zeros(1, np.int64), threading.Event()
+
+    def look_up() -> None:
+        while not done.is_set():
+            ids[:] = 7
+            ids[:] = UNKNOWN
+
+    other = threading.Thread(target=look_up)
+    other.start()
+    try:
+        for _ in range(100):
+            found = unknown_ids_kernel(first, symbol, rows, ids)
+            assert ((found > 0) & (found <= num)).all()
+    finally:
+        done.set()
+        other.join()
 
 
 @given(entries, st.data())
