@@ -16,9 +16,9 @@ class SearchConfig(Checked):
     """The ``search`` section of a configuration; its defaults are Simianer, Riezler and Dyer's (2012)."""
 
     algorithm: str = setting(
-        "cube",
-        "search algorithm: cube pruning, or the same with few pops first, then with many for spans of good"
-        " translations",
+        "coarse_to_fine",
+        "search algorithm: cube pruning, with as many pops for every span, or with more for spans of good"
+        " translations, which is faster",
         choices=lambda: SEARCHES,
         flag="search",
     )

@@ -8,8 +8,8 @@ better, it is pushed back. A candidate at the top with its true score is *popped
 the node with the same state. So only promising candidates are scored with language models, and candidates are
 popped in the order of true scores among those scored.
 
-A search from coarse to fine fills all cells with few pops first. The best derivation through each cell then
-says how many pops the cell deserves. Most cells keep their first nodes.
+A search from coarse to fine first looks for the best derivation through each cell with estimates alone. The
+worse it is than the best of all, the fewer candidates the cell pops.
 """
 
 import numpy as np
@@ -46,13 +46,10 @@ SCORED_PER_POP = 4
 # their neighbour, and another rule of the bundle half of it. Chosen on news and captions.
 DOUBT = 0.8
 INHERITED = 0.5
-# Search from coarse to fine: limits of both rounds, in parts of the limit of pops; a cell gets e times fewer
-# pops for each WIDTH log10 units that its derivations fall short; less than MORE times those of the first
-# round are not worth a second. Chosen on sentences of newstest and the Bible, not on those of the reference.
-COARSE = 0.2
+# Search from coarse to fine: a cell pops at most FINE times the limit, and e times fewer for each WIDTH log10
+# units that its derivations fall short. Chosen on sentences of newstest and the Bible, not on the reference.
 FINE = 2.0
-WIDTH = 0.8
-MORE = 1.5
+WIDTH = 1.5
 
 
 @kernel
@@ -286,8 +283,56 @@ def _num_candidates(parse, cells, cell):
     return total
 
 
+@kernel
+def loss_kernel(parse, pairs, goal, out_loss):
+    """How much worse than the best derivation the best one through each cell is, by estimates alone.
+
+    parse     Parse
+    pairs     Pairs        in the order of ``sort_pairs_kernel``
+    goal      cell of the best derivation
+    out_loss  float64 [C]  written; >= 0, infinite where no derivation goes through a cell
+
+    O(B).  Twin: tests/naive/search.py::losses.
+    """
+    num_cells = parse.cell.shape[0]
+    inside = np.full(num_cells, -np.inf)
+    for c in range(num_cells):
+        for b in range(parse.first_bundle[c], parse.first_bundle[c + 1]):
+            score = pairs.estimate[pairs.first[b]]
+            for t in range(2):
+                if parse.tail[b, t] >= 0:
+                    score += inside[parse.tail[b, t]]
+            inside[c] = max(inside[c], score)
+    outside = np.full(num_cells, -np.inf)
+    outside[goal] = 0.0
+    for c in range(num_cells - 1, -1, -1):
+        # Sums in another order may exceed the best by a rounding error.
+        out_loss[c] = max(inside[goal] - inside[c] - outside[c], 0.0)
+        for b in range(parse.first_bundle[c], parse.first_bundle[c + 1]):
+            above = outside[c] + pairs.estimate[pairs.first[b]]
+            for t in range(2):
+                if parse.tail[b, t] >= 0:
+                    here = above
+                    if parse.tail[b, 1 - t] >= 0:
+                        here += inside[parse.tail[b, 1 - t]]
+                    outside[parse.tail[b, t]] = max(outside[parse.tail[b, t]], here)
+
+
+@kernel
+def _limits(parse, pairs, weight, goal, pop_limit, by_loss):
+    """The number of candidates that each cell may pop, as a float."""
+    loss = np.zeros(parse.cell.shape[0])
+    width = 0.0
+    for m in range(weight.shape[0]):
+        width += WIDTH * abs(weight[m])
+    if not by_loss or goal < 0 or width == 0.0:
+        return np.full(loss.shape[0], float(pop_limit))
+    loss_kernel(parse, pairs, goal, loss)
+    return np.maximum(FINE * pop_limit * np.exp(-loss / width), 1.0)
+
+
 @scalar
-def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, num_rounds, bigrams):
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams):
     """Search a parse with language models.
 
     parse          Parse
@@ -297,9 +342,8 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     goal           cell to finish with <s> and </s>, or -1
     pop_limit      candidates popped per cell; 0 for all there are
     most_edges     stop before an exhaustive search has more
-    num_rounds     1: fill each cell once. 2: a cell pops COARSE times ``pop_limit``; then, if its best
-                   derivation scores x log10 units of language models below the best of all, FINE exp(-x /
-                   WIDTH) times as many
+    by_loss        False: all cells pop as many. True: FINE exp(-x / WIDTH) times as many for a loss (see
+                   ``loss_kernel``) of x log10 units of language models
     bigrams        Bigrams, or None: compiled apart, so that a search without them does nothing for them
 
     Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
@@ -310,179 +354,54 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     stride = rules.prefix.left_key.shape[2]
     num_cells = parse.cell.shape[0]
     best_first = sort_pairs_kernel(pairs, parse.rules[:, 1].copy())
+    limit = _limits(parse, best_first, weight, goal, pop_limit, by_loss)
     nodes = new_search_nodes(np.int64(1024), num_models, stride)
     edges = new_search_edges(np.int64(1024), num_models)
     agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
     cells = np.zeros((num_cells, 2), np.int64)
-    popped = np.zeros(num_cells, np.int64)
-    is_new = np.ones(num_cells, np.bool_)
-    loss = np.zeros(num_cells)
     num_nodes = np.int64(0)
     num_edges = np.int64(0)
     total_scored = np.int64(0)
-    for r in range(num_rounds):
-        for c in range(num_cells):
-            most = _num_candidates(parse, cells, c)
-            pops = _pops(pop_limit, num_rounds, r, loss[c], most, weight)
-            if pop_limit == 0 and most + num_edges > most_edges:
-                return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
-            if r > 0:
-                is_new[c] = _is_worth(parse, c, pops, popped[c], most, is_new)
-                if not is_new[c]:
-                    continue
-            popped[c] = pops
-            most_scored = np.int64(min(most, float(SCORED_PER_POP * pops)))
-            nodes = larger_search_nodes(nodes, num_nodes + pops + 2)
-            edges = larger_search_edges(edges, num_edges + pops)
-            num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
-            agenda = larger_agenda(agenda, num_bundles + 3 * most_scored, most_scored, pops)
-            first = num_nodes
-            num_nodes, num_edges, num_scored = _search_cell(
-                c,
-                parse,
-                best_first,
-                rules,
-                lm,
-                weight,
-                pops,
-                most_scored,
-                cells,
-                nodes,
-                num_nodes,
-                edges,
-                num_edges,
-                agenda,
-                bigrams,
-            )
-            total_scored += num_scored
-            cells[c, 0] = first
-            cells[c, 1] = num_nodes
-            # Candidates are no longer needed.
-            order_by_score(nodes.score, first, num_nodes, nodes.rank, agenda.entry)
-        if goal >= 0:
-            first = cells[goal, 0]
-            last = cells[goal, 1]
-            nodes = larger_search_nodes(nodes, num_nodes + 1)
-            edges = larger_search_edges(edges, num_edges + last - first)
-            with_goal = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
-            if r + 1 < num_rounds:
-                loss_kernel(nodes, num_nodes, edges, with_goal, loss)
-            else:
-                num_nodes += 1
-                num_edges = with_goal
-    if num_rounds > 1:
-        num_nodes, num_edges = drop_replaced_kernel(cells, nodes, num_nodes, edges, num_edges)
+    for c in range(num_cells):
+        most = _num_candidates(parse, cells, c)
+        if pop_limit == 0 and most + num_edges > most_edges:
+            return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
+        pops = np.int64(min(most, limit[c]) if pop_limit > 0 else most)
+        most_scored = np.int64(min(most, float(SCORED_PER_POP * pops)))
+        nodes = larger_search_nodes(nodes, num_nodes + pops + 2)
+        edges = larger_search_edges(edges, num_edges + pops)
+        num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
+        agenda = larger_agenda(agenda, num_bundles + 3 * most_scored, most_scored, pops)
+        cells[c, 0] = num_nodes
+        num_nodes, num_edges, num_scored = _search_cell(
+            c,
+            parse,
+            best_first,
+            rules,
+            lm,
+            weight,
+            pops,
+            most_scored,
+            cells,
+            nodes,
+            num_nodes,
+            edges,
+            num_edges,
+            agenda,
+            bigrams,
+        )
+        total_scored += num_scored
+        cells[c, 1] = num_nodes
+        # Candidates are no longer needed.
+        order_by_score(nodes.score, cells[c, 0], num_nodes, nodes.rank, agenda.entry)
+    if goal >= 0:
+        first = cells[goal, 0]
+        last = cells[goal, 1]
+        nodes = larger_search_nodes(nodes, num_nodes + 1)
+        edges = larger_search_edges(edges, num_edges + last - first)
+        num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
+        num_nodes += 1
     return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges)
-
-
-@kernel
-def _pops(pop_limit, num_rounds, r, loss, most, weight):
-    """The number of candidates that a cell pops, of ``most`` that it has."""
-    if pop_limit == 0:
-        return np.int64(most)
-    limit = float(pop_limit)
-    if num_rounds > 1:
-        if r == 0:
-            limit *= COARSE
-        else:
-            width = 0.0
-            for m in range(weight.shape[0]):
-                width += WIDTH * abs(weight[m])
-            limit *= FINE * (np.exp(-loss / width) if width > 0.0 else 1.0)
-    return np.int64(min(most, max(limit, 1.0)))
-
-
-@kernel
-def _is_worth(parse, cell, pops, popped, most, is_new):
-    """Whether a cell should be searched again: with more pops, or all of it with better tails."""
-    if popped < most:
-        return pops >= MORE * popped
-    if pops < popped:
-        return False
-    for b in range(parse.first_bundle[cell], parse.first_bundle[cell + 1]):
-        for t in range(2):
-            if parse.tail[b, t] >= 0 and is_new[parse.tail[b, t]]:
-                return True
-    return False
-
-
-@kernel
-def loss_kernel(nodes, num_nodes, edges, num_edges, out_loss):
-    """How much worse than the best derivation the best one through each cell is.
-
-    nodes, num_nodes  ArenaNodes; the goal is node ``num_nodes``
-    edges, num_edges  Edges; those of a node before those of which it is a tail
-    out_loss          float64 [C]  written; >= 0, infinite where no derivation goes through a cell; all 0 if
-                      there is no derivation
-
-    O(E).  Twin: tests/naive/search.py::losses.
-    """
-    nodes.score[num_nodes] = -np.inf
-    outside = np.full(num_nodes + 1, -np.inf)
-    outside[num_nodes] = 0.0
-    for e in range(num_edges - 1, -1, -1):
-        if edges.head[e] < num_nodes:
-            break
-        through = edges.local[e] + nodes.score[edges.tail[e, 0]]
-        nodes.score[num_nodes] = max(nodes.score[num_nodes], through)
-    best = nodes.score[num_nodes]
-    if best == -np.inf:
-        out_loss[:] = 0.0
-        return
-    for e in range(num_edges - 1, -1, -1):
-        above = outside[edges.head[e]] + edges.local[e]
-        for t in range(2):
-            if edges.tail[e, t] >= 0:
-                here = above
-                if edges.tail[e, 1 - t] >= 0:
-                    here += nodes.score[edges.tail[e, 1 - t]]
-                outside[edges.tail[e, t]] = max(outside[edges.tail[e, t]], here)
-    out_loss[:] = np.inf
-    for v in range(num_nodes):
-        cell = nodes.cell[v]
-        # Sums in another order may exceed the best by a rounding error.
-        out_loss[cell] = min(out_loss[cell], max(best - nodes.score[v] - outside[v], 0.0))
-
-
-@kernel
-def drop_replaced_kernel(cells, nodes, num_nodes, edges, num_edges):
-    """Remove nodes of cells that were searched again, unless a cell that was not has edges from them.
-
-    cells             int64 [C, 2]  first and last node of each cell, of its last search
-    nodes, num_nodes  ArenaNodes; rewritten in place
-    edges, num_edges  Edges; rewritten in place, in the same order
-
-    Returns the new numbers of nodes and edges. Of the tables of nodes, only ``cell`` is kept.
-    O(V + E).  Twin: tests/naive/search.py::without_replaced.
-    """
-    number = np.full(num_nodes, -1, np.int64)
-    for v in range(num_nodes):
-        if nodes.cell[v] < 0 or cells[nodes.cell[v], 0] <= v < cells[nodes.cell[v], 1]:
-            number[v] = 0
-    for e in range(num_edges - 1, -1, -1):
-        if number[edges.head[e]] == 0:
-            for t in range(2):
-                if edges.tail[e, t] >= 0:
-                    number[edges.tail[e, t]] = 0
-    kept_nodes = np.int64(0)
-    for v in range(num_nodes):
-        if number[v] == 0:
-            number[v] = kept_nodes
-            nodes.cell[kept_nodes] = nodes.cell[v]
-            kept_nodes += 1
-    kept = np.int64(0)
-    for e in range(num_edges):
-        if number[edges.head[e]] < 0:
-            continue
-        edges.head[kept] = number[edges.head[e]]
-        for t in range(2):
-            edges.tail[kept, t] = number[edges.tail[e, t]] if edges.tail[e, t] >= 0 else -1
-        edges.rule[kept] = edges.rule[e]
-        edges.local[kept] = edges.local[e]
-        for m in range(edges.lm.shape[1]):
-            edges.lm[kept, m] = edges.lm[e, m]
-        kept += 1
-    return kept_nodes, kept
 
 
 @kernel

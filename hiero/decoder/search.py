@@ -54,12 +54,11 @@ def cube(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Cha
     """Cube pruning: the same number of pops for every cell."""
     from hiero.decoder.cube_kernels import search_kernel
 
-    return search_kernel(*arguments, 1, bigrams)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, False, bigrams)  # type: ignore[no-any-return, call-arg]
 
 
 def coarse_to_fine(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Chart]:
-    """Cube pruning with few pops, and then with many for the cells that good derivations go through."""
+    """Cube pruning with more pops for cells of good derivations, by estimates, than for others."""
     from hiero.decoder.cube_kernels import search_kernel
 
-    *_, pop_limit, _ = arguments
-    return search_kernel(*arguments, 2 if pop_limit else 1, bigrams)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, True, bigrams)  # type: ignore[no-any-return, call-arg]

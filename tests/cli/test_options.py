@@ -132,7 +132,7 @@ COMMANDS = dict(commands(main_parser()))
 NO_FILES = {
     "decode": {"-g", "-l", "-w", "--bins", "--reordering"},  # of the model
     "eval": {"--system"},
-    "extract": {"--store"},  # read and written
+    "extract": {"--store", "--target-counts"},  # read and written
     "init": {"FOLDER"},  # files that exist are never replaced
     "align score": {"HYP", "GOLD"},
     "run": {"CONFIG", "-o"},  # checked by the stages

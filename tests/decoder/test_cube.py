@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from hiero.core.errors import HieroError
 from hiero.core.text import Segment
-from hiero.decoder.cube_kernels import COARSE, FINE, drop_replaced_kernel, loss_kernel
+from hiero.decoder.cube_kernels import FINE, loss_kernel
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
-from hiero.decoder.hypergraph import validate
+from hiero.decoder.hypergraph import Pairs, validate
+from hiero.decoder.parse_kernels import Parse
 from hiero.decoder.search import SEARCHES
-from hiero.decoder.search_table_kernels import ArenaNodes, Edges, new_search_edges, new_search_nodes
 from hiero.decoder.statistics import Statistics
 from hiero.features.index import FeatureIndex
 from hiero.learning.candidates import candidates
@@ -115,7 +115,8 @@ def assert_same_forest(one: Forest, other: Forest) -> None:
 def test_an_unlimited_search_is_exhaustive(system: System, pop_limit: int, algorithm: str) -> None:
     expected = system.forest()
     assert_same_forest(expected, system.forest(algorithm=algorithm))
-    assert_same_forest(expected, system.forest(algorithm=algorithm, pop_limit=pop_limit))
+    # From coarse to fine, cells that no derivation of the sentence goes through are not filled at any limit.
+    assert_same_forest(expected, system.forest(algorithm="cube", pop_limit=pop_limit))
 
 
 @given(systems(), st.integers(1, 12), algorithms)
@@ -130,8 +131,7 @@ def test_pruned_search_lists_valid_derivations(system: System, pop_limit: int, a
     if expected:
         assert forest.viterbi().score <= max(expected)[0]
     popped = edges_of_cells(forest)
-    # A cell that was searched twice may have nodes of both searches.
-    most = pop_limit if algorithm == "cube" else FINE * pop_limit + max(COARSE * pop_limit, 1)
+    most = pop_limit if algorithm == "cube" else FINE * pop_limit
     assert all(count <= most for count in popped.values())
 
 
@@ -223,27 +223,6 @@ def test_bigrams_in_a_pruned_search(system: System, pop_limit: int, algorithm: s
             assert found.score[i] == pytest.approx(float(weight[found.id[part]] @ found.value[part]))
 
 
-@given(systems(), st.integers(1, 4))
-# A bad cell, of which all candidates are popped, above a good one that gets more edges to the same nodes.
-@example(
-    System(
-        (
-            *(Rule("X", ("a",), (word,), score) for score in (0.0, -0.125) for word in "uv"),
-            Rule("X", ("b",), ("w",)),
-            Rule("X", ("[X,1]", "b"), ("[X,1]",), -99.0),
-        ),
-        ("a", "b"),
-        ((BIGRAMS, 1.0),),
-    ),
-    2,
-)
-def test_no_cell_loses_pops_in_the_second_round(system: System, pops: int) -> None:
-    coarse = system.forest(pop_limit=pops, algorithm="cube", pass_through="none")
-    limit = round(pops / COARSE)
-    fine = system.forest(pop_limit=limit, algorithm="coarse_to_fine", pass_through="none")
-    assert not edges_of_cells(coarse) - edges_of_cells(fine)
-
-
 @given(systems(max_models=0), st.integers(1, 5), algorithms)
 def test_without_language_models_one_pop_is_enough(system: System, pop_limit: int, algorithm: str) -> None:
     """Every cell has one node, estimates are scores, and the best candidate is popped first."""
@@ -315,86 +294,59 @@ def test_scoring_is_bounded_by_pops() -> None:
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[naive.Graph, list[range]]:
-    """Nodes of cells, some of which were searched twice, and the nodes of their last searches."""
-    num_cells = draw(st.integers(1, 4))
-    again = draw(st.lists(st.integers(0, num_cells - 1), unique=True).map(sorted))
-    cell: list[int] = []
-    edges: list[list[tuple[float, tuple[int, ...]]]] = []
-    last: dict[int, range] = {}
+def parse_forests(draw: st.DrawFn) -> naive.Forest:
     scores = st.integers(-16, 0).map(lambda number: number / 8)
-
-    def edge(tails: list[int]) -> tuple[float, tuple[int, ...]]:
-        chosen = draw(st.lists(st.sampled_from(tails), max_size=2)) if tails else []
-        return draw(scores), tuple(chosen)
-
-    for c in [*range(num_cells), *again]:
-        tails = [node for below in range(c) for node in last[below]]
-        first = len(cell)
-        for _ in range(draw(st.integers(1, 3))):
-            cell.append(c)
-            edges.append([edge(tails) for _ in range(draw(st.integers(1, 2)))])
-        last[c] = range(first, len(cell))
-    goal = [(draw(scores), (node,)) for node in last[num_cells - 1] if draw(st.booleans())]
-    return naive.Graph([*cell, -1], [*edges, goal]), [last[c] for c in range(num_cells)]
+    rows = []
+    for cell in range(draw(st.integers(1, 6))):
+        tails = st.lists(st.integers(0, cell - 1), max_size=2) if cell else st.just([])
+        rows.append(draw(st.lists(st.tuples(scores, tails.map(tuple)), min_size=1, max_size=3)))
+    return naive.Forest(rows)
 
 
-def tables_of(graph: naive.Graph) -> tuple[ArenaNodes, Edges]:
-    num_nodes = len(graph.cell)
-    nodes = new_search_nodes(num_nodes, 1, 1)
-    nodes.cell[:] = graph.cell
-    nodes.score[:-1] = [max(score for score, _ in graph.derivations(v)) for v in range(num_nodes - 1)]
-    flat = [(v, score, tails) for v, row in enumerate(graph.edges) for score, tails in row]
-    edges = new_search_edges(len(flat), 1)
-    for e, (head, score, tails) in enumerate(flat):
-        edges.head[e], edges.rule[e], edges.local[e], edges.lm[e] = head, e, score, e
-        edges.tail[e] = [*tails, -1, -1][:2]
-    return nodes, edges
+@given(parse_forests(), st.data())
+def test_losses_of_cells(forest: naive.Forest, data: st.DataObject) -> None:
+    goal = data.draw(st.integers(0, len(forest.bundles) - 1))
+    flat = [bundle for row in forest.bundles for bundle in row]
+    parse = Parse(
+        np.zeros((len(forest.bundles), 3), np.int32),
+        np.cumsum([0, *map(len, forest.bundles)]),
+        np.array([(b, 1) for b in range(len(flat))]),
+        np.array([[*tails, -1, -1][:2] for _, tails in flat], np.int32),
+    )
+    estimates = np.array([estimate for estimate, _ in flat])
+    pairs = Pairs(np.arange(len(flat)), np.zeros(len(flat), np.int32), estimates, estimates)
+    found = np.empty(len(forest.bundles))
+    loss_kernel(parse, pairs, goal, found)
+    assert found.tolist() == naive.losses(forest, goal)
 
 
-@given(graphs())
-def test_losses_of_cells(drawn: tuple[naive.Graph, list[range]]) -> None:
-    graph, last = drawn
-    nodes, edges = tables_of(graph)
-    found = np.empty(len(last))
-    loss_kernel(nodes, len(graph.cell) - 1, edges, len(edges.head), found)
-    assert found.tolist() == naive.losses(graph, len(last))
-
-
-@given(graphs())
-def test_nodes_of_cells_that_were_searched_again_are_dropped(drawn: tuple[naive.Graph, list[range]]) -> None:
-    graph, last = drawn
-    nodes, edges = tables_of(graph)
-    cells = np.array([(nodes.start, nodes.stop) for nodes in last])
-    num_nodes, num_edges = drop_replaced_kernel(cells, nodes, len(graph.cell), edges, len(edges.head))
-    expected = naive.without_replaced(graph, last)
-    assert nodes.cell[:num_nodes].tolist() == expected.cell
-    rows: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in expected.cell]
-    for e in range(num_edges):
-        rows[edges.head[e]].append(
-            (edges.local[e], tuple(tail for tail in edges.tail[e].tolist() if tail >= 0))
-        )
-        assert edges.lm[e, 0] == edges.rule[e]
-    assert rows == expected.edges
-
-
-def test_good_cells_are_searched_again() -> None:
+def test_cells_of_good_derivations_pop_more() -> None:
     """The best translation of "a b" joins two that a search with one pop does not find."""
     text = "\n".join(
-        ["\\data\\", "ngram 1=7", "ngram 2=1", "", "\\1-grams:", "-1 <s>", "-1 </s>", "-1 <unk>"]
-        + [f"-1 {word} 0" for word in "uvwx"]
+        ["\\data\\", "ngram 1=8", "ngram 2=1", "", "\\1-grams:", "-1 <s>", "-1 </s>", "-1 <unk>"]
+        + [f"-1 {word} 0" for word in "uvwxy"]
         + ["", "\\2-grams:", "-0.1 v x", "", "\\end\\", ""]
     )
     rules = tuple(
-        Rule("X", (word,), (target,), score)
-        for word, target, score in (("a", "u", 0.0), ("a", "v", -0.25), ("b", "w", 0.0), ("b", "x", -0.25))
+        Rule("X", src, (target,), score)
+        for src, target, score in (
+            (("a",), "u", 0.0),
+            (("a",), "v", -0.25),
+            (("b",), "w", 0.0),
+            (("b",), "x", -0.25),
+            (("a", "b"), "y", -99.0),
+            (("a", "b"), "u", -99.25),
+        )
     )
     system = System(rules, ("a", "b"), ((text, 1.0),))
-    limits = {"pop_limit": 2, "pass_through": "none"}
-    coarse = system.forest(algorithm="cube", pop_limit=1, pass_through="none")
-    assert coarse.viterbi().text == "u w"
-    fine = system.forest(algorithm="coarse_to_fine", **limits)
-    assert fine.viterbi().text == "v x" == system.forest(pass_through="none").viterbi().text
+    even = system.forest(algorithm="cube", pop_limit=1, pass_through="none")
+    assert even.viterbi().text == "u w"
+    guided = system.forest(algorithm="coarse_to_fine", pop_limit=1, pass_through="none")
+    assert guided.viterbi().text == "v x" == system.forest(pass_through="none").viterbi().text
+    popped = edges_of_cells(guided)
+    (label,) = (label for label, start, _ in popped if start == 1)
+    assert popped[label, 1, 2] == 2
+    assert popped[label, 0, 2] == 1
 
 
 def test_tables_grow() -> None:

@@ -200,61 +200,30 @@ def _bucket(size: int) -> str:
     return str(size) if size < 6 else "16+"
 
 
-class Graph(NamedTuple):
-    """Nodes of a search in the order in which they were made; the last is the goal.
+class Forest(NamedTuple):
+    """For every cell, its bundles: the estimate of the best rule, and the tails, which are earlier cells."""
 
-    cell   of each node, -1 for the goal
-    edges  of each node: score and tails
-    """
+    bundles: Sequence[Sequence[tuple[float, tuple[int, ...]]]]
 
-    cell: list[int]
-    edges: list[list[tuple[float, tuple[int, ...]]]]
-
-    def derivations(self, node: int) -> list[tuple[float, frozenset[int]]]:
-        """The score of every derivation of a node, and the nodes in it."""
+    def derivations(self, cell: int) -> list[tuple[float, frozenset[int]]]:
+        """The estimate of every derivation of a cell, and the cells in it."""
         found = []
-        for score, tails in self.edges[node]:
+        for estimate, tails in self.bundles[cell]:
             for parts in itertools.product(*map(self.derivations, tails)):
-                total = score + sum(part for part, _ in parts)
-                found.append((total, frozenset([node]).union(*(nodes for _, nodes in parts))))
+                total = estimate + sum(part for part, _ in parts)
+                found.append((total, frozenset([cell]).union(*(cells for _, cells in parts))))
         return found
 
 
-def losses(graph: Graph, num_cells: int) -> list[float]:
+def losses(forest: Forest, goal: int) -> list[float]:
     """How much worse than the best derivation of the goal the best one through each cell is."""
-    found = graph.derivations(len(graph.cell) - 1)
-    if not found:
-        return [0.0] * num_cells
+    found = forest.derivations(goal)
     best = max(score for score, _ in found)
     through: dict[int, float] = {}
-    for score, nodes in found:
-        for node in nodes:
-            cell = graph.cell[node]
+    for score, cells in found:
+        for cell in cells:
             through[cell] = max(through.get(cell, -math.inf), score)
-    return [best - through.get(cell, -math.inf) for cell in range(num_cells)]
-
-
-def without_replaced(graph: Graph, last: Sequence[range]) -> Graph:
-    """The nodes of the last search of each cell, those below them, and the goal; numbered anew."""
-    kept = set[int]()
-
-    def keep(node: int) -> None:
-        kept.add(node)
-        for _, tails in graph.edges[node]:
-            for tail in tails:
-                keep(tail)
-
-    for node, cell in enumerate(graph.cell):
-        if cell < 0 or node in last[cell]:
-            keep(node)
-    number = {node: i for i, node in enumerate(sorted(kept))}
-    return Graph(
-        [graph.cell[node] for node in sorted(kept)],
-        [
-            [(score, tuple(number[tail] for tail in tails)) for score, tails in graph.edges[node]]
-            for node in sorted(kept)
-        ],
-    )
+    return [best - through.get(cell, -math.inf) for cell in range(len(forest.bundles))]
 
 
 # ---- bigrams
