@@ -56,6 +56,7 @@ class Bench:
 
     def __init__(self, reference: Path, folder: Path, rounds: int) -> None:
         self.reference, self.folder, self.rounds = reference, folder, rounds
+        self.files: dict[str, list[str]] = {}  # options of ``hiero decode`` for other sets
         self.failures: list[str] = []
 
     def calibrate(self) -> float:
@@ -65,11 +66,15 @@ class Bench:
 
     def decode(self, name: str, *options: str, weights: Path | None = None, empty: bool = False) -> Stats:
         """Run ``hiero decode`` once; its output is in ``folder / "out"``."""
-        data, stats, source = self.reference / name, self.folder / "stats.json", self.folder / "nothing"
-        source.touch()
+        data, stats, nothing = self.reference / name, self.folder / "stats.json", self.folder / "nothing"
+        nothing.touch()
         command = [sys.executable, "-m", "hiero.cli.main", "decode", "--quiet"]
-        command += ["-l", str(data / "lm.arpa.gz"), "-w", str(weights or self.reference / "weights")]
-        command += ["-i", str(source if empty else data / "input.sgm")]
+        command += self.files.get(name) or ["-l", str(data / "lm.arpa.gz"), "-i", str(data / "input.sgm")]
+        command += [
+            "-w",
+            str(weights or self.reference / "weights"),
+            *(["-i", str(nothing)] if empty else []),
+        ]
         command += ["-o", str(self.folder / "out"), "--stats", str(stats), *options]
         subprocess.run(command, check=True, cwd=PROJECT)
         found: Stats = json.loads(stats.read_text())
