@@ -327,13 +327,15 @@ class ShardDecoder:
         else:
             # Decode all before any is made an example: features must not be numbered while others decode.
             forests = list(in_order(self._parse, numbers, threads))
-        examples = []
+        examples, known = [], len(self.vector)
         for number, forest in zip(numbers, forests, strict=True):
             example = self._example(number, forest)
             if example is None:
                 self.failed += 1
             else:
                 examples.append(example)
+        if len(self.vector) > known:
+            self.weights_changed()  # a model reads the tables that it found, which may be too short now
         self.seconds += time.thread_time() - started
         return examples
 
