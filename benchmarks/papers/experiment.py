@@ -69,15 +69,19 @@ class Experiment:
         found = next((path for path in (self.alignment, *own, made) if path and path.exists()), None)
         return part | ({"alignment": str(found.resolve())} if found else {})
 
-    def make_base(self) -> None:
-        """Make the alignment, language model and index unless they exist."""
+    def make_base(self, data: Settings | None = None, lm: Settings | None = None, **more: Any) -> None:
+        """Make the alignment, language model and index unless they exist.
+
+        ``data`` and ``lm`` are added to their sections, and ``more`` has further ones.
+        """
         if self.index and self.lm:
             return
-        lm = {"estimate": "train", "order": self.order, "discount_fallback": True}
+        estimated = {"estimate": "train", "order": self.order, "discount_fallback": True} | (lm or {})
         train = self.train()
         if str(self.out.resolve()) in train.get("alignment", ""):
             del train["alignment"]  # computed by the run itself
-        self.run("base", {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}]})
+        content = {"seed": 1, "data": {"train": train} | (data or {}), "lm": [estimated]}
+        self.run("base", content | {"grammar": [{"index": "train"}]} | more)
 
     def models(self) -> Settings:
         """The sections ``grammar`` and ``lm``."""
