@@ -162,7 +162,7 @@ def _costs(runs: Sequence[Run]) -> list[str]:
         [f"{run.chosen['features']:,}" for run in runs],
         [f"{run.epoch} of {len(run.log)}" for run in runs],
     )
-    return [*(", ".join(column) for column in shown), ", ".join(f"{spent:.0f}" for spent in minutes)]
+    return [*(", ".join(column) for column in shown), ", ".join(f"{spent:.1f}" for spent in minutes)]
 
 
 def _cell(report: EvaluationReport, system: str) -> str:
