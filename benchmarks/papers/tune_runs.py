@@ -90,10 +90,14 @@ def read_run(spec: str) -> Run:
     system, _, label = name.partition("#")
     if not equals or not system or not directory:
         raise ConfigError(f"found {spec!r}, expected NAME=DIR, or NAME#SEED=DIR for one of several")
+    return run_in(Path(directory), system, label)
+
+
+def run_in(directory: Path, system: str, label: str = "") -> Run:
     log = read_log(directory)
     if not log:
         raise FormatError(directory, 0, found="no epoch that is done", expected="a run with log.jsonl")
-    return Run(system, label, Path(directory), log)
+    return Run(system, label, directory, log)
 
 
 # ---- translating

@@ -1,7 +1,7 @@
-"""Table 3 of Simianer, Riezler and Dyer (2012): ``python -m benchmarks.papers.bitext OUT --data DIR``.
+"""Learners, sets and features compared: ``python -m benchmarks.papers.learners OUT --data DIR --paper 000``.
 
-Dense and sparse features, learnt from a small tuning set (SGD) and from the bitext itself (IterSelSGD; dense
-features by IterMixSGD), at equal data and equal epochs. DIR has a bitext as ``train.src.gz`` and
+The systems of Table 3 of Simianer, Riezler and Dyer (2012; 000), Table 5 of Eidelman (2012; 001), or Tables 2
+to 5 of Green et al. (2013; 002), or those of ``--systems``. DIR has a bitext as ``train.src.gz`` and
 ``train.trg.gz``, and so on for ``dev``. Sets to choose the epoch (odd lines of *devtest*) and to report on
 (its even lines, and *test*) are drawn from the bitext before anything else sees it; ``--further NAME=DIR``
 adds the devtest of another bitext. Sentences of the bitext are decoded without rules of their own or of equal
@@ -13,14 +13,15 @@ pairs, and with language models that have not seen their references.
     OUT/SYSTEM.run   the first replica; OUT/SYSTEM.2.run, ... the others, which differ in ``tune: {seed}``
     OUT/table.md     the table; --table only makes it, from the existing runs
 
-A system is ``dev.dense``, ``dev.all``, ``5000.dense``, or ``5000.all.100000``: learnt from 5,000 sentences,
-of all features 100,000 selected (0: all). It can be killed and restarted at any time. Significance is tested
-by approximate randomisation over sentences, with all replicas of both systems (Clark et al. 2011).
+A system is ALGORITHM.SET.FEATURES, with other settings of ``tune`` behind colons: ``sgd.dev.dense``, or
+``iterselsgd.5000.all:select=10000``, which learns from 5,000 sentences of the bitext. It can be killed and
+restarted at any time. Significance is tested against the first system by approximate randomisation over
+sentences, with all replicas of both systems (Clark et al. 2011).
 
-    python -m benchmarks.papers.bitext runs --data shared/data/europarl-de-en -j 2 --prune 0,0,1 \
+    python -m benchmarks.papers.learners runs --data shared/data/europarl-de-en -j 2 --prune 0,0,1 \
         --further newstest=shared/data/newstest-de-en
-    python -m benchmarks.papers.bitext runs --data grammars/demo --replicas 2 --epochs 2 --drawn 20 \
-        --systems dev.dense,40.dense,40.all.500 --trials 50
+    python -m benchmarks.papers.learners runs --data grammars/demo --replicas 2 --epochs 2 --drawn 20 \
+        --systems sgd.dev.dense,itermixsgd.40.dense,iterselsgd.40.all:select=500 --trials 50
 """
 
 from __future__ import annotations
@@ -31,44 +32,79 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from benchmarks.papers.experiment import CONFIGS, Experiment, Settings, add_arguments, lines, replica_names
-from benchmarks.papers.tune_runs import Run, read_run
+from benchmarks.papers.tune_runs import Run, run_in
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
 from hiero.evaluation.config import EvalConfig
+from hiero.learning.config import ALGORITHMS
 
-TEMPLATES = ["rule_id", "source_bigram", "shape"]
-LEARNER: Settings = {
-    "loss": "logistic",
-    "metric": "nakov",
-    "average": "sentences",
-    "order": "shuffle",
-    "held_out": "devtest",
+FEATURES = {
+    "dense": [],
+    "all": ["rule_id", "source_bigram", "shape"],
+    "pairs": ["word_pair", "insertion_pair", "bigram"],
+    "pt": ["rule_id"],
+    "pt_al_lo": ["pt_al_lo"],
+}
+HELD_OUT = "devtest"
+# Beside the presets: for SGD what configs/paper-000-sgd.yaml has, and why is in paper-000.md.
+SGD: Settings = {"loss": "logistic", "metric": "nakov", "average": "sentences"}
+BATCH: Settings = {"start": "uniform"}
+LEARNERS: dict[str, Settings] = {
+    **dict.fromkeys(("sgd", "mixsgd", "itermixsgd", "iterselsgd"), SGD),
+    **dict.fromkeys(("pro", "kbmira", "mert", "adagrad"), BATCH),
+    "mira": {},
 }
 FROM_BITEXT: Settings = {"on": "train", "leave_one_out": True, "lm": "jackknife"}
-SYSTEMS = (
-    "dev.dense",
-    "dev.all",
-    *(f"{size}.{what}" for size in (5000, 20000) for what in ("dense", "all.0", "all.10000", "all.100000")),
-)
-DRAWN = ("devtest", "test")
+PAPERS = {
+    "000": (
+        "sgd.dev.dense",
+        "sgd.dev.all",
+        *(f"itermixsgd.{size}.dense" for size in (5000, 20000)),
+        *(f"iterselsgd.{size}.all:select={k}" for size in (5000, 20000) for k in (0, 10000, 100000)),
+    ),
+    "001": (
+        "mira.dev.dense",
+        "mira.dev.pairs",
+        "mira.dev.dense:oracle=lu:prediction=cost",
+        "mira.dev.pairs:oracle=lu:prediction=cost",
+    ),
+    "002": (
+        *(f"{learner}.dev.dense" for learner in ("mert", "pro", "kbmira", "adagrad", "mira")),
+        *(
+            f"{learner}.dev.{which}"
+            for which in ("pt", "pt_al_lo")
+            for learner in ("pro", "kbmira", "adagrad", "mira")
+        ),
+        *(f"adagrad.{size}.{which}" for size in (5000, 15000) for which in ("dense", "pt", "pt_al_lo")),
+    ),
+}
+DRAWN = (HELD_OUT, "test")
 EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
-
-
-def tune_of(system: str) -> tuple[Settings, bool]:
-    """The section ``tune`` of a system, and whether it has sparse features."""
-    on, features, *selected = system.split(".")
-    if on == "dev":
-        return {"algorithm": "sgd", "on": "dev"}, features == "all"
-    size = {"sentences": int(on)}
-    if features == "dense":
-        return {"algorithm": "itermixsgd", **FROM_BITEXT, **size}, False
-    return {"algorithm": "iterselsgd", "select": int(selected[0]), **FROM_BITEXT, **size}, True
+NAME = re.compile(
+    rf"(?P<algorithm>{'|'.join(ALGORITHMS)})\.(?P<on>dev|[1-9]\d*)\.(?P<features>{'|'.join(FEATURES)})"
+    r"(?P<more>(:[a-z_0-9]+=[^:,=]+)*)"
+)
 
 
 def system_name(text: str) -> str:
-    if not re.fullmatch(r"dev\.(dense|all)|[1-9]\d*\.(dense|all\.\d+)", text):
-        raise argparse.ArgumentTypeError(f"found {text}, expected such as dev.all or 5000.all.100000")
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"found {text}, expected such as iterselsgd.5000.all:select=10000")
     return text
+
+
+def parts_of(system: str) -> tuple[Settings, list[str]]:
+    """The section ``tune`` of a system, and its templates."""
+    found = NAME.fullmatch(system)
+    assert found is not None, system
+    algorithm, on = found["algorithm"], found["on"]
+    tune: Settings = {"algorithm": algorithm, "held_out": HELD_OUT, "order": "shuffle"} | LEARNERS[algorithm]
+    tune |= {"on": "dev"} if on == "dev" else {**FROM_BITEXT, "sentences": int(on)}
+    for setting in found["more"].split(":")[1:]:
+        key, _, value = setting.partition("=")
+        tune[key] = yaml.safe_load(value)
+    return tune, FEATURES[found["features"]]
 
 
 def drawn(experiment: Experiment, name: str) -> Settings:
@@ -86,22 +122,18 @@ def sets_of(experiment: Experiment, args: argparse.Namespace) -> dict[str, Setti
 
 
 def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, seed: int) -> Settings:
-    tune, is_sparse = tune_of(system)
-    models = experiment.models()
+    tune, templates = parts_of(system)
+    models, train = experiment.models(), drawn(experiment, "train")
     models["grammar"][0]["extract"] = {
         "leave_out_links": True,
         "store": str(experiment.out.resolve() / "rules"),
     }
-    models["lm"][0]["text"] = drawn(experiment, "train")["target"]
-    learner = LEARNER | tune | {"seed": seed, "epochs": args.epochs or 10}
+    models["lm"][0]["text"] = train["target"]
+    given = {"seed": seed} | ({"epochs": args.epochs} if args.epochs else {})
     return models | {
-        "data": {
-            "train": drawn(experiment, "train"),
-            "dev": experiment.part("dev"),
-            **sets_of(experiment, args),
-        },
-        "features": {"templates": TEMPLATES if is_sparse else []},
-        "tune": learner,
+        "data": {"train": train, "dev": experiment.part("dev"), **sets_of(experiment, args)},
+        "features": {"templates": templates},
+        "tune": tune | given,
         "eval": EVAL,
     }
 
@@ -114,7 +146,7 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Evalu
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     found = {}
     for name, paths in sets_of(experiment, args).items():
-        step = slice(1, None, 2) if name == LEARNER["held_out"] else slice(None)
+        step = slice(1, None, 2) if name == HELD_OUT else slice(None)
         targets = paths.get("references") or [paths["target"]]
         references = [lines(path)[step] for path in targets]
         systems = []
@@ -127,8 +159,13 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Evalu
     return found
 
 
+def folder_name(system: str) -> str:
+    return system.replace(":", "-")
+
+
 def folders(experiment: Experiment, args: argparse.Namespace, system: str) -> list[Path]:
-    return [experiment.out / f"{system}{suffix}.run" for suffix in replica_names(args.replicas)]
+    names = (f"{folder_name(system)}{suffix}.run" for suffix in replica_names(args.replicas))
+    return [experiment.out / name for name in names]
 
 
 def table(experiment: Experiment, args: argparse.Namespace) -> str:
@@ -136,33 +173,33 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
     found = reports(experiment, args)
     if not found:
         sys.exit(f"{experiment.out}: found no translations, expected those of some system")
-    head = ["system", "weights", "epoch", "CPU, minutes", *found]
+    head = ["system", "weights", "epoch", "converged", "CPU, minutes", "s/epoch", *found]
     rows = []
     for system in args.systems:
-        runs = [
-            read_run(f"{system}={path / 'tune'}")
-            for path in folders(experiment, args, system)
-            if is_done(path)
-        ]
+        done = (path / "tune" for path in folders(experiment, args, system) if is_done(path))
+        runs = [run_in(path, system) for path in done]
         if runs:
             cells = [_cell(report, system) for report in found.values()]
             rows.append([system, *_costs(runs), *cells])
-    ruled = [head, ["---", *["---:"] * 3, *["---"] * len(found)], *rows]
+    ruled = [head, ["---", *["---:"] * 5, *["---"] * len(found)], *rows]
     return "".join(f"| {' | '.join(row)} |\n" for row in ruled)
 
 
 def is_done(folder: Path) -> bool:
-    return (folder / f"{LEARNER['held_out']}.output").exists()
+    return (folder / f"{HELD_OUT}.output").exists()
 
 
 def _costs(runs: Sequence[Run]) -> list[str]:
-    """Weights, chosen epochs, and CPU minutes of decoding and learning of each replica."""
-    minutes = [sum(one["decode_s"] + one["learn_s"] for one in run.log) / 60 for run in runs]
-    shown = (
-        [f"{run.chosen['features']:,}" for run in runs],
-        [f"{run.epoch} of {len(run.log)}" for run in runs],
+    """Weights, chosen epochs, epochs until convergence, and CPU time of each replica."""
+    minutes = (sum(one["decode_s"] + one.get("learn_s", 0.0) for one in run.log) / 60 for run in runs)
+    columns = (
+        (f"{run.chosen['features']:,.0f}" for run in runs),
+        (f"{run.epoch} of {len(run.log)}" for run in runs),
+        (str(run.converged) for run in runs),
+        (f"{spent:.1f}" for spent in minutes),
+        (f"{run.seconds[1]:.0f}" for run in runs),
     )
-    return [*(", ".join(column) for column in shown), ", ".join(f"{spent:.1f}" for spent in minutes)]
+    return [", ".join(column) for column in columns]
 
 
 def _cell(report: EvaluationReport, system: str) -> str:
@@ -187,15 +224,18 @@ def named_folder(text: str) -> tuple[str, str]:
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.bitext", description=(__doc__ or "").split("\n\n")[0]
+        prog="python -m benchmarks.papers.learners", description=(__doc__ or "").split("\n\n")[0]
     )
     add_arguments(parser)
     add = parser.add_argument
-    add("--systems", type=lambda text: [system_name(one) for one in text.split(",")], default=list(SYSTEMS))
+    add("--paper", choices=list(PAPERS), default="000", help="whose systems (default 000)")
+    add("--systems", type=lambda text: [system_name(one) for one in text.split(",")], metavar="A,B,...")
     add("--drawn", type=int, default=2000, metavar="N", help="pairs of devtest and test (default 2000)")
     add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
     add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    args.systems = args.systems or list(PAPERS[args.paper])
+    return args
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -208,7 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
-                experiment.run(f"{system}{suffix}", settings_of(experiment, args, system, replica))
+                experiment.run(
+                    f"{folder_name(system)}{suffix}", settings_of(experiment, args, system, replica)
+                )
     experiment.write_table(table(experiment, args))
     return 0
 
