@@ -10,6 +10,7 @@ from hiero.core.records import Checked, setting
 
 Of = Literal["given", "probability", "count"]
 OF: tuple[Of, ...] = get_args(Of)
+Method = Literal["greedy", "exact"]
 WORDS = "WordPenalty"  # not a column of a grammar: the number of words on the target side is put into bins
 
 
@@ -40,6 +41,9 @@ class BinsConfig(Checked):
     )
     bits: int = setting(
         4, "2 ** N bins of each feature, or as many as it has values", least=1, most=MOST_BITS
+    )
+    method: Method = setting(
+        "greedy", "how values are divided among bins: greedy, as in the paper; exact: as evenly as possible"
     )
     overlap: int = setting(0, "a value also counts for the N bins on either side", least=0, most=MOST_OVERLAP)
     keep: bool = setting(False, "keep the value itself beside its bins")

@@ -144,7 +144,7 @@ def _commands(folder: Path) -> Iterator[str]:
         yield f"reorder eval @{learner} @held -o @report"
     features = "EgivenFCoherent=probability,CountEF=count"
     yield f"bins learn -g @train.idx -i @dev.de --features {features} -o @bins"
-    yield f"bins learn -g @grammar -i @dev.de --features {features} -o @bins --overlap 1"
+    yield f"bins learn -g @grammar -i @dev.de --features {features} -o @bins --overlap 1 --method exact"
     yield from _decoding(folder)
     yield from _tuning(folder)
 

@@ -82,6 +82,18 @@ def objective(mass: Sequence[Fraction], ideal: Fraction, begins: Sequence[int]) 
     return sum(off, Fraction(0)) / len(begins)
 
 
+def least_deviations(mass: Sequence[int], ideal: int, number: int) -> list[int | None]:
+    """For the first 0, 1, ... values: the least sum of |population - ideal| over all partitions."""
+    best: list[int | None] = [0, *[None] * len(mass)]
+    for _ in range(number):
+        longer: list[int | None] = [None]
+        for n in range(1, len(mass) + 1):
+            ways = [(before, sum(mass[k:n])) for k in range(n) if (before := best[k]) is not None]
+            longer.append(min((before + abs(part - ideal) for before, part in ways), default=None))
+        best = longer
+    return best
+
+
 # ---- regularising
 
 
