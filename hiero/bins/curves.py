@@ -44,6 +44,24 @@ class LogFit:
 
 
 @dataclass(frozen=True)
+class Trend:
+    """How far a curve is from monotone.
+
+    turns    places where it turns from rising to falling, or from falling to rising
+    against  share of its whole movement, up and down, that goes against the larger part
+    """
+
+    turns: int
+    against: float
+
+    def __str__(self) -> str:
+        if not self.turns:
+            return "monotone"
+        points = "1 turning point" if self.turns == 1 else f"{self.turns} turning points"
+        return f"{points}, {100 * self.against:.2g} % of its movement against the trend"
+
+
+@dataclass(frozen=True)
 class Curve:
     """The curve of one feature.
 
@@ -62,6 +80,14 @@ class Curve:
     @property
     def middle(self) -> Floats:
         return (self.low + self.high) / 2
+
+    @property
+    def trend(self) -> Trend:
+        step = np.diff(self.weight)
+        step = step[step != 0]
+        up, down = float(step[step > 0].sum()), float(-step[step < 0].sum())
+        turns = int(np.count_nonzero(np.diff(np.sign(step))))
+        return Trend(turns, min(up, down) / (up + down) if turns else 0.0)
 
 
 def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = "") -> list[Curve]:
@@ -130,6 +156,8 @@ def table(curve: Curve, *, with_weights: bool = True) -> str:
         head += f", a value counts for {bins.overlap} more on either side"
     if with_weights and curve.fit is not None:
         head += f"; best log: {curve.fit}, which leaves {100 * curve.fit.left:.0f} % of the variance"
+    if with_weights:
+        head += f"; {curve.trend}"
     columns = [["from", "seen", "rules"], *([["weight", ""]] if with_weights else [])]
     rows = [[name for group in columns for name in group]]
     for j in range(len(bins)):
@@ -195,7 +223,8 @@ def draw(curve: Curve) -> str:
         x = np.geomspace(*ends, 120) if decades and ends[0] > 0 else np.linspace(*ends, 120)
         line = x, fit.at(x)
     label = bins.feature if bins.of == "given" else f"{bins.of} of {bins.feature}"
-    note = "" if fit is None else f"{fit}; leaves {100 * fit.left:.0f} % of the variance"
+    note = "" if fit is None else f"{fit}; leaves {100 * fit.left:.0f} % of the variance; "
+    note += str(curve.trend)
     return picture(
         title=f"{bins.feature}: {len(bins)} bins",
         x_label=label,

@@ -86,6 +86,26 @@ def test_where_there_is_no_logarithm() -> None:
         assert curve.fit is None
 
 
+@pytest.mark.parametrize(
+    ("learnt", "turns", "against", "text"),
+    [
+        ([1.0, 2.0, 2.0, 4.0], 0, 0.0, "monotone"),
+        ([4.0, 3.0, 3.0, -1.0], 0, 0.0, "monotone"),
+        ([1.0, 1.0, 1.0, 1.0], 0, 0.0, "monotone"),
+        ([0.0, 4.0, 3.0, 3.0], 1, 0.2, "1 turning point, 20 % of its movement against the trend"),
+        ([0.0, -2.0, 1.0, -4.0], 2, 0.3, "2 turning points, 30 % of its movement against the trend"),
+    ],
+)
+def test_trends(learnt: list[float], turns: int, against: float, text: str) -> None:
+    one = bins([1.0, 2.0, 5.0, 9.0])
+    (curve,) = curves_of([one], weights(one, learnt))
+    assert curve.trend.turns == turns
+    assert curve.trend.against == pytest.approx(against)
+    assert str(curve.trend) == text
+    assert table(curve).split("\n")[0].endswith(f"; {text}")
+    assert text in draw(curve)
+
+
 def test_a_table_for_the_terminal() -> None:
     one = bins([1.0, 2.0, 5.0], of="count", overlap=1)
     (curve,) = curves_of([one], weights(one, [-1.0, 0.0, 1.0]))
