@@ -263,7 +263,7 @@ def _add_reordering(add: Callable[..., None], toy: Toy) -> None:
     extract(examples)
 
     def train(learner: Any) -> Callable[[Path], object]:
-        passes = {} if learner == "lexicalised" else {"passes": 2}
+        passes: dict[str, Any] = {} if learner == "lexicalised" else {"passes": 2}
         return lambda path: train_model(examples, path, LearnConfig(learner=learner, **passes))
 
     def learnt(path: Path) -> object:

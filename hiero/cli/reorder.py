@@ -45,7 +45,7 @@ The same seed gives the same model."""
 EVAL_DESCRIPTION = """\
 Print the error rate of a model, of each class, its confusion matrix, the calibration of its probabilities,
 and the features with the largest weights of each class. It is compared with the majority class, and with the
-models of --against."""
+models of --against. Rows "as gaps" are of the same examples as if their words were not known."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -163,8 +163,9 @@ def _eval(args: argparse.Namespace) -> int:
     from hiero.reordering.model import Classifier, open_model, top_features
 
     examples, model = open_examples(args.examples), open_model(args.model)
-    evaluations = [evaluate(model, examples)]
-    evaluations += [evaluate(open_model(path), examples) for path in args.against]
+    evaluations = []
+    for one in (model, *map(open_model, args.against)):
+        evaluations += [evaluate(one, examples, as_gaps) for as_gaps in (False, True)]
     evaluations.append(evaluate_majority(model, examples))
     top = top_features(model, args.top) if isinstance(model, Classifier) and args.top else None
     if args.format == "json":

@@ -16,7 +16,7 @@ from hiero.decoder.hypergraph import Hypergraph
 from hiero.features.index import EdgeBatch, FeatureIndex, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
-from hiero.features.rows import FeatureRows, merge_feature_rows, pick_feature_rows
+from hiero.features.rows import FeatureRows, merge_feature_rows, number_feature_rows, pick_feature_rows
 from hiero.features.score import Replay, RuleScorer, edge_rows, rows_of_keys
 from hiero.features.template_kernels import new_memo
 from hiero.grammar.rules import NO_IDS, Grammar, RuleTable
@@ -105,6 +105,8 @@ class ForestFeatures(Replay):
         parts = self.rules(rules[rules >= 0].tolist())
         if self.scorer.features.edge_features:
             parts = [*parts, *self.edges(_batch(forest, edges[rules >= 0], self.scorer.symbols))]
+        if len(forest.node_gain):
+            parts = [*parts, *self._mappings(self._gap_rows(forest, edges, self._index))]
         if self.kept is not None:
             parts = [*parts, *self._mappings(self._bigram_rows(forest, edges, self._index, self.kept))]
         for part in parts:
@@ -144,6 +146,8 @@ class ForestFeatures(Replay):
         rows = FeatureRows(first, np.tile(np.array(models, np.int32), len(edges)), scores.reshape(-1))
         if self.kept is not None:
             rows = merge_feature_rows([rows, self._bigram_rows(forest, edges, index, self.kept)])
+        if len(forest.node_gain):
+            rows = merge_feature_rows([rows, self._gap_rows(forest, edges, index)])
         features = scorer.features.edge_features
         if not features:
             return rows
@@ -153,6 +157,14 @@ class ForestFeatures(Replay):
         lengths = np.zeros(len(edges), np.int64)
         lengths[ruled] = np.diff(found.first)
         return merge_feature_rows([rows, FeatureRows(offsets_of(lengths), found.id, found.value)])
+
+    def _gap_rows(self, forest: Forest, edges: Ids, index: FeatureIndex) -> FeatureRows:
+        """Changes of the features of orientation models where it is known how gaps are filled."""
+        from hiero.reordering.feature import gap_rows
+
+        tail, rule = forest.graph.tail[edges], forest.edge_rule[edges]
+        rows = gap_rows(self.scorer.features.edge_features, tail, rule, forest.rules, forest.node_gain)
+        return number_feature_rows(rows, index, self.scorer.symbols.names)
 
     def _bigram_rows(self, forest: Forest, edges: Ids, index: FeatureIndex, kept: Flags) -> FeatureRows:
         """Bigrams at the edges of the gaps of the rules of some edges."""

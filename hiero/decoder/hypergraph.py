@@ -64,6 +64,7 @@ class Chart(NamedTuple):
     rule        int32 [E]      -1 on edges into the goal
     local       float64 [E]    score of the edge itself
     lm          float32 [E, M] its share of each model's log10 probability
+    gain        float64 [V, 6] of GapNodes; no rows without orientation models
     """
 
     first_edge: Ints
@@ -72,6 +73,7 @@ class Chart(NamedTuple):
     rule: Ids
     local: Floats
     lm: Floats32
+    gain: Floats
 
 
 def validate(graph: Hypergraph) -> None:

@@ -36,7 +36,7 @@ from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
-from hiero.features.index import EdgeBatch, has_all_names, prefixes_of
+from hiero.features.index import EdgeBatch, has_all_names, prefixes_of, scores_gaps
 from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
 from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
@@ -390,7 +390,9 @@ class Model:
             search = search_of(self.search.algorithm)
             limits = self.search.pop_limit, self.search.max_edges
             kept = self._kept_words(lm_word)
-            more = {} if kept is None else {"bigrams": new_bigrams(self.scorer, lm_word, arrays, kept)}
+            more: dict[str, Any] = self._gap_models(src, grammar, pairs)
+            if kept is not None:
+                more["bigrams"] = new_bigrams(self.scorer, lm_word, arrays, kept)
             done, num_scored, chart = search(parse, pairs, states, arrays, lm_weight, goal, *limits, **more)
         if done < len(parse.cell):
             raise HieroError(
@@ -452,6 +454,15 @@ class Model:
         extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
         return Pairs(first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra)
 
+    def _gap_models(self, src: Ids, grammar: Grammar, pairs: Pairs) -> dict[str, Any]:
+        """The orientation models for the gaps of applied rules, as an argument of a search; none without."""
+        features = self.features.edge_features
+        if not any(map(scores_gaps, features)):
+            return {}
+        from hiero.reordering.feature import gap_models
+
+        return {"gaps": gap_models(features, src, pairs.rule, grammar.rules, self.scorer.name_weights())}
+
     def _goal_cell(self, parse: Parse, num_words: int) -> int:
         whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == num_words)
         found = np.flatnonzero(whole)
@@ -481,6 +492,7 @@ class Model:
             source=segment.words,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
+            node_gain=chart.gain,
             features=ForestFeatures(self.scorer, grammar, lm_word, kept=kept),
         )
 
@@ -527,7 +539,13 @@ def _segment_of(sentence: object) -> Segment:
 
 
 _EMPTY_CHART = Chart(
-    np.zeros(1, np.int64), NO_IDS, NO_IDS.reshape(0, 2), NO_IDS, np.zeros(0), np.zeros((0, 0), np.float32)
+    np.zeros(1, np.int64),
+    NO_IDS,
+    NO_IDS.reshape(0, 2),
+    NO_IDS,
+    np.zeros(0),
+    np.zeros((0, 0), np.float32),
+    np.zeros((0, 0)),
 )
 
 

@@ -281,3 +281,8 @@ def prefixes_of(feature: EdgeFeature) -> tuple[str, ...]:
 def has_all_names(feature: EdgeFeature) -> bool:
     """Whether no input adds to the names of a feature: it has a true attribute ``has_all_names``."""
     return bool(getattr(feature, "has_all_names", False))
+
+
+def scores_gaps(feature: EdgeFeature) -> bool:
+    """Whether a feature is one of an orientation model, which scores gaps again when they are filled."""
+    return bool(getattr(feature, "scores_gaps", False))

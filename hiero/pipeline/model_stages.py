@@ -30,7 +30,7 @@ from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
 from hiero.pipeline.plan import Figures, Plan, Task, keys_of
 from hiero.reordering.config import LEARNERS, USED_BY, ExampleConfig, LearnConfig
-from hiero.reordering.evaluate import evaluate, evaluate_majority, report
+from hiero.reordering.evaluate import AS_GAPS, evaluate, evaluate_majority, report
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import check_kinds
 from hiero.reordering.learn import train_model
@@ -350,15 +350,17 @@ def _train(
 def _evaluate(model: Path, held_out: Path, table: Path, record: Path, task: Task) -> Figures:
     task.progress.begin(None)
     opened, examples = open_model(model), open_examples(held_out)
-    found = evaluate(opened, examples)
+    both = [evaluate(opened, examples, as_gaps) for as_gaps in (False, True)]
     majority = evaluate_majority(opened, examples)
     # Named by its learner, since its path is not part of the result.
-    found = dataclasses.replace(found, name=opened.learning["learner"])
-    systems = [found, majority]
+    learner = opened.learning["learner"]
+    names = learner, f"{learner}{AS_GAPS}"
+    found, gaps = (dataclasses.replace(one, name=name) for one, name in zip(both, names, strict=True))
+    systems = [found, gaps, majority]
     content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"
     for path, text in ((table, report(systems)), (record, content)):
         write_output(path, text)
-    return {"error": found.error, "majority_error": majority.error, "bits": found.loss}
+    return {"error": found.error, "majority_error": majority.error, "bits": found.loss, "gap_bits": gaps.loss}
 
 
 # ---- bins of dense features

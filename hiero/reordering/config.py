@@ -13,7 +13,7 @@ CLASSES = ("monotone", "swap", "other")
 LEARNERS = ("dual", "primal", "lexicalised")
 # Settings that only some learners use.
 USED_BY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("passes", "variance", "rate"), ("dual", "primal")),
+    **dict.fromkeys(("passes", "variance", "rate", "calibrate"), ("dual", "primal")),
     **dict.fromkeys(("shrink", "trials", "start"), ("dual",)),
     "smoothing": ("lexicalised",),
 }
@@ -55,6 +55,9 @@ class LearnConfig(Checked):
     trials: int = setting(20, "dual: most halvings of a step that increases D", least=1, most=60)
     start: float = setting(
         1e-8, "dual: initial value of the wrong classes of an example", least=1e-30, most=0.5, metavar="P"
+    )
+    calibrate: bool = setting(
+        True, "with held-out examples: mix a classifier with the frequencies of classes as fits these best"
     )
     smoothing: float = setting(
         0.5,

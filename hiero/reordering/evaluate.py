@@ -17,6 +17,7 @@ from hiero.reordering.learn import AT_ONCE
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
 
 BINS = 10  # of probabilities, for calibration
+AS_GAPS = ", as gaps"
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,13 @@ class Evaluation:
         }
 
 
-def evaluate(model: Classifier | Lexicalised, examples: Examples) -> Evaluation:
-    """Classify examples by a model."""
+def evaluate(model: Classifier | Lexicalised, examples: Examples, as_gaps: bool = False) -> Evaluation:
+    """Classify examples by a model; ``as_gaps``: as if their words were not known."""
     model.check(examples)
     if not examples.rows.size:
         raise HieroError(f"{examples.path}: there are no examples to evaluate")
-    return _evaluation(str(model.path), examples, partial(model.log_probs, examples))
+    name = f"{model.path}{AS_GAPS if as_gaps else ''}"
+    return _evaluation(name, examples, partial(model.log_probs, examples, as_gaps=as_gaps))
 
 
 def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:

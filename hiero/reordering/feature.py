@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from hiero.core.array_kernels import distinct_kernel
-from hiero.core.arrays import Hashes, Ids, read_only
+from hiero.core.arrays import Floats, Ids, read_only
 from hiero.core.errors import ConfigError, HieroError
+from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Symbols, find_all, pack, table_entry
 from hiero.extraction.extractor import IndexSource
-from hiero.features.index import EdgeBatch
+from hiero.features.index import EdgeBatch, EdgeFeature
 from hiero.features.rows import FeatureRows
 from hiero.grammar.rules import GrammarSource, Rules
 from hiero.grammar.sources import StaticGrammar
@@ -22,7 +23,9 @@ from hiero.reordering.config import CLASSES
 from hiero.reordering.feature_kernels import (
     NUM_CLASSES,
     UNKNOWN,
+    Blocks,
     ClassifierArrays,
+    PlaceWeights,
     classify_edges_kernel,
     cut_rules_kernel,
     look_up_blocks_kernel,
@@ -31,9 +34,29 @@ from hiero.reordering.feature_kernels import (
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
+from hiero.reordering.gap_kernels import (
+    CLASSIFIED,
+    LOOKED_UP,
+    NUM_GAINS,
+    GapModels,
+    gap_labels_kernel,
+    gap_rows_kernel,
+    rule_pairs_kernel,
+)
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
+from hiero.reordering.table_kernels import LexicalArrays, OrientationCounts
 
+# For gaps without a classifier, or without a lexicalised model.
+_NO_PLACES = PlaceWeights(*(read_only(np.zeros((1, NUM_CLASSES))) for _ in PlaceWeights._fields))
+_NO_COUNTS = OrientationCounts(
+    read_only(np.zeros(0, np.uint64)),
+    read_only(np.zeros(3, np.int64)),
+    read_only(np.zeros((0, NUM_CLASSES), np.int32)),
+)
+_NO_LEXICAL = LexicalArrays(
+    *_NO_COUNTS, *_NO_COUNTS, _NO_COUNTS.key, read_only(np.full(NUM_CLASSES, 1 / NUM_CLASSES)), 1.0, 0
+)
 EDGES = ("src.first", "src.last", "tgt.first", "tgt.last")  # of a block
 
 
@@ -45,6 +68,7 @@ class Reordering:
     """
 
     has_all_names = True
+    scores_gaps = True
 
     def __init__(self, model: Classifier | Lexicalised, symbols: Symbols) -> None:
         self.model, self.symbols = model, symbols
@@ -76,18 +100,22 @@ class Reordering:
         blocks = cut_rules_kernel(batch.rule, rules)
         base = np.zeros((len(blocks.rule), 3))
         if isinstance(self.model, Classifier):
-            arrays = self._classifier(self.model)
+            arrays = self.classifier(self.model)
             weigh_blocks_kernel(arrays, rules, blocks, base)
-            at_start, at_end = (np.empty((len(batch.src) + 1, 3)) for _ in range(2))
-            weigh_places_kernel(arrays, batch.src, at_start, at_end)
-            used = classify_edges_kernel(batch, blocks, base, at_start, at_end, self._ids, first, ids, value)
+            places = _places(arrays, batch.src)
+            used = classify_edges_kernel(batch, blocks, base, places, self._ids, first, ids, value)
         else:
-            lexical = self.model.arrays(self._codes())
+            lexical = self.lexical(self.model)
             look_up_blocks_kernel(lexical, rules, blocks, base)
             used = look_up_edges_kernel(batch, blocks, base, lexical, self._ids, first, ids, value)
         return FeatureRows(first, ids[:used], value[:used])
 
-    def _classifier(self, model: Classifier) -> ClassifierArrays:
+    @property
+    def class_ids(self) -> Ids:
+        """The ids of the features of log10 probabilities, by class."""
+        return self._ids[:NUM_CLASSES]
+
+    def classifier(self, model: Classifier) -> ClassifierArrays:
         """The model with tables of its words by shared ids, extended to all present words."""
         with self._lock:
             fresh = self.symbols.words.entries(len(self._src))
@@ -99,20 +127,99 @@ class Reordering:
                 model.key,
                 model.slot,
                 model.weight,
+                model.gap_weight,
                 self._src,
                 self._tgt,
                 settings.window,
                 int(settings.edges),
             )
 
-    def _codes(self) -> Hashes:
+    def lexical(self, model: Lexicalised) -> LexicalArrays:
+        """The model with hashes of all present words."""
         with self._lock:
             fresh = self.symbols.words.entries(len(self._code))
             if fresh:
                 code = np.empty(len(fresh), np.uint64)
                 phrase_word_codes_kernel(*pack(fresh), code)
                 self._code = read_only(np.concatenate([self._code, code]))
-            return self._code
+            return model.arrays(self._code)
+
+
+def gap_models(
+    features: Sequence[EdgeFeature], src: Ids, applied: Ids, rules: Rules, name_weights: Floats
+) -> GapModels | None:
+    """The models of features, at most one of each kind, for the gaps of the applied rules of a sentence.
+
+    None if there are none. Other features are left out.
+    """
+    found = _reorderings(features)
+    if not found:
+        return None
+    rules = Rules._make(read_only(array) for array in rules)
+    blocks = Blocks._make(read_only(array) for array in cut_rules_kernel(read_only(applied), rules))
+    num_rules = len(rules.lhs)
+    label, pair = np.empty((num_rules, MAX_GAPS), np.int8), np.empty((num_rules, NUM_CLASSES))
+    gap_labels_kernel(blocks, label)
+    longest, places, lexical = np.zeros(2, np.int64), _NO_PLACES, _NO_LEXICAL
+    for feature in found:
+        if isinstance(feature.model, Classifier):
+            arrays = feature.classifier(feature.model)
+            longest[0], places = feature.model.settings.max_length, _places(arrays, src)
+            rule_pairs_kernel(arrays, rules, blocks.place, pair)
+        else:
+            longest[1], lexical = feature.model.settings.max_length, feature.lexical(feature.model)
+    if not longest[0]:
+        pair[:] = 0.0
+    names = _gain_names(found)
+    weight = np.where(names >= 0, name_weights[names], 0.0)
+    return GapModels(
+        read_only(label),
+        read_only(src),
+        rules.first_tgt,
+        rules.tgt,
+        read_only(longest),
+        read_only(pair),
+        places,
+        lexical,
+        read_only(weight),
+    )
+
+
+def gap_rows(
+    features: Sequence[EdgeFeature], tail: Ids, rule: Ids, rules: Rules, gain: Floats
+) -> FeatureRows:
+    """The changes of features on some edges of a forest with the gains of its nodes; ids in Symbols.names."""
+    rules = Rules._make(read_only(array) for array in rules)
+    tail, rule, gain = read_only(tail), read_only(rule), read_only(gain)
+    applied = read_only(np.unique(rule[rule >= 0]))
+    blocks = Blocks._make(read_only(array) for array in cut_rules_kernel(applied, rules))
+    label = np.empty((len(rules.lhs), MAX_GAPS), np.int8)
+    gap_labels_kernel(blocks, label)
+    first, most = np.empty(len(rule) + 1, np.int64), 2 * MAX_GAPS * len(rule)
+    ids, value = np.empty(most, np.int32), np.empty(most)
+    names = _gain_names(_reorderings(features))
+    used = gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
+    return FeatureRows(first, ids[:used], value[:used])
+
+
+def _reorderings(features: Sequence[EdgeFeature]) -> list[Reordering]:
+    return [feature for feature in features if isinstance(feature, Reordering)]
+
+
+def _gain_names(features: Sequence[Reordering]) -> Ids:
+    """The ids of the features that gains of nodes add to, -1 for those of no model."""
+    names = np.full(NUM_GAINS, -1, np.int32)
+    for feature in features:
+        begin = CLASSIFIED if isinstance(feature.model, Classifier) else LOOKED_UP
+        names[begin : begin + NUM_CLASSES] = feature.class_ids
+    return read_only(names)
+
+
+def _places(model: ClassifierArrays, src: Ids) -> PlaceWeights:
+    """The weights of blocks by their places in a sentence, read-only."""
+    places = PlaceWeights(*(np.empty((len(src) + 1, 3)) for _ in PlaceWeights._fields))
+    weigh_places_kernel(model, src, places)
+    return PlaceWeights._make(read_only(array) for array in places)
 
 
 class Orientation:

@@ -254,20 +254,35 @@ FAR = 50.0  # difference of scores beyond which the lower class has no weight
 class ClassifierArrays(NamedTuple):
     """A classifier over a shared vocabulary.
 
-    key, slot  int64 [F], int32 [2 ** k]  the features, see ``find_key``
-    weight     float32 [F, 3]
-    src, tgt   int32 [V]  words of the model by shared ids, from 1; -1 if unknown
-    window     number of source words on either side of a block that are features
-    edges      1 if its first and last words are features as well
+    key, slot   int64 [F], int32 [2 ** k]  the features, see ``find_key``
+    weight      float32 [F, 3]
+    gap_weight  float32 [F, 3]  for blocks whose words are not known
+    src, tgt    int32 [V]  words of the model by shared ids, from 1; -1 if unknown
+    window      number of source words on either side of a block that are features
+    edges       1 if its first and last words are features as well
     """
 
     key: np.ndarray
     slot: np.ndarray
     weight: np.ndarray
+    gap_weight: np.ndarray
     src: np.ndarray
     tgt: np.ndarray
     window: int
     edges: int
+
+
+class PlaceWeights(NamedTuple):
+    """Weights of a block by its place in the sentence: of the bias, and of the source words around it.
+
+    start, end          float64 [n + 1, 3]  sums for a block that begins, or ends, there
+    gap_start, gap_end  float64 [n + 1, 3]  likewise, for one whose words are not known
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    gap_start: np.ndarray
+    gap_end: np.ndarray
 
 
 @leaf
@@ -284,8 +299,8 @@ def add_feature(model, key, a, b, c):
 
 @leaf
 def weigh_words(model, rules, r, tgt_begin, tgt_end):
-    """The weights of the bias and the aligned words of a block, summed by class."""
-    a, b, c = add_feature(model, feature_key(BIAS, 0, 0), 0.0, 0.0, 0.0)
+    """The weights of the aligned words of a block, summed by class."""
+    a, b, c = 0.0, 0.0, 0.0
     first_src, first_tgt = rules.first_src[r], rules.first_tgt[r]
     for k in range(rules.first_link[r], rules.first_link[r + 1]):
         i, j = rules.link[k, 0], rules.link[k, 1]
@@ -324,7 +339,7 @@ def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
 
 @kernel
 def weigh_blocks_kernel(model, rules, blocks, out_base):
-    """Sum the weights of the bias and the aligned words of each block, by class.
+    """Sum the weights of the aligned words of each block, by class; 0 for gaps.
 
     model     ClassifierArrays
     rules     Rules
@@ -364,34 +379,44 @@ def look_up_blocks_kernel(model, rules, blocks, out_base):
             out_base[n, 0], out_base[n, 1], out_base[n, 2] = math.log10(a), math.log10(b), math.log10(c)
 
 
-@kernel
-def weigh_places_kernel(model, src, out_start, out_end):
-    """Sum the weights of the source words around a block, by its start and by its end.
+@leaf
+def add_place(model, key, row, gap_row):
+    """Add the weights of a feature to two rows, of words that are known and of gaps."""
+    f = find_key(model.key, model.slot, key)
+    for k in range(NUM_CLASSES if f >= 0 else 0):
+        row[k] += model.weight[f, k]
+        gap_row[k] += model.gap_weight[f, k]
 
-    model      ClassifierArrays
-    src        int32 [n]         the sentence
-    out_start  float64 [n + 1, 3]  written; sums of weights for a block that begins there
-    out_end    float64 [n + 1, 3]  written; for one that ends there
+
+@kernel
+def weigh_places_kernel(model, src, places):
+    """Sum the weights of the bias and of the source words around a block, by its start and by its end.
+
+    model   ClassifierArrays
+    src     int32 [n]  the sentence
+    places  PlaceWeights     written
 
     O(n * window).  Twin: tests/naive/reorder.py::block_features.
     """
     num_words = src.shape[0]
     for at in range(num_words + 1):
-        a, b, c, x, y, z = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        start, end = places.start[at], places.end[at]
+        gap_start, gap_end = places.gap_start[at], places.gap_end[at]
+        for row in (start, end, gap_start, gap_end):
+            row[:] = 0.0
+        add_place(model, feature_key(BIAS, 0, 0), start, gap_start)
         if model.edges and at < num_words and model.src[src[at]] != UNKNOWN:
-            a, b, c = add_feature(model, feature_key(FIRST_WORD, model.src[src[at]], 0), a, b, c)
+            add_place(model, feature_key(FIRST_WORD, model.src[src[at]], 0), start, gap_start)
         if model.edges and at > 0 and model.src[src[at - 1]] != UNKNOWN:
-            x, y, z = add_feature(model, feature_key(LAST_WORD, model.src[src[at - 1]], 0), x, y, z)
+            add_place(model, feature_key(LAST_WORD, model.src[src[at - 1]], 0), end, gap_end)
         for d in range(model.window):
             before, after = at - 1 - d, at + d
             word = np.int32(0) if before < 0 else model.src[src[before]]
             if word != UNKNOWN:
-                a, b, c = add_feature(model, feature_key(AROUND + 2 * d, word, 0), a, b, c)
+                add_place(model, feature_key(AROUND + 2 * d, word, 0), start, gap_start)
             word = np.int32(0) if after >= num_words else model.src[src[after]]
             if word != UNKNOWN:
-                x, y, z = add_feature(model, feature_key(AROUND + 2 * d + 1, word, 0), x, y, z)
-        out_start[at, 0], out_start[at, 1], out_start[at, 2] = a, b, c
-        out_end[at, 0], out_end[at, 1], out_end[at, 2] = x, y, z
+                add_place(model, feature_key(AROUND + 2 * d + 1, word, 0), end, gap_end)
 
 
 @leaf
@@ -418,6 +443,15 @@ def log10_share(label, a, b, c):
 
 
 @leaf
+def place_share(label, start, end, low, high, a, b, c):
+    """log10 of the probability of a class for a block; a, b and c are the sums of its pairs of words."""
+    a += start[low, 0] + end[high, 0]
+    b += start[low, 1] + end[high, 1]
+    c += start[low, 2] + end[high, 2]
+    return log10_share(label, a, b, c)
+
+
+@leaf
 def source_shares(model, src, low, high):
     """The shares of the classes of some source words, for all translations together."""
     a, b, c = model.prior[0], model.prior[1], model.prior[2]
@@ -430,13 +464,13 @@ def source_shares(model, src, low, high):
 
 
 @kernel
-def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_first, out_id, out_value):
+def classify_edges_kernel(batch, blocks, base, places, names, out_first, out_id, out_value):
     """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
     blocks.
 
     batch                  EdgeBatch
     blocks, base           Blocks, and of ``weigh_blocks_kernel``
-    at_start, at_end       of ``weigh_places_kernel``
+    places                 of ``weigh_places_kernel``
     names                  int32 [6]      ids of the features: log10 probabilities, and numbers
     out_first              int64 [P + 1]  written
     out_id, out_value      int32, float64 [6 * P]  written; their length is returned
@@ -460,15 +494,13 @@ def classify_edges_kernel(batch, blocks, base, at_start, at_end, names, out_firs
             if is_gap and last[gap, 0] == low and last[gap, 1] == high and last[gap, 2] == label:
                 total[label] += said[gap]
                 continue
-            value = log10_share(
-                label,
-                base[n, 0] + at_start[low, 0] + at_end[high, 0],
-                base[n, 1] + at_start[low, 1] + at_end[high, 1],
-                base[n, 2] + at_start[low, 2] + at_end[high, 2],
-            )
-            total[label] += value
             if is_gap:
+                value = place_share(label, places.gap_start, places.gap_end, low, high, 0.0, 0.0, 0.0)
                 last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
+            else:
+                a, b, c = base[n, 0], base[n, 1], base[n, 2]
+                value = place_share(label, places.start, places.end, low, high, a, b, c)
+            total[label] += value
         used = put_totals(names, total, out_id, out_value, used)
         out_first[p + 1] = used
     return used

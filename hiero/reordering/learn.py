@@ -6,6 +6,7 @@ shrinking (Algorithm 1).
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, read_only, take_rows
+from hiero.core.arrays import Floats, Ids, offsets_of, read_only, take_rows
 from hiero.core.progress import Progress, SilentProgress
 from hiero.reordering.config import LearnConfig
 from hiero.reordering.examples import Examples, Rows, check_features, open_examples
@@ -31,12 +32,20 @@ from hiero.reordering.learn_kernels import (
     sgd_kernel,
     shuffle_kernel,
 )
-from hiero.reordering.model import CLASSIFIER, LEXICALISED, write_classifier, write_lexicalised
+from hiero.reordering.model import (
+    CLASSIFIER,
+    LEXICALISED,
+    smoothed_prior,
+    write_classifier,
+    write_lexicalised,
+)
+from hiero.reordering.table_kernels import BIAS, KIND_SHIFT, PAIR
 
 # Examples that stay neighbours, and examples that are shuffled together: a pool should fit into the cache,
 # but come from so many sentences that consecutive updates do not undo each other.
 BLOCK, POOL = 1 << 8, 1 << 16
 AT_ONCE = 1 << 18
+SEARCHES_FOR_TRUST = 20
 
 
 @dataclass(frozen=True)
@@ -250,12 +259,54 @@ def learn_dual(
     return Learned(weight, history.passes, primal, dual, facts)
 
 
+def without_pairs(examples: Examples) -> Examples:
+    """The same examples without their word pairs: what is known of a block of unknown words."""
+    rows, is_kept = examples.rows, (examples.features.key >> KIND_SHIFT) != PAIR
+    length, feature = np.zeros(rows.size, np.int64), [np.empty(0, np.int32)]
+    for begin in range(0, rows.size, AT_ONCE):
+        first = rows.first[begin : begin + AT_ONCE + 1]
+        part = rows.feature[first[0] : first[-1]]
+        keep = is_kept[part]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
+        length[begin : begin + len(first) - 1] = np.diff(before[first - first[0]])
+        feature.append(part[keep])
+    plain = Rows(read_only(offsets_of(length)), read_only(np.concatenate(feature)), rows.label)
+    return dataclasses.replace(examples, rows=plain)
+
+
+def calibrated(weight: Floats, examples: Examples, prior: Floats, held_out: Examples) -> tuple[Floats, float]:
+    """Weights that trust a classifier as far as held-out examples justify it, and the trust, from 0 to 1.
+
+    A score is mixed with the logarithm of the prior, so that the loss on these examples is least, and never
+    more than that of the prior: phrases overlap, and a classifier is too sure of what it has counted often.
+    """
+    logs = np.concatenate([one for _, one in log_probs(held_out.rows, weight)])
+    label = held_out.rows.label.astype(np.int64)
+    rest = np.log(prior)
+
+    def loss(trust: float) -> float:
+        mixed = trust * logs + (1.0 - trust) * rest
+        return float((np.logaddexp.reduce(mixed, axis=1) - mixed[np.arange(len(label)), label]).mean())
+
+    low, high = 0.0, 1.0
+    for _ in range(SEARCHES_FOR_TRUST):  # the loss is convex
+        one, two = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, two) if loss(one) < loss(two) else (one, high)
+    trust = min((0.0, (low + high) / 2, 1.0), key=loss)
+    mixed = trust * weight
+    mixed[np.flatnonzero(examples.features.key >> KIND_SHIFT == BIAS)] += (1.0 - trust) * rest
+    return mixed, trust
+
+
 # ---- models
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts."""
+    """Statistics of training; ``learned`` is None for a lexicalised model, which only counts.
+
+    cpu  seconds of learning, of a classifier with word pairs and without
+    """
 
     num_examples: int
     cpu: float
@@ -269,6 +320,8 @@ class Trained:
         text += f", {last.number} passes; P {self.learned.primal:.6g}"
         if self.learned.gap is not None:
             text += f", at most {self.learned.gap:.3g} above the least"
+        if "trust" in (facts := self.learned.facts or {}):
+            text += f", trust {facts['trust']:.2f}"
         if last.error is not None:
             text += f"; {100 * last.error:.2f} % of the held-out examples wrong"
         return text
@@ -294,8 +347,19 @@ def train_model(
         return Trained(train.rows.size, time.process_time() - started, None)
     learn = learn_dual if config.learner == "dual" else learn_primal
     learned = learn(train, config, seed, held_out=held, progress=progress)
-    write_classifier(Path(output), train, config, seed, learned)
-    return Trained(train.rows.size, learned.history[-1].cpu, learned)
+    of_gaps = learn(without_pairs(train), config, seed, progress=progress)
+    if held is not None and config.calibrate:
+        prior = smoothed_prior(train.classes)
+        learned = _trusted(learned, train, prior, held)
+        of_gaps = _trusted(of_gaps, train, prior, without_pairs(held))
+    write_classifier(Path(output), train, config, seed, learned, of_gaps)
+    cpu = learned.history[-1].cpu + of_gaps.history[-1].cpu
+    return Trained(train.rows.size, cpu, learned)
+
+
+def _trusted(learned: Learned, examples: Examples, prior: Floats, held_out: Examples) -> Learned:
+    weight, trust = calibrated(learned.weight, examples, prior, held_out)
+    return dataclasses.replace(learned, weight=weight, facts=dict(learned.facts or {}) | {"trust": trust})
 
 
 def _held_out(path: str | Path | None, train: Examples) -> Examples | None:

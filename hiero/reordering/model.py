@@ -1,8 +1,8 @@
 """Orientation models: classifiers, and lexicalised models of relative frequencies.
 
 A model is a directory of memory-mapped arrays. A classifier has ``key``, a hash table ``slot`` of the keys,
-float32 ``weight`` [F, 3], and the words. A lexicalised model has two ``table_kernels.OrientationCounts``, of
-phrase pairs and of source phrases.
+float32 ``weight`` [F, 3], float32 ``gap_weight`` [F, 3], learnt without word pairs, and the words. A
+lexicalised model has two ``table_kernels.OrientationCounts``, of phrase pairs and of source phrases.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ from hiero.reordering.table_kernels import (
 if TYPE_CHECKING:
     from hiero.reordering.learn import Learned
 
-_WEIGHTS: dict[str, Shape] = {"key": (np.int64, 1), "slot": (np.int32, 1), "weight": (np.float32, 2)}
+_WEIGHTS: dict[str, Shape] = {
+    "key": (np.int64, 1),
+    "slot": (np.int32, 1),
+    "weight": (np.float32, 2),
+    "gap_weight": (np.float32, 2),
+}
 _OF_COUNTS: dict[str, Shape] = {"key": (np.uint64, 1), "first": (np.int64, 1), "count": (np.int32, 2)}
 _COUNTS: dict[str, Shape] = {
     f"{what}_{name}": kind for what in ("pair", "source") for name, kind in _OF_COUNTS.items()
@@ -63,14 +68,15 @@ _COUNTS: dict[str, Shape] = {
 
 
 def _is_classifier(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
-    key, slot, weight = (arrays[name] for name in _WEIGHTS)
+    key, slot, weight, gap_weight = (arrays[name] for name in _WEIGHTS)
     words = example_words(arrays)
     return (
-        weight.shape == (len(key), 3)
+        weight.shape == gap_weight.shape == (len(key), 3)
         and are_slots(slot, len(key))
         and all(map(is_sound, words))
         and are_keys(key, *words)
         and is_finite(weight)
+        and is_finite(gap_weight)
     )
 
 
@@ -96,7 +102,7 @@ def _counts_in(arrays: Mapping[str, npt.NDArray[Any]]) -> list[OrientationCounts
 
 
 AGAIN = "train it again with hiero reorder train"
-CLASSIFIER = Kind("hiero orientation classifier", 2, AGAIN, _WEIGHTS | WORD_FILES, _is_classifier)
+CLASSIFIER = Kind("hiero orientation classifier", 3, AGAIN, _WEIGHTS | WORD_FILES, _is_classifier)
 LEXICALISED = Kind("hiero lexicalised orientation model", 2, AGAIN, _COUNTS, _is_lexicalised)
 
 
@@ -104,6 +110,11 @@ WHAT = "an orientation model of hiero reorder train"
 
 
 FEATURE_KINDS = ("bias", "words", "first", "last")
+
+
+def smoothed_prior(classes: Ints) -> Floats:
+    """The shares of the classes, of which each counts once more."""
+    return read_only((classes + 1.0) / (classes.sum() + 3.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +137,7 @@ class OrientationModel:
     @property
     def prior(self) -> Floats:
         """The smoothed shares of the classes."""
-        shares = (self.classes + 1.0) / (self.classes.sum() + 3.0)
-        return read_only(shares)
+        return smoothed_prior(self.classes)
 
     @property
     def majority(self) -> int:
@@ -144,30 +154,35 @@ class OrientationModel:
 class Classifier(OrientationModel):
     """Weights of features; those of features that are not listed are 0.
 
-    key     int64 [F]       in the order of the examples' features
-    slot    int32 [2 ** k]  hash table of the keys
-    weight  float32 [F, 3]
+    key         int64 [F]       in the order of the examples' features
+    slot        int32 [2 ** k]  hash table of the keys
+    weight      float32 [F, 3]
+    gap_weight  float32 [F, 3]  for blocks whose words are not known, learnt without word pairs
     """
 
     key: Ints
     slot: Ids
     weight: Floats32
+    gap_weight: Floats32
     src: WordTable
     tgt: WordTable
 
-    def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
-        """Natural logarithms of the class probabilities of examples ``begin`` ... ``end`` - 1."""
+    def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
+        """Natural logarithms of the class probabilities of examples ``begin`` ... ``end`` - 1.
+
+        as_gaps  as if their words were not known, only their place in the sentence
+        """
         out = np.empty((end - begin, 3))
         rows = examples.rows
-        log_probs_kernel(rows.first, rows.feature, self.weights_for(examples), begin, end, out)
+        log_probs_kernel(rows.first, rows.feature, self.weights_for(examples, as_gaps), begin, end, out)
         return out
 
-    def weights_for(self, examples: Examples) -> Floats:
+    def weights_for(self, examples: Examples, as_gaps: bool = False) -> Floats:
         """The weights by the ids of features in examples."""
         key = examples.features.key
         order = np.argsort(key)
         weight = np.zeros((len(key), 3))
-        weight[order[np.searchsorted(key[order], self.key)]] = self.weight
+        weight[order[np.searchsorted(key[order], self.key)]] = self.gap_weight if as_gaps else self.weight
         return weight
 
 
@@ -185,10 +200,12 @@ class Lexicalised(OrientationModel):
             *self.pair, *self.source, code, self.prior, self.smoothing, self.settings.max_length
         )
 
-    def log_probs(self, examples: Examples, begin: int, end: int) -> Floats:
-        """As in ``Classifier``."""
+    def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
+        """As in ``Classifier``; of a gap the source words are known."""
         out = np.empty((end - begin, 3))
         arrays = self.arrays(read_only(np.zeros(0, np.uint64)))
+        if as_gaps:
+            arrays = arrays._replace(pair_count=read_only(np.zeros_like(arrays.pair_count)))
         lexical_log_probs_kernel(arrays, examples.pair, examples.source, begin, end, out)
         return out
 
@@ -228,16 +245,19 @@ def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed:
 
 
 def write_classifier(
-    path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Learned
+    path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Learned, of_gaps: Learned
 ) -> None:
-    """Write a classifier with the weights that are not 0."""
-    weight = learned.weight.astype(np.float32)
-    chosen = np.flatnonzero(weight.any(axis=1))
+    """Write a classifier with the features that have a weight that is not 0, with word pairs or without."""
+    weight, gap_weight = learned.weight.astype(np.float32), of_gaps.weight.astype(np.float32)
+    chosen = np.flatnonzero(weight.any(axis=1) | gap_weight.any(axis=1))
     key = read_only(examples.features.key[chosen])
-    arrays: Arrays = {"key": key, "slot": example_feature_slots(key), "weight": weight[chosen]}
+    arrays: Arrays = {"key": key, "slot": example_feature_slots(key)}
+    arrays |= {"weight": weight[chosen], "gap_weight": gap_weight[chosen]}
     found = {
         "primal": learned.primal,
         "dual": learned.dual,
+        "primal_of_gaps": of_gaps.primal,
+        "facts_of_gaps": dict(of_gaps.facts or {}),
         **dict(learned.facts or {}),
         # Without the time, so that learning again gives the same bytes.
         "passes_made": [{k: v for k, v in one.as_dict().items() if k != "cpu"} for one in learned.history],
@@ -278,7 +298,8 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     if kind is LEXICALISED:
         pair, source = _counts_in(arrays)
         return Lexicalised(*head, pair, source, smoothing)
-    return Classifier(*head, arrays["key"], arrays["slot"], arrays["weight"], *example_words(arrays))
+    weights = arrays["weight"], arrays["gap_weight"]
+    return Classifier(*head, arrays["key"], arrays["slot"], *weights, *example_words(arrays))
 
 
 # ---- names of features

@@ -72,7 +72,8 @@ def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     by_name = {Path(one["name"]).name: one for one in found["systems"]}
-    assert set(by_name) == {"dual", "lexicalised", "primal", "majority class"}
+    models = {"dual", "lexicalised", "primal"}
+    assert set(by_name) == {*models, *(f"{name}, as gaps" for name in models), "majority class"}
     held = open_examples(made / "held")
     for one in by_name.values():
         assert one["examples"] == held.rows.size
@@ -84,6 +85,8 @@ def test_eval(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert by_name["dual"]["error"] < 0.6 * majority
     assert by_name["lexicalised"]["error"] < majority
     assert by_name["dual"]["bits"] < by_name["majority class"]["bits"]
+    for name in models:
+        assert by_name[f"{name}, as gaps"]["bits"] < by_name["majority class"]["bits"]
     assert all(len(features) == 10 for features in found["top"].values())
 
 
@@ -220,6 +223,7 @@ def test_eval_without_examples(made: Path) -> None:
         ("dual", {"classes": [1, "x", 2]}, "found classes \"[1, 'x', 2]\", expected the number"),
         ("dual", {"settings": {"orientation": "words"}}, "found invalid settings, expected"),
         ("lexicalised", {"learning": {}}, "found invalid settings, expected a hiero lexicalised"),
+        ("dual", {"version": 2}, "found version 2, expected version 3 (train it again with hiero reorder"),
         ("lexicalised", {"version": 0}, "found version 0, expected version 2 (train it again with"),
     ],
 )

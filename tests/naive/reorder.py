@@ -409,3 +409,34 @@ def orientation_items(
         name = "LO:" + {MONOTONE: "monotone", SWAP: "swap", OTHER: "other"}[label]
         found.update([name, *(f"{name}:{edge}:{word}" for edge, word in edges)])
     return found
+
+
+# ---- gaps whose words are known
+
+
+def gap_labels(rule: Rule) -> list[int]:
+    """The classes of the blocks of gap 1 and gap 2, or -1."""
+    found = {block.gap: label for block, label in blocks(rule) if block.gap}
+    return [found.get(1, -1), found.get(2, -1)]
+
+
+def rule_pairs(rule: Rule) -> set[tuple[Symbol, Symbol]]:
+    """The pairs of words that are linked, each once."""
+    return {(rule[0][i], rule[1][j]) for i, j in rule[2]}
+
+
+def gap_rows(rule: Rule, gains: Sequence[dict[int, float]]) -> Counter[int]:
+    """Changes of features by class; ``gains`` of the fillers of gap 1 and gap 2, by class."""
+    found: Counter[int] = Counter()
+    for label, gain in zip(gap_labels(rule), gains, strict=False):
+        if label >= 0:
+            found[label] += gain[label]  # type: ignore[assignment]
+    return found
+
+
+def filler(rule: Rule, tails: Sequence[tuple[list[str], list]]) -> tuple[list[str], list]:  # type: ignore[type-arg]
+    """The translation of a node and its pairs of words, given its best derivation's rule and tails."""
+    words: list[str] = []
+    for symbol in rule[1]:
+        words += tails[symbol - 1][0] if isinstance(symbol, int) else [symbol]
+    return words, [*rule_pairs(rule), *(pair for _, pairs in tails for pair in pairs)]

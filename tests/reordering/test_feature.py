@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hiero.core.arrays import read_only
+from hiero.core.symbol_kernels import gap_index
 from hiero.core.symbols import Symbols, table_entry
+from hiero.decoder.forest import Forest
 from hiero.features.index import EdgeBatch
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.rules import Rules
 from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.reordering.evaluate import evaluate, evaluate_majority
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import Orientation, Reordering
 from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
+from hiero.reordering.gap_kernels import gap_labels_kernel, gap_rows_kernel, rule_pairs_kernel
 from hiero.reordering.learn import train_model
 from hiero.reordering.model import Classifier, Lexicalised, open_model
 from tests.naive import reorder as naive
@@ -118,6 +124,7 @@ def classes(text: str) -> list[int]:
     return cut_rules_kernel(np.zeros(1, np.int32), rules_of).block[:, CLASS].tolist()
 
 
+CLASS_NAMES = ("Monotone", "Swap", "Other")
 M, S, O = naive.MONOTONE, naive.SWAP, naive.OTHER  # noqa: E741
 
 
@@ -153,7 +160,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexica
     return dual, lex, folder
 
 
-def weights_by_name(model: Classifier) -> dict[tuple, np.ndarray]:
+def weights_by_name(model: Classifier, of_gaps: bool = False) -> dict[tuple, np.ndarray]:
     """The weights of a model by the content of features."""
     kinds = {0: "bias", 1: "pair", 2: "first", 3: "last"}
 
@@ -161,7 +168,7 @@ def weights_by_name(model: Classifier) -> dict[tuple, np.ndarray]:
         return table_entry(table, number - 1).decode() if number else ""  # type: ignore[arg-type]
 
     found: dict[tuple, np.ndarray] = {}
-    for key, weight in zip(model.key.tolist(), model.weight, strict=True):
+    for key, weight in zip(model.key.tolist(), model.gap_weight if of_gaps else model.weight, strict=True):
         kind, src, tgt = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
         if kind == 0:
             found["bias",] = weight
@@ -195,11 +202,14 @@ def judge_of(model: Classifier | Lexicalised, folder: Path, rule: naive.Rule, se
         counts = counts_by_words(folder, settings.max_length)
         args = counts, model.prior.tolist(), model.smoothing, settings.max_length
         return lambda block, span: naive.block_shares(rule, block, span, sentence, *args)
-    weights = weights_by_name(model)
+    both = weights_by_name(model), weights_by_name(model, of_gaps=True)
 
-    def judge(block: naive.Block, span: tuple[int, int]) -> list[float]:
+    def judge(block: naive.Block, span: tuple[int, int], pairs: list | None = None) -> list[float]:
+        """``pairs``: those of the words of a gap, if they are known."""
         features = naive.block_features(rule, block, span, sentence, settings.window, settings.edges)
-        scores = sum((weights[f].astype(float) for f in features if f in weights), np.zeros(3))
+        weights = both[bool(block.gap) and pairs is None]
+        known = [*features, *(("pair", *pair) for pair in pairs or [])]
+        scores = sum((weights[f].astype(float) for f in known if f in weights), np.zeros(3))
         raised = np.exp(scores - scores.max())
         return list(raised / raised.sum())
 
@@ -278,6 +288,164 @@ def test_orientation_of_a_known_rule() -> None:
         hiero.load(rules=lines, weights=weights, strict=True)
 
 
+WORLD = [
+    "[X] ||| dass [X,1] ||| that [1] ||| a=0.2 ||| 0-0",
+    "[X] ||| [X,1] [X,2] sieht ||| [1] sees [2] ||| a=0.1 ||| 2-1",
+    "[X] ||| [X,1] [X,2] ||| [2] [1] ||| a=0.1",
+    "[X] ||| [X,1] [X,2] ||| [1] [2] ||| a=0.1",
+    "[X] ||| hund ||| dog ||| a=1 ||| 0-0",
+    "[X] ||| hund ||| cat ||| a=0.9 ||| 0-0",
+    "[X] ||| hund katze ||| dog ||| a=1.5 ||| 0-0 1-0",
+    "[X] ||| katze ||| cat ||| a=1 ||| 0-0",
+    "[X] ||| katze ||| ||| a=0.3",
+    "[X] ||| sieht ||| sees ||| a=1 ||| 0-0",
+]
+
+
+def read_rule(forest: Forest, rule: int) -> naive.Rule:
+    """A rule of a forest as a naive one."""
+    table = forest.rules
+
+    def side(symbols: np.ndarray, first: np.ndarray) -> list[naive.Symbol]:
+        here = symbols[first[rule] : first[rule + 1]].tolist()
+        return [forest.words.text(s) if s >= 0 else gap_index(s) for s in here]
+
+    src, tgt = side(table.src, table.first_src), side(table.tgt, table.first_tgt)
+    links = table.link[table.first_link[rule] : table.first_link[rule + 1]]
+    return src, tgt, [tuple(link) for link in links.tolist()]
+
+
+@pytest.mark.parametrize("kinds", [("dual",), ("lex",), ("dual", "lex")])
+@pytest.mark.parametrize("algorithm", ["cube", "coarse_to_fine"])
+def test_gaps_are_scored_with_the_words_of_the_best_derivation(
+    models: tuple[Classifier, Lexicalised, Path], kinds: tuple[str, ...], algorithm: str
+) -> None:
+    """Every edge has the features of its twin, its score is their dot product, and so are those of lists."""
+    import hiero
+
+    opened = {"dual": models[0], "lex": models[1]}
+    stems = {"dual": "Reordering", "lex": "LexicalReordering"}
+    weights = {"a": 0.3, "PassThrough": -5.0, "Glue": -0.3}
+    for kind in kinds:
+        weights |= {f"{stems[kind]}{c}": w for c, w in zip(CLASS_NAMES, (0.9, 1.1, 0.6), strict=True)}
+    config = {
+        "features": {"reordering": [str(models[2] / kind) for kind in kinds]},
+        "search": {"algorithm": algorithm, "pop_limit": 30},
+    }
+    model = hiero.load(config, rules=WORLD, weights=weights)
+    forest = model.parse("dass hund katze sieht .")
+    sentence, graph = list(forest.source), forest.graph
+    counts = counts_by_words(models[2], 3)
+    _, best = forest.best()
+    values = forest.features.of_edges(forest, np.arange(forest.num_edges, dtype=np.int32))
+    fillers: list[tuple[list[str], list]] = []
+    num_known = 0
+    for node in range(forest.num_nodes):
+        for edge in range(graph.first_edge[node], graph.first_edge[node + 1]):
+            if forest.edge_rule[edge] < 0:
+                continue
+            rule, tails = read_rule(forest, forest.edge_rule[edge]), graph.tail[edge]
+            start = int(forest.node_start[node])
+            gaps = {t + 1: (int(forest.node_start[v]), int(forest.node_end[v])) for t, v in enumerate(tails)}
+            expected = dict.fromkeys((f"{stems[kind]}{c}" for kind in kinds for c in CLASS_NAMES), 0.0)
+            for block, label in naive.blocks(rule):
+                span = naive.source_span(rule, block, start, gaps)
+                words, pairs = fillers[tails[block.gap - 1]] if block.gap else ([], [])
+                is_known = 0 < len(words) <= 3 and span[1] - span[0] <= 3
+                num_known += is_known
+                for kind in kinds:
+                    one = opened[kind]
+                    if kind == "dual":
+                        judge = judge_of(one, models[2], rule, sentence)
+                        shares = judge(block, span, pairs if is_known else None)
+                    elif is_known:
+                        source = tuple(sentence[slice(*span)])
+                        prior = one.prior.tolist(), models[1].smoothing
+                        shares = naive.lexical_probs((source, tuple(words)), (source,), counts, *prior)
+                    else:
+                        shares = judge_of(one, models[2], rule, sentence)(block, span)
+                    expected[f"{stems[kind]}{CLASS_NAMES[label]}"] += math.log10(shares[label])
+            row = values.row(edge)
+            assert {name: row.get(name, 0.0) for name in expected} == pytest.approx(expected, abs=1e-5)
+            total = math.fsum(weights.get(name, 0.0) * value for name, value in row.items())
+            assert total == pytest.approx(forest.edge_score[edge], abs=1e-9)
+        edge = best[node]
+        parts = [fillers[v] for v in graph.tail[edge] if v >= 0]
+        used = forest.edge_rule[edge]
+        fillers.append(naive.filler(read_rule(forest, used), parts) if used >= 0 else parts[0])
+    assert num_known > 20
+    for one in forest.kbest(30):
+        total = math.fsum(weights.get(name, 0.0) * value for name, value in one.features.items())
+        assert total == pytest.approx(one.score, rel=1e-6)
+    # A part of the forest, and one that was read again, have the same features.
+    part = forest.prune(2.0)
+    assert part.viterbi().features == pytest.approx(dict(forest.viterbi().features))
+    again = pickle.loads(pickle.dumps(part)).with_weights(weights)
+    assert again.edge_score == pytest.approx(part.edge_score)
+
+
+@given(applications())
+@example(AROUND)
+def test_gains_of_edges_equal_their_twin(world: tuple[list[naive.Rule], list[str], list[tuple]]) -> None:
+    table, numbers = as_rules(world[0], Symbols()), [number for number, _, _ in world[2]]
+    rule = read_only(np.array(numbers, np.int32))
+    blocks = cut_rules_kernel(rule, table)
+    label = np.empty((len(world[0]), 2), np.int8)
+    gap_labels_kernel(blocks, label)
+    for number in numbers:
+        assert label[number].tolist() == naive.gap_labels(world[0][number])
+    gain = read_only(np.arange(18.0).reshape(3, 6) - 3)
+    tail = read_only(np.array([[p % 3, (p + 1) % 3] for p in range(len(numbers))], np.int32))
+    names = read_only(np.array([7, 8, 9, -1, -1, -1], np.int32))
+    first, room = np.empty(len(rule) + 1, np.int64), 4 * len(rule)
+    ids, value = np.empty(room, np.int32), np.empty(room)
+    gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
+    for p, number in enumerate(numbers):
+        gains = [dict(enumerate(gain[v, :3].tolist())) for v in tail[p]]
+        expected = {7 + k: x for k, x in naive.gap_rows(world[0][number], gains).items() if x}
+        here = slice(first[p], first[p + 1])
+        found = zip(ids[here].tolist(), value[here].tolist(), strict=True)
+        assert {name: x for name, x in found if x} == expected
+
+
+@given(st.lists(rules(), min_size=1, max_size=4))
+def test_pairs_of_rules_equal_their_twin(
+    models: tuple[Classifier, Lexicalised, Path], found: list[naive.Rule]
+) -> None:
+    symbols = Symbols()
+    table = as_rules(found, symbols)
+    arrays = Reordering(models[0], symbols).classifier(models[0])
+    weights, pair = weights_by_name(models[0]), np.empty((len(found), 3))
+    rule_pairs_kernel(arrays, table, read_only(np.zeros(len(found), np.int32)), pair)
+    for r, rule in enumerate(found):
+        known = [("pair", *one) for one in naive.rule_pairs(rule)]
+        expected = sum((weights[f].astype(float) for f in known if f in weights), np.zeros(3))
+        assert pair[r] == pytest.approx(expected, abs=1e-5)
+
+
+def test_blocks_of_either_kind_are_predicted_better_than_by_the_prior(tmp_path: Path) -> None:
+    """Bits of held-out examples whose words are known, and as gaps; weights with pairs do not fit gaps."""
+    paths = write_bitext(tmp_path, 120, seed=3)
+    config = ExampleConfig(min_count=2)
+    extract_examples(*paths, tmp_path / "ex", config, held_out=tmp_path / "held", every=3)
+    held = open_examples(tmp_path / "held")
+    for name in ("dual", "primal", "lexicalised"):
+        passes = {} if name == "lexicalised" else {"passes": 8}
+        train_model(tmp_path / "ex", tmp_path / name, LearnConfig(learner=name, **passes))  # type: ignore[arg-type]
+        model = open_model(tmp_path / name)
+        prior = evaluate_majority(model, held).loss
+        known, gaps = (evaluate(model, held, as_gaps).loss for as_gaps in (False, True))
+        assert known < gaps < prior
+        if isinstance(model, Classifier):
+            with_pairs = replace(model, gap_weight=np.where(is_pair(model.key), 0, model.weight))
+            assert evaluate(with_pairs, held, True).loss > gaps
+            assert not model.gap_weight[is_pair(model.key)[:, 0]].any()
+
+
+def is_pair(key: np.ndarray) -> np.ndarray:
+    return (key >> 56 == 1)[:, None]
+
+
 def test_predictions_for_training_examples(models: tuple[Classifier, Lexicalised, Path]) -> None:
     """Both predict the inversion of verbs; a lexicalised model gives the probabilities of eq. 4."""
     dual, lex, folder = models
@@ -352,7 +520,9 @@ def test_each_application_is_scored_once(
         "[X] ||| hund ||| hound ||| a=1 ||| 0-0",
     ]
     config = {"features": {"reordering": str(models[2] / "dual")}, "search": {"pop_limit": 0}}
-    model = hiero.load(config, rules=lines, weights={"a": 0.1, "ReorderingSwap": 0.5, "Glue": -0.2})
+    model = hiero.load(
+        config, rules=lines, weights={"a": 0.1, "ReorderingSwapBlocks": 2.0, "ReorderingSwap": 0.5}
+    )
     forest = model.parse(" ".join(["hund"] * 7))
     (batch,) = asked
     applied = [tuple(row) for row in np.column_stack([*batch[:3], batch.split]).tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from scipy.optimize import minimize
 from hiero.core.arrays import read_only
 from hiero.core.errors import ConfigError
 from hiero.reordering.config import LearnConfig
-from hiero.reordering.learn import learn_dual, learn_primal, orientation_error_rate, primal_objective
+from hiero.reordering.learn import (
+    calibrated,
+    learn_dual,
+    learn_primal,
+    log_probs,
+    orientation_error_rate,
+    primal_objective,
+)
 from hiero.reordering.learn_kernels import (
     CHANGE,
     KEPT,
@@ -24,6 +32,7 @@ from hiero.reordering.learn_kernels import (
     sgd_kernel,
     shuffle_kernel,
 )
+from hiero.reordering.model import smoothed_prior
 from hiero.reordering.table_kernels import gather_orientations_kernel
 from tests.conftest import INTERPRETED
 from tests.naive import reorder as naive
@@ -273,3 +282,21 @@ def test_invalid_settings() -> None:
         LearnConfig(learner="primal", shrink=1.0)
     with pytest.raises(ConfigError, match="smoothing works with learner lexicalised, not with dual"):
         LearnConfig(smoothing=2)
+
+
+def test_a_calibrated_classifier_is_never_worse_than_the_prior() -> None:
+    """Not even one of labels that have nothing to do with the features, which is not trusted."""
+    noise = [(row, (7 * i) % 3 % 2) for i, (row, _) in enumerate(generated(150, 8))]
+    key = read_only(np.arange(60) | (np.arange(60) > 0) << 56)  # the first is the bias
+    for found, low, high in ((noise, 0.0, 0.5), (generated(300, 8), 0.3, 1.0)):
+        half = len(found) // 2
+        train, held = examples_of(found[:half], 60), examples_of(found[half:], 60)
+        train = replace(train, features=train.features._replace(key=key))
+        weight = learn_dual(train, LearnConfig(variance=5.0, passes=20)).weight
+        prior = smoothed_prior(train.classes)
+        mixed, trust = calibrated(weight, train, prior, held)
+        assert low <= trust <= high
+        label = held.rows.label
+        (_, logs), (_, before) = (next(iter(log_probs(held.rows, one))) for one in (mixed, weight))
+        bits, bits_before = (-each[np.arange(half), label].mean() for each in (logs, before))
+        assert bits <= min(bits_before, -np.log(prior)[label].mean()) + 1e-9

@@ -1,0 +1,307 @@
+# mypy: ignore-errors
+"""Orientations of gaps whose words are known: those of the best derivation of the node that fills the gap.
+
+Before the search, a gap is scored as a block of unknown words. When a search has found the nodes of a cell,
+it knows the best derivation of each: the sum of the weights of its word pairs, and its translation. Both are
+passed from tails to heads, as those of a language model are. What knowing the words adds to log10 of the
+probability of each class, the *gain*, depends on the node alone, since its span has the words around it.
+
+The sum counts a word pair once for each rule that has it, a classifier once for a block. So the gain is that
+of the model for a filler of one rule, and for others unless a pair recurs in it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hiero.core.array_kernels import longer, longer_rows
+from hiero.core.hash_kernels import mix
+from hiero.core.jit import kernel, leaf, routine
+from hiero.core.symbol_kernels import gap_index
+from hiero.reordering.feature_kernels import (
+    CLASS,
+    GAP,
+    LOW_RUN,
+    NUM_CLASSES,
+    PlaceWeights,
+    place_share,
+    weigh_words,
+)
+from hiero.reordering.table_kernels import BETWEEN_SIDES, SOURCE_SEED, LexicalArrays, smoothed
+
+# Gains of a node: those of a classifier, and of a lexicalised model, by class.
+CLASSIFIED, LOOKED_UP = 0, NUM_CLASSES
+NUM_GAINS = 2 * NUM_CLASSES
+
+
+class GapModels(NamedTuple):
+    """Orientation models for the gaps of the rules of a sentence, R in all.
+
+    label    int8 [R, 2]     class of the block of gap 1 and of gap 2; -1 if there is none
+    src      int32 [n]       the sentence
+    first    int64 [R + 1]   target sides of the rules, with shared words
+    tgt      int32
+    longest  int64 [2]       most words of a block with known words, of the classifier and of the lexicalised
+                             model; 0 without that model
+    pair     float64 [R, 3]  sums of the weights of the pairs of words of each rule
+    places   PlaceWeights
+    lexical  LexicalArrays
+    weight   float64 [6]     of the features that the gains add to
+    """
+
+    label: np.ndarray
+    src: np.ndarray
+    first: np.ndarray
+    tgt: np.ndarray
+    longest: np.ndarray
+    pair: np.ndarray
+    places: PlaceWeights
+    lexical: LexicalArrays
+    weight: np.ndarray
+
+
+class GapNodes(NamedTuple):
+    """The nodes of a search as fillers of gaps, V of them.
+
+    score   float64 [V, 3]  weighted gains by class
+    gain    float64 [V, 6]  gains of log10 probabilities
+    pair    float64 [V, 3]  sums of the weights of the pairs of words of the best derivation
+    length  int32 [V]       words of its translation; -1 if there are more than models know
+    word    int32 [V, L]    these words
+    best    int32 [V]       its topmost edge
+    """
+
+    score: np.ndarray
+    gain: np.ndarray
+    pair: np.ndarray
+    length: np.ndarray
+    word: np.ndarray
+    best: np.ndarray
+
+
+@kernel
+def gap_labels_kernel(blocks, out_label):
+    """The classes of the blocks of gaps.
+
+    blocks     Blocks
+    out_label  int8 [R, 2]  written; -1 for gaps without an orientation
+
+    O(R + B).  Twin: tests/naive/reorder.py::gap_labels.
+    """
+    out_label[:] = -1
+    for n in range(blocks.rule.shape[0]):
+        if blocks.block[n, GAP] == 1:
+            # Gaps are numbered by their order on the source side.
+            out_label[blocks.rule[n], blocks.block[n, LOW_RUN]] = blocks.block[n, CLASS]
+
+
+@kernel
+def rule_pairs_kernel(model, rules, place, out_pair):
+    """Sum the weights of the aligned words of rules by class.
+
+    model     ClassifierArrays
+    rules     Rules
+    place     int32 [R]       -1 for rules that are left out
+    out_pair  float64 [R, 3]  written
+
+    O(links of a rule ** 2 * R).  Twin: tests/naive/reorder.py::rule_pairs.
+    """
+    for r in range(place.shape[0]):
+        if place[r] >= 0:
+            size = np.int64(rules.first_tgt[r + 1] - rules.first_tgt[r])
+            out_pair[r, 0], out_pair[r, 1], out_pair[r, 2] = weigh_words(model, rules, r, np.int64(0), size)
+
+
+@kernel
+def new_gap_nodes(gaps, size):
+    """Tables for ``size`` nodes; None without ``gaps``."""
+    if gaps is None:
+        return None
+    return GapNodes(
+        np.empty((size, NUM_CLASSES)),
+        np.empty((size, NUM_GAINS)),
+        np.empty((size, NUM_CLASSES)),
+        np.empty(size, np.int32),
+        np.empty((size, max(gaps.longest[0], gaps.longest[1])), np.int32),
+        np.empty(size, np.int32),
+    )
+
+
+@kernel
+def larger_gap_nodes(gaps, nodes, size):
+    """The tables, or larger ones if they have no room for ``size`` nodes."""
+    if gaps is None:
+        return nodes
+    if size <= nodes.length.shape[0]:
+        return nodes
+    size *= 2
+    return GapNodes(
+        longer_rows(nodes.score, size),
+        longer_rows(nodes.gain, size),
+        longer_rows(nodes.pair, size),
+        longer(nodes.length, size),
+        longer_rows(nodes.word, size),
+        longer(nodes.best, size),
+    )
+
+
+@leaf
+def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
+    """Write the translation of a node whose best derivation begins with a rule; returns its length or -1."""
+    most = nodes.word.shape[1]
+    n = np.int64(0)
+    for k in range(gaps.first[rule], gaps.first[rule + 1]):
+        symbol = gaps.tgt[k]
+        if symbol >= 0:
+            if n == most:
+                return np.int64(-1)
+            nodes.word[node, n] = symbol
+            n += 1
+            continue
+        tail = tail_1 if gap_index(symbol) == 1 else tail_2
+        length = np.int64(nodes.length[tail])
+        if length < 0 or n + length > most:
+            return np.int64(-1)
+        for i in range(length):
+            nodes.word[node, n + i] = nodes.word[tail, i]
+        n += length
+    return n
+
+
+@leaf
+def _look_up(gaps, nodes, node, start, end):
+    """Write the gains of a lexicalised model: log10 shares of a phrase pair less those of its source side."""
+    model = gaps.lexical
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    code = SOURCE_SEED
+    for i in range(start, end):
+        code = mix(code, model.code[gaps.src[i]])
+    a, b, c = smoothed(
+        model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
+    )
+    code = mix(code, BETWEEN_SIDES)
+    for i in range(nodes.length[node]):
+        code = mix(code, model.code[nodes.word[node, i]])
+    x, y, z = smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
+    nodes.gain[node, LOOKED_UP] = math.log10(x) - math.log10(a)
+    nodes.gain[node, LOOKED_UP + 1] = math.log10(y) - math.log10(b)
+    nodes.gain[node, LOOKED_UP + 2] = math.log10(z) - math.log10(c)
+
+
+@leaf
+def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2):
+    """Write the row of a node that covers the words start ... end - 1; rule and tails of its best edge."""
+    for k in range(NUM_CLASSES):
+        nodes.score[node, k] = 0.0
+        nodes.pair[node, k] = 0.0
+    for k in range(NUM_GAINS):
+        nodes.gain[node, k] = 0.0
+    nodes.length[node] = -1
+    if rule < 0 or end - start > nodes.word.shape[1]:
+        return
+    length = _enter_words(gaps, nodes, node, rule, tail_1, tail_2)
+    nodes.length[node] = length
+    for k in range(NUM_CLASSES):
+        nodes.pair[node, k] = gaps.pair[rule, k]
+        if tail_1 >= 0:
+            nodes.pair[node, k] += nodes.pair[tail_1, k]
+        if tail_2 >= 0:
+            nodes.pair[node, k] += nodes.pair[tail_2, k]
+    if length <= 0:
+        return  # no block, or a longer one than any example
+    most = max(length, end - start)
+    if most <= gaps.longest[0]:
+        at = gaps.places
+        a, b, c = nodes.pair[node, 0], nodes.pair[node, 1], nodes.pair[node, 2]
+        for k in range(NUM_CLASSES):
+            known = place_share(k, at.start, at.end, start, end, a, b, c)
+            unknown = place_share(k, at.gap_start, at.gap_end, start, end, 0.0, 0.0, 0.0)
+            nodes.gain[node, CLASSIFIED + k] = known - unknown
+    if most <= gaps.longest[1]:
+        _look_up(gaps, nodes, node, start, end)
+    for k in range(NUM_CLASSES):
+        nodes.score[node, k] = (
+            gaps.weight[CLASSIFIED + k] * nodes.gain[node, CLASSIFIED + k]
+            + gaps.weight[LOOKED_UP + k] * nodes.gain[node, LOOKED_UP + k]
+        )
+
+
+@routine
+def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edges, first_edge, last_edge):
+    """Write the rows of the nodes of a cell, which covers the words start ... end - 1, when all are found.
+
+    score                   float64 [V]  of the best derivations
+    first_node, last_node   the nodes of the cell
+    edges                   Edges; those into the cell are first_edge ... last_edge - 1
+    """
+    for v in range(first_node, last_node):
+        nodes.best[v] = -1
+    for e in range(first_edge, last_edge):
+        total = edges.local[e]
+        for t in range(2):
+            if edges.tail[e, t] >= 0:
+                total += score[edges.tail[e, t]]
+        head = edges.head[e]
+        # The best total is kept in the row until that is written; of equal edges the first counts.
+        if nodes.best[head] < 0 or total > nodes.gain[head, 0]:
+            nodes.best[head] = e
+            nodes.gain[head, 0] = total
+    for v in range(first_node, last_node):
+        best = nodes.best[v]
+        finish_gap_node(
+            gaps,
+            nodes,
+            v,
+            start,
+            end,
+            np.int64(edges.rule[best]),
+            np.int64(edges.tail[best, 0]),
+            np.int64(edges.tail[best, 1]),
+        )
+
+
+@leaf
+def score_gaps(gaps, nodes, rule, tail_1, tail_2):
+    """The weighted gains of the gaps of a rule application."""
+    score = 0.0
+    if gaps.label[rule, 0] >= 0:
+        score += nodes.score[tail_1, gaps.label[rule, 0]]
+    if gaps.label[rule, 1] >= 0:
+        score += nodes.score[tail_2, gaps.label[rule, 1]]
+    return score
+
+
+@kernel
+def gap_rows_kernel(rule, tail, label, gain, names, out_first, out_id, out_value):
+    """The gains of some edges as values of features.
+
+    rule               int32 [N]       of the edges; -1 for none
+    tail               int32 [N, 2]
+    label              int8 [R, 2]     of ``gap_labels_kernel``
+    gain               float64 [V, 6]  of the nodes
+    names              int32 [6]       ids of the features, -1 for those of no model
+    out_first          int64 [N + 1]   written
+    out_id, out_value  int32, float64 [4 * N]  written; their length is returned
+
+    O(N).  Twin: tests/naive/reorder.py::gap_rows.
+    """
+    n = np.int64(0)
+    out_first[0] = 0
+    for e in range(rule.shape[0]):
+        begin = n
+        for t in range(2 if rule[e] >= 0 else 0):
+            k = np.int64(label[rule[e], t])
+            for model in range(0 if k >= 0 else NUM_GAINS, NUM_GAINS, NUM_CLASSES):
+                value = gain[tail[e, t], model + k]
+                if names[model + k] < 0 or value == 0.0:
+                    continue
+                at = begin
+                while at < n and out_id[at] != names[model + k]:
+                    at += 1
+                if at == n:
+                    out_id[n], out_value[n] = names[model + k], 0.0
+                    n += 1
+                out_value[at] += value
+        out_first[e + 1] = n
+    return n
