@@ -94,6 +94,10 @@ def system_name(text: str) -> str:
     return text
 
 
+def system_names(text: str) -> list[str]:
+    return [system_name(one) for one in text.split(",")]
+
+
 def parts_of(system: str) -> tuple[Settings, list[str]]:
     """The section ``tune`` of a system, and its templates."""
     found = NAME.fullmatch(system)
@@ -222,6 +226,22 @@ def named_folder(text: str) -> tuple[str, str]:
     return name, folder
 
 
+def make_base(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Draw the sets, and make the language model and the index, unless that was done."""
+    lm = {"prune": [int(count) for count in args.prune.split(",")]} if args.prune else {}
+    weights = {"path": str(CONFIGS / "weights.dense")}
+    sequester = dict.fromkeys(DRAWN, args.drawn)
+    experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
+
+
+def add_base_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for ``make_base``, and for further sets."""
+    add = parser.add_argument
+    add("--drawn", type=int, default=2000, metavar="N", help="pairs of devtest and test (default 2000)")
+    add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
+    add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
+
+
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers.learners", description=(__doc__ or "").split("\n\n")[0]
@@ -229,10 +249,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--paper", choices=list(PAPERS), default="000", help="whose systems (default 000)")
-    add("--systems", type=lambda text: [system_name(one) for one in text.split(",")], metavar="A,B,...")
-    add("--drawn", type=int, default=2000, metavar="N", help="pairs of devtest and test (default 2000)")
-    add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
-    add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
+    add("--systems", type=system_names, metavar="A,B,...")
+    add_base_arguments(parser)
     args = parser.parse_args(arguments)
     args.systems = args.systems or list(PAPERS[args.paper])
     return args
@@ -242,10 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parsed(arguments)
     experiment = Experiment.of(args)
     if not args.table:
-        lm = {"prune": [int(count) for count in args.prune.split(",")]} if args.prune else {}
-        weights = {"path": str(CONFIGS / "weights.dense")}
-        sequester = dict.fromkeys(DRAWN, args.drawn)
-        experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
+        make_base(experiment, args)
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
                 experiment.run(
