@@ -181,7 +181,7 @@ def _tuning(folder: Path) -> Iterator[str]:
             (folder / f"tune.{name}.{number}.yaml").write_text(DATA + model + TUNE % settings)
             yield f"tune -c @tune.{name}.{number}.yaml -o @tune.{name}.{number} -q"
     model = MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "bins: bins")
-    for pull in ("linear", "monotone"):
+    for pull in ("linear", "monotone", "isotonic"):
         (folder / f"tune.{pull}.yaml").write_text(DATA + model + TUNE % f"algorithm: pro, neighbours: {pull}")
         yield f"tune -c @tune.{pull}.yaml -o @tune.{pull} -q"
 
