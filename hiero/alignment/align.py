@@ -1,4 +1,4 @@
-"""Word alignment, in memory and from file to file: train a model of each direction, and link words.
+"""Word alignment in memory: train a model of each direction, and link words.
 
 The result does not depend on the number of threads: expected counts are integers, which can be added in any
 order, and the few sums of floating-point numbers are taken block by block in the order of the text.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import itertools
 import queue
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -35,15 +33,15 @@ from hiero.alignment.pair_kernels import (
     number_pairs_kernel,
     pair_targets_kernel,
     pair_totals_kernel,
+    unaligned_probs_kernel,
 )
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
-from hiero.bitext.alignments import Alignment, alignment_of, write_alignment
-from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.bitext.alignments import Alignment, alignment_of
+from hiero.bitext.corpus import Bitext
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of, read_only, row_of_entry
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.text import open_output
 
 # ---- arrays
 
@@ -164,13 +162,21 @@ def align(bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progr
 
     Its progress is in sentence pairs, in ``num_rounds(config)`` passes over the bitext.
     """
+    trainer = trained(bitext, config, threads, progress)
+    return Aligned(trainer.decode(), trainer.history)
+
+
+def trained(
+    bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None
+) -> Trainer:
+    """Train on a bitext by all rounds of a configuration."""
     trainer = Trainer(bitext, config, threads, progress)
     for _ in range(config.iterations):
         trainer.improve_ibm2()
     if config.model == "hmm":
         for _ in range(config.hmm_iterations):
             trainer.improve_hmm()
-    return Aligned(trainer.decode(), trainer.history)
+    return trainer
 
 
 def num_rounds(config: AlignConfig) -> int:
@@ -237,14 +243,30 @@ class Trainer:
         )
 
         def decode_block(begin: int, end: int) -> None:
-            common = (begin, end, links.fwd, links.rev)
-            if self.model == "hmm":
-                hmm_decode_kernel(self.index, self.lexicon, self.jump, self.config.null, *common)
-            else:
-                ibm2_decode_kernel(self.index, self.lexicon, self.tension, self.config.null, *common)
+            positions = self.jump if self.model == "hmm" else self.tension
+            decode(self.index, self.lexicon, positions, self.config.null, begin, end, links)
 
         self._map(decode_block, self.blocks, "decoding")
         return links
+
+    def unaligned(self) -> tuple[Floats32, Floats32]:
+        """The probabilities of a pair that is never aligned, after the last round.
+
+        p(target word | source word) by source word, and p(source word | target word) by target word
+        """
+        index, counts = self.index, self.counts[0]
+        by_src = np.empty(len(index.first_pair) - 1, np.float32)
+        by_tgt = np.empty(len(index.num_tgt), np.float32)
+        unaligned_probs_kernel(
+            index.first_pair,
+            index.pair_tgt,
+            index.num_tgt,
+            counts.pair,
+            self.config.smoothing,
+            by_src,
+            by_tgt,
+        )
+        return by_src, by_tgt
 
     def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> Floats:
         sums = np.empty((2, 2))
@@ -327,6 +349,26 @@ class Trainer:
         )
 
 
+def decode(
+    index: PairIndex,
+    lexicon: LexicalProbs,
+    positions: Floats,
+    null: float,
+    begin: int,
+    end: int,
+    out: DirectionalLinks,
+) -> None:
+    """Write the best links of some sentence pairs.
+
+    positions  weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
+    """
+    common = (index, lexicon, positions, null, begin, end, out.fwd, out.rev)
+    if positions.ndim == 2:
+        hmm_decode_kernel(*common)
+    else:
+        ibm2_decode_kernel(*common)
+
+
 def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:
     """The tension that maximises the likelihood of the expected links, by Newton's method.
 
@@ -351,58 +393,6 @@ def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tensi
         if moved < 1e-7:
             break
     return float(tension)
-
-
-# ---- files
-
-
-class AlignSummary(NamedTuple):
-    """Statistics of an aligned bitext.
-
-    num_empty  pairs with an empty side
-    num_links  after symmetrisation
-    last       the last round of training
-    """
-
-    num_pairs: int
-    num_empty: int
-    num_links: int
-    last: Iteration
-
-    def __str__(self) -> str:
-        empty = f", {self.num_empty:,} of them with an empty side" if self.num_empty else ""
-        perplexity, tension = self.last.perplexity, self.last.tension
-        return (
-            f"{self.num_pairs:,} sentence pairs{empty}; {self.num_links:,} links; "
-            f"perplexity {perplexity[0]:.1f} of target words, {perplexity[1]:.1f} of source words; "
-            f"tension {tension[0]:.2f}, {tension[1]:.2f}"
-        )
-
-
-def align_files(
-    source: str | Path,
-    target: str | Path,
-    output: str | Path,
-    config: AlignConfig,
-    *,
-    directions: Mapping[str, str | Path] | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-) -> AlignSummary:
-    """Align a bitext and write its links; ``directions`` names files for ``forward`` and ``reverse`` ones."""
-    with ExitStack() as stack:
-        # Opened first, so that a path that cannot be written is an error before the work.
-        stream = stack.enter_context(open_output(output))
-        others = {name: stack.enter_context(open_output(path)) for name, path in (directions or {}).items()}
-        bitext = read_bitext(source, target)
-        aligned = align(bitext, config, threads, progress)
-        links = combine(bitext, aligned.links, config.symmetrize)
-        write_alignment(stream, links.first, links.link)
-        for method, other in others.items():
-            directed = combine(bitext, aligned.links, method)
-            write_alignment(other, directed.first, directed.link)
-    num_empty = int(((bitext.src.length == 0) | (bitext.tgt.length == 0)).sum())
-    return AlignSummary(bitext.num_pairs, num_empty, len(links.link), aligned.history[-1])
 
 
 # ---- symmetrisation

@@ -113,7 +113,8 @@ def _commands(folder: Path) -> Iterator[str]:
     """Write small inputs into a folder, ``@``; the commands that use them, in an order of dependence."""
     _write_texts(folder)
     yield "align -s @train.de -t @train.en -o @train.align --forward @fwd --reverse @rev -j 2"
-    yield "align -s @train.de -t @train.en -o @hmm.align --model hmm"
+    yield "align -s @train.de -t @train.en -o @hmm.align --model hmm --save-model @hmm"
+    yield "align apply @hmm -s @dev.de -t @dev.en -o @dev.align"
     for heuristic in ("intersection", "union", "grow-diag", "grow-diag-final"):
         yield f"align -s @dev.de -t @dev.en -o @{heuristic}.align --symmetrize {heuristic}"
     yield "align score @train.align @hmm.align"

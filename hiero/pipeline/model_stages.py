@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.files import align_files
 from hiero.bitext.config import NO_LIMIT, PrepConfig
 from hiero.bitext.groups import sequester
 from hiero.bitext.prepare import prepare, unsegmented_note

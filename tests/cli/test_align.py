@@ -112,6 +112,52 @@ def test_options_change_the_models(tmp_path: Path, capsys: pytest.CaptureFixture
         assert output("--model", "hmm", *options) != hmm, options
 
 
+@pytest.mark.heavy
+@pytest.mark.parametrize("model", ["ibm2", "hmm"])
+def test_a_kept_model_links_its_training_text_alike(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hiero.alignment.files.APPLIED_PAIRS", 7)
+    src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
+    files = ("-s", src, "-t", tgt)
+    options = ("--model", model, "--symmetrize", "union", "--forward", tmp_path / "forward")
+    assert hiero("-q", *files, *options, "--save-model", tmp_path / "model") == 0
+    links, forward = capsys.readouterr().out, (tmp_path / "forward").read_text()
+    for threads in (1, 3):
+        apply: list[object] = ["apply", tmp_path / "model", *files, "-j", threads]
+        assert hiero(*apply, "--forward", tmp_path / "again") == 0
+        captured = capsys.readouterr()
+        assert captured.out == links
+        assert f"hiero: {len(links.splitlines())} sentence pairs; " in captured.err
+        assert (tmp_path / "again").read_text() == forward
+        assert hiero("-q", *apply, "--symmetrize", "none") == 0
+        assert capsys.readouterr().out == forward
+    # Other pairs do not change the links of a pair.
+    short = [part.write_bytes(b"".join(path.read_bytes().splitlines(True)[3:6])) for path, part in
+             ((src, tmp_path / "s"), (tgt, tmp_path / "t"))]  # fmt: skip
+    assert all(short)
+    assert hiero("-q", "apply", tmp_path / "model", "-s", tmp_path / "s", "-t", tmp_path / "t") == 0
+    assert capsys.readouterr().out.splitlines() == links.splitlines()[3:6]
+
+
+def test_models_are_kept_with_care(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    src, tgt = small_bitext(tmp_path, 3)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    assert hiero("-s", src, "-t", tgt, "--save-model", tmp_path / "full") == 1
+    expected = f"hiero: {tmp_path}/full: already exists and contains no hiero alignment model\n"
+    assert capsys.readouterr().err.removeprefix("hiero: ") == expected.removeprefix("hiero: ")
+    assert hiero("apply", tmp_path / "full", "-s", src, "-t", tgt) == 1
+    assert "found no such file, expected a hiero alignment model" in capsys.readouterr().err
+    assert hiero("-q", "-s", src, "-t", tgt, "-o", tmp_path / "out", "--save-model", tmp_path / "model") == 0
+    (tmp_path / "short").write_bytes(b"a\n")
+    assert hiero("apply", tmp_path / "model", "-s", src, "-t", tmp_path / "short") == 1
+    expected = f"{tmp_path}/short:2: found the end of the file, expected a line, as there are more in {src}"
+    assert capsys.readouterr().err.splitlines()[-1].startswith(expected)
+    assert hiero("apply", tmp_path / "model", "-s", src) == 2
+    assert "the target text is missing" in capsys.readouterr().err
+
+
 def test_empty_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "src").write_text("a b\n\nc\n \n")
     (tmp_path / "tgt").write_text("x y\nz\n\n\n")
