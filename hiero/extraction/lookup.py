@@ -25,7 +25,7 @@ Symbols = tuple[int, ...]  # words of an index; gap g is -g
 
 
 @dataclass(frozen=True)
-class Example:
+class Occurrence:
     """A pair of the bitext in which a phrase is translated: its line from 1, and the words of both sides."""
 
     line: int
@@ -52,7 +52,7 @@ class Translation:
     count: int
     probability: float
     links: str
-    examples: list[Example]
+    examples: list[Occurrence]
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,9 @@ def suffixes_of(text: IndexedText, words: Symbols) -> tuple[int, int]:
 
 def _examples(
     index: BitextIndex, runs: list[Symbols], targets: list[Symbols], most: int, max_span: int
-) -> dict[Symbols, list[Example]]:
+) -> dict[Symbols, list[Occurrence]]:
     """Examples of translations of a phrase, shorter pairs first."""
-    found: dict[Symbols, list[Example]] = {target: [] for target in targets}
+    found: dict[Symbols, list[Occurrence]] = {target: [] for target in targets}
     missing = most * len(targets)
     for pair in _pairs_with(index.text, runs):
         for starts in _matches(runs, _words(index.text.src, index.text.first_src, pair), max_span):
@@ -309,10 +309,10 @@ def _target_span(index: BitextIndex, alignment: int, pair: int, source: Run) -> 
     return (first, last) if is_closed else None
 
 
-def _example(index: BitextIndex, pair: int, source_runs: list[Run], target_runs: list[Run]) -> Example:
+def _example(index: BitextIndex, pair: int, source_runs: list[Run], target_runs: list[Run]) -> Occurrence:
     source = tuple(_words(index.text.src, index.text.first_src, pair))
     target = tuple(_words(index.text.tgt, index.text.first_tgt, pair))
-    return Example(
+    return Occurrence(
         pair + 1,
         _text(index.src_words, source),
         _text(index.tgt_words, target),
