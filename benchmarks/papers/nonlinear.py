@@ -186,11 +186,19 @@ def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str
     """The configuration of a condition for these data and flags."""
     content = variant(condition) | experiment.models()
     content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
-    content["tune"] = content["tune"] | ({"epochs": args.epochs} if args.epochs else {})
+    set_given(content, args)
+    return content
+
+
+def set_given(content: Settings, args: argparse.Namespace) -> None:
+    """Set what flags give in a configuration."""
+    tune = {"epochs": args.epochs} if args.epochs else {}
+    if args.l2:
+        tune |= dict(zip(("l2", "l2_previous"), args.l2, strict=False))
+    content["tune"] = content["tune"] | tune
     given = {key: getattr(args, key) for key in ("bits", "beta", "gamma") if getattr(args, key)}
     if "grid" in content:
         content["grid"] |= {key: value for key, value in given.items() if key in content["grid"]}
-    return content
 
 
 def run_condition(experiment: Experiment, args: argparse.Namespace, condition: str) -> None:
@@ -329,6 +337,12 @@ def add_condition_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bits", type=numbers(int), metavar="A,B", help="values of bits to try")
     add("--beta", type=numbers(float), metavar="A,B", help="values of beta to try")
     add("--gamma", type=numbers(float), metavar="A,B", help="values of gamma to try")
+    add(
+        "--l2",
+        type=numbers(float),
+        metavar="A,B",
+        help="L2, and L2 towards the last weights, of all conditions",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -52,6 +52,7 @@ from benchmarks.papers.nonlinear import (
     SETS,
     add_condition_arguments,
     final_settings,
+    set_given,
     settings_shown,
     variant,
 )
@@ -166,21 +167,22 @@ def settings_of(drawn: Experiment, args: argparse.Namespace, condition: str, par
     content = variant(condition) | drawn.models()
     content["grammar"][0]["extract"] = {"store": str(drawn.out.resolve() / "rules")}
     content["data"] = {TUNED: part.tuned, CHOOSE: drawn.part(CHOOSE), **part.tests}
-    content["tune"] = (
-        content["tune"] | {"held_out": CHOOSE} | ({"epochs": args.epochs} if args.epochs else {})
-    )
+    content["tune"] = content["tune"] | {"held_out": CHOOSE}
     content["eval"] = EVAL
-    given = {key: getattr(args, key) for key in ("bits", "beta", "gamma") if getattr(args, key)}
-    if "grid" in content:
-        content["grid"] |= {key: value for key, value in given.items() if key in content["grid"]}
+    set_given(content, args)
     return content
+
+
+def searched_part(parts: Sequence[Part], part: Part) -> Part:
+    """The part whose grid search gives the settings of another: itself, or the size nearest to GRID_SIZE."""
+    sizes = [one for one in parts if one.label.isdecimal()]
+    return min(sizes, key=lambda one: abs(int(one.label) - GRID_SIZE)) if sizes else part
 
 
 def run_condition(drawn: Experiment, args: argparse.Namespace, condition: str, parts: Sequence[Part]) -> None:
     """Run the grid search, in each fold or with one size, and all replicas with the chosen settings."""
-    nearest = min(parts, key=lambda part: abs(int(part.label) - GRID_SIZE)) if args.sizes else None
-    for part in parts if nearest is None else [nearest, *(part for part in parts if part is not nearest)]:
-        searched = f"{condition}.{(nearest or part).label}"
+    for part in sorted(parts, key=lambda part: part is not searched_part(parts, part)):
+        searched = f"{condition}.{searched_part(parts, part).label}"
         for replica in range(1, args.replicas + 1):
             name = f"{condition}.{part.label}{replica_names(replica)[-1]}"
             content = settings_of(drawn, args, condition, part)
@@ -238,8 +240,17 @@ def sampled_scores(metric: Metric, systems: Sequence[Sequence[Floats]], trials: 
     return np.concatenate(scores, axis=1)
 
 
-def table(given: Experiment, drawn: Experiment, args: argparse.Namespace, parts: Sequence[Part]) -> str:
-    """BLEU of each condition over some parts as one text, and its difference from the control."""
+def table(
+    given: Experiment,
+    drawn: Experiment,
+    args: argparse.Namespace,
+    parts: Sequence[Part],
+    searches: Sequence[Part],
+) -> str:
+    """BLEU of each condition over some parts as one text, and its difference from the control.
+
+    searches  the parts whose grid searches gave the settings
+    """
     found = {
         condition: [scored(drawn, args, condition, part) for part in parts] for condition in args.conditions
     }
@@ -270,7 +281,7 @@ def table(given: Experiment, drawn: Experiment, args: argparse.Namespace, parts:
             row += _compared(metric, references, whole[control], mine, args)
         else:
             row += ["", "", ""]
-        shown = [settings_shown(_stages(drawn, condition, part)) for part in parts]
+        shown = [settings_shown(_stages(drawn, condition, searched)) for searched in searches]
         rows.append([*row, "; ".join(dict.fromkeys(shown))])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -321,8 +332,11 @@ def _stages(drawn: Experiment, condition: str, part: Part) -> Mapping[str, Setti
 def all_tables(given: Experiment, drawn: Experiment, args: argparse.Namespace, parts: Sequence[Part]) -> str:
     """One table of both folds, or one for each size."""
     if not args.sizes:
-        return table(given, drawn, args, parts)
-    texts = [f"{part.label} lines:\n\n{table(given, drawn, args, [part])}" for part in parts]
+        return table(given, drawn, args, parts, parts)
+    texts = []
+    for part in parts:
+        of_size = table(given, drawn, args, [part], [searched_part(parts, part)])
+        texts.append(f"{part.label} lines:\n\n{of_size}")
     return "\n".join(texts)
 
 

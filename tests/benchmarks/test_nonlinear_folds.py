@@ -85,6 +85,8 @@ def test_configurations(tmp_path: Path, data: Path, sizes: list[str]) -> None:
         folds.make_drawn(given, args)
     parts = folds.parts_of(given, drawn, args)
     assert [part.label for part in parts] == (["1", "2"] if sizes else ["a", "b"])
+    searched = [folds.searched_part(parts, part).label for part in parts]
+    assert searched == (["2", "2"] if sizes else ["a", "b"])
     tested = {name for part in parts for name in part.tests}
     assert tested == {"test-dev", "test-devtest"}
     for part in parts:
