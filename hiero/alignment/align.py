@@ -21,9 +21,16 @@ from hiero.alignment.hmm_kernels import (
     fit_jumps_kernel,
     hmm_decode_kernel,
     hmm_expect_kernel,
+    hmm_posteriors_kernel,
     num_windows,
 )
-from hiero.alignment.ibm2_kernels import Sizes, ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
+from hiero.alignment.ibm2_kernels import (
+    Sizes,
+    ibm2_decode_kernel,
+    ibm2_expect_kernel,
+    ibm2_posteriors_kernel,
+    tension_kernel,
+)
 from hiero.alignment.pair_kernels import (
     ExpectedCounts,
     LexicalProbs,
@@ -38,7 +45,17 @@ from hiero.alignment.pair_kernels import (
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
 from hiero.bitext.alignments import Alignment, alignment_of
 from hiero.bitext.corpus import Bitext
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import (
+    Floats,
+    Floats32,
+    Ids,
+    Ints,
+    joined_offsets,
+    offsets_by_row,
+    offsets_of,
+    read_only,
+    row_of_entry,
+)
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
@@ -236,18 +253,38 @@ class Trainer:
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
         self._maximize()
 
-    def decode(self) -> DirectionalLinks:
-        """The best links under the model trained last."""
+    @property
+    def fitted(self) -> Fitted:
+        """The bitext with the model trained last."""
+        positions = self.jump if self.model == "hmm" else self.tension
+        return Fitted(self.index, self.lexicon, positions, self.config.null)
+
+    def decode(self, note: str = "decoding") -> DirectionalLinks:
+        """The best links under the model trained last; without ``note``, no progress is reported."""
         links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
-
-        def decode_block(begin: int, end: int) -> None:
-            positions = self.jump if self.model == "hmm" else self.tension
-            decode(self.index, self.lexicon, positions, self.config.null, begin, end, links)
-
-        self._map(decode_block, self.blocks, "decoding")
+        fitted = self.fitted
+        self._map(lambda begin, end: decode(fitted, begin, end, links), self.blocks, note)
         return links
+
+    def links_above(self, threshold: float) -> Alignment:
+        """The links whose posterior is at least ``threshold``."""
+        fitted = self.fitted
+        found = self._map(
+            lambda begin, end: links_above(fitted, begin, end, threshold), self.blocks, "decoding"
+        )
+        return alignment_of(
+            joined_offsets([one.first for one in found]), np.concatenate([one.link for one in found])
+        )
+
+    def score_links(self, links: Alignment) -> LinkScores:
+        """The scores of all sentence pairs and their links."""
+        fitted = self.fitted
+        found = self._map(
+            lambda begin, end: score_links(fitted, begin, end, links.first, links.link), self.blocks
+        )
+        return LinkScores(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def unaligned(self) -> tuple[Floats32, Floats32]:
         """The probabilities of a pair that is never aligned, after the last round.
@@ -349,24 +386,97 @@ class Trainer:
         )
 
 
-def decode(
-    index: PairIndex,
-    lexicon: LexicalProbs,
-    positions: Floats,
-    null: float,
-    begin: int,
-    end: int,
-    out: DirectionalLinks,
-) -> None:
-    """Write the best links of some sentence pairs.
+class Fitted(NamedTuple):
+    """A bitext, and the probabilities by which it is linked.
 
     positions  weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
+    null       probability of NULL
     """
-    common = (index, lexicon, positions, null, begin, end, out.fwd, out.rev)
-    if positions.ndim == 2:
+
+    cells: PairIndex
+    lexicon: LexicalProbs
+    positions: Floats
+    null: float
+
+
+def decode(fitted: Fitted, begin: int, end: int, out: DirectionalLinks) -> None:
+    """Write the best links of some sentence pairs."""
+    common = (*fitted, begin, end, out.fwd, out.rev)
+    if fitted.positions.ndim == 2:
         hmm_decode_kernel(*common)
     else:
         ibm2_decode_kernel(*common)
+
+
+def decoded(fitted: Fitted) -> DirectionalLinks:
+    """The best links of all sentence pairs."""
+    index = fitted.cells
+    links = DirectionalLinks(np.empty(len(index.tgt_word), np.int32), np.empty(len(index.src_word), np.int32))
+    decode(fitted, 0, len(index.src_first) - 1, links)
+    return links
+
+
+class Posteriors(NamedTuple):
+    """Posteriors of the links of some sentence pairs.
+
+    link      float64 [cells]  of the link of each cell: the geometric mean of both directions
+    log_prob  float64 [S]      mean log-probability of a word, of both sides, given the other side; NaN if
+                               a side is empty
+    """
+
+    link: Floats
+    log_prob: Floats
+
+
+def posteriors_of(fitted: Fitted, begin: int, end: int) -> Posteriors:
+    """The posteriors of some sentence pairs."""
+    index = fitted.cells
+    prob = np.empty((int(index.first_cell[end] - index.first_cell[begin]), 2))
+    log_prob = np.empty((end - begin, 2))
+    if fitted.positions.ndim == 2:
+        hmm_posteriors_kernel(*fitted, begin, end, prob, log_prob)
+    else:
+        ibm2_posteriors_kernel(*fitted, begin, end, prob, log_prob)
+    words = np.diff(index.src_first[begin : end + 1]) + np.diff(index.tgt_first[begin : end + 1])
+    full = np.diff(index.first_cell[begin : end + 1]) > 0
+    mean = np.where(full, log_prob.sum(axis=1) / np.maximum(words, 1), np.nan)
+    return Posteriors(np.sqrt(prob[:, 0] * prob[:, 1]), mean)
+
+
+def links_above(fitted: Fitted, begin: int, end: int, threshold: float) -> Alignment:
+    """The links of some sentence pairs whose posterior is at least ``threshold``."""
+    index = fitted.cells
+    cell = np.flatnonzero(posteriors_of(fitted, begin, end).link >= threshold)
+    cell += index.first_cell[begin]
+    # Of pairs with an empty side, which have no cells, the last one with the same offset is none of these.
+    pair = np.searchsorted(index.first_cell[: end + 1], cell, side="right") - 1
+    place, length = cell - index.first_cell[pair], np.diff(index.tgt_first)[pair]
+    link = np.stack([place // np.maximum(length, 1), place % np.maximum(length, 1)], axis=1)
+    return alignment_of(offsets_by_row(pair - begin, end - begin), link.astype(np.int32))
+
+
+class LinkScores(NamedTuple):
+    """Scores of the links of some sentence pairs.
+
+    link      float64 [L]  posterior of each link
+    log_prob  float64 [S]  as in Posteriors
+    """
+
+    link: Floats
+    log_prob: Floats
+
+
+def score_links(fitted: Fitted, begin: int, end: int, first: Ints, link: Ids) -> LinkScores:
+    """The scores of sentence pairs begin ... end - 1 and of their links.
+
+    first, link  as in Alignment, of all pairs
+    """
+    found = posteriors_of(fitted, begin, end)
+    pair = begin + row_of_entry(first[begin : end + 1])
+    chosen = link[first[begin] : first[end]].astype(np.int64)
+    cell = fitted.cells.first_cell[pair] - fitted.cells.first_cell[begin]
+    cell += chosen[:, 0] * np.diff(fitted.cells.tgt_first)[pair] + chosen[:, 1]
+    return LinkScores(found.link[cell], found.log_prob)
 
 
 def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiero.alignment.align import DirectionalLinks, Trainer, decode, pair_index
+from hiero.alignment.align import DirectionalLinks, Fitted, Trainer, decoded, pair_index
 from hiero.alignment.config import METHODS, MIN_NULL, MIN_TENSION, Method
 from hiero.alignment.hmm_kernels import NUM_JUMPS
 from hiero.alignment.pair_kernels import LexicalProbs, StoredProbs, look_up_pairs_kernel
@@ -33,27 +33,29 @@ class AlignmentModel:
     positions   weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
     null        probability that a word has no counterpart
     symmetrize  method that combines both directions, unless another is chosen
+    threshold   least posterior of a link; 0: links are combined instead
     """
 
     lexicon: StoredProbs
     positions: Floats
     null: float
     symmetrize: Method
+    threshold: float
     src_words: WordTable
     tgt_words: WordTable
 
     def links(self, bitext: Bitext) -> DirectionalLinks:
         """The best links of a bitext."""
+        return decoded(self.fitted(bitext))
+
+    def fitted(self, bitext: Bitext) -> Fitted:
+        """A bitext with the probabilities that the model has for it."""
         index = pair_index(bitext)
         src, tgt = _ids(self.src_words, bitext.src.words), _ids(self.tgt_words, bitext.tgt.words)
         prob = np.empty((len(index.pair_tgt), 2), np.float32)
         look_up_pairs_kernel(self.lexicon, src, tgt, index.first_pair, index.pair_tgt, prob)
         null = _null_probs(self.lexicon.null_tgt, tgt), _null_probs(self.lexicon.null_src, src)
-        links = DirectionalLinks(
-            np.empty(len(index.tgt_word), np.int32), np.empty(len(index.src_word), np.int32)
-        )
-        decode(index, LexicalProbs(prob, *null), self.positions, self.null, 0, bitext.num_pairs, links)
-        return links
+        return Fitted(index, LexicalProbs(prob, *null), self.positions, self.null)
 
 
 def _ids(known: WordTable, words: WordTable) -> Ids:
@@ -95,6 +97,7 @@ def model_of(trainer: Trainer, bitext: Bitext) -> AlignmentModel:
         positions.copy(),
         config.null,
         config.symmetrize,
+        config.threshold,
         bitext.src.words,
         bitext.tgt.words,
     )
@@ -120,7 +123,7 @@ def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
     num_pairs = len(arrays["pair_tgt"])
     lengths = {"null_src": num_src, "rest_src": num_src, "null_tgt": num_tgt, "rest_tgt": num_tgt}
     positions = arrays["positions"]
-    null = meta.get("null")
+    null, threshold = meta.get("null"), meta.get("threshold")
     return (
         is_sound(src)
         and is_sound(tgt)
@@ -137,6 +140,8 @@ def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
         and (len(positions) > 2 or bool(positions.min() >= MIN_TENSION))
         and type(null) is float
         and MIN_NULL <= null <= 1 - MIN_NULL
+        and type(threshold) is float
+        and 0 <= threshold <= 1
         and meta.get("symmetrize") in METHODS
     )
 
@@ -156,13 +161,14 @@ MODEL = Kind(
 
 def write_model(path: Path, model: AlignmentModel) -> None:
     """Write a model as a directory."""
+    meta = {"null": model.null, "symmetrize": model.symmetrize, "threshold": model.threshold}
     tables = {"src": model.src_words, "tgt": model.tgt_words}
     arrays = {
         **model.lexicon._asdict(),
         "positions": model.positions.reshape(-1),
         **word_table_arrays(tables),
     }
-    MODEL.write(path, {"null": model.null, "symmetrize": model.symmetrize}, arrays)
+    MODEL.write(path, meta, arrays)
 
 
 def read_model(path: str | Path) -> AlignmentModel:
@@ -175,5 +181,6 @@ def read_model(path: str | Path) -> AlignmentModel:
         positions.reshape((2, NUM_JUMPS) if len(positions) > 2 else 2).copy(),
         meta["null"],
         meta["symmetrize"],
+        meta["threshold"],
         *(word_table_from(arrays, side) for side in SIDES),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from hiero.alignment.config import AlignConfig
 from hiero.cli.options import (
@@ -25,8 +26,10 @@ prior that favours the diagonal, as in fast_align, or an HMM initialised by it (
 links of both directions are combined: a line for each sentence pair, i-j for each link, source position
 first, from 0. The result does not depend on the number of threads.
 
---save-model keeps the trained model; hiero align apply MODEL aligns other text with it. hiero align score HYP
-GOLD compares an alignment with a gold standard."""
+--scores writes a line for each sentence pair: the mean log-probability of its words given the other side
+(nan if one is empty), a tab, and the posterior of each link, the geometric mean of both directions.
+--threshold links by posteriors. --save-model keeps the trained model; hiero align apply MODEL aligns other
+text with it. hiero align score HYP GOLD compares an alignment with a gold standard."""
 EPILOG = """\
 examples:
   hiero align -s train.de -t train.en -o train.align.gz -j 4
@@ -43,6 +46,7 @@ Print the alignment error rate (AER), precision and recall of an alignment. In G
 link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
 
   AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), precision = |A and P| / |A|, recall = |A and S| / |S|"""
+AS_TRAINED = dict.fromkeys(("symmetrize", "threshold"), "default: as in training")
 FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
@@ -54,15 +58,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(command, AlignConfig)
     add_threads(command)
     add_quiet(command)
-    add_files(command, "-s -t", "-o --forward --reverse --save-model")
+    add_files(command, "-s -t", "-o --forward --reverse --scores --save-model")
     commands = command.add_subparsers(dest="align_command", metavar="apply | score")
     apply = add_command(commands, "apply", "align other text by a trained model", APPLY_DESCRIPTION)
     apply.add_argument("trained", metavar="MODEL", help="directory written by hiero align --save-model")
     add_texts(apply)
-    add_settings(apply, AlignConfig, ["symmetrize"], defaults={"symmetrize": "default: as in training"})
+    add_settings(apply, AlignConfig, ["symmetrize", "threshold"], defaults=AS_TRAINED)
     add_threads(apply)
     add_quiet(apply)
-    add_files(apply, "MODEL -s -t", "-o --forward --reverse")
+    add_files(apply, "MODEL -s -t", "-o --forward --reverse --scores")
     score = add_command(commands, "score", "compare an alignment with a gold standard", SCORE_DESCRIPTION)
     score.add_argument("hypothesis", metavar="HYP", type=Path)
     score.add_argument("gold", metavar="GOLD", type=Path)
@@ -77,6 +81,7 @@ def add_texts(command: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
     add("--forward", metavar="FILE", help="also write the links of target words to source words")
     add("--reverse", metavar="FILE", help="also write the links of source words to target words")
+    add("--scores", metavar="FILE", help="also write the score of each pair and of each of its links")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,12 +101,16 @@ def run(args: argparse.Namespace) -> int:
 
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
-    common = {"directions": directions, "threads": args.threads}
+    common: dict[str, Any] = {"directions": directions, "scores": args.scores, "threads": args.threads}
     with CommandProgress("align", quiet=args.quiet) as progress:
         if args.align_command == "apply":
-            method = overrides(args, AlignConfig).get("symmetrize")
+            given = overrides(args, AlignConfig)
+            method, threshold = given.get("symmetrize"), given.get("threshold")
             model = read_model(args.trained)
-            note = str(apply_files(model, *files, method=method, **common, progress=progress))
+            summary = apply_files(
+                model, *files, method=method, threshold=threshold, **common, progress=progress
+            )
+            note = str(summary)
         else:
             saved = args.save_model
             note = str(align_files(*files, config, model=saved, **common, progress=progress))
@@ -111,7 +120,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> AlignConfig:
     config = replaced(AlignConfig(), args)
-    for name in overrides(args, AlignConfig):
+    given = overrides(args, AlignConfig)
+    if given.get("threshold") and "symmetrize" in given:
+        raise UsageError("argument --threshold: cannot be combined with --symmetrize")
+    for name in given:
         if name in FOR_HMM and config.model != "hmm":
             raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model hmm")
     return config

@@ -172,6 +172,8 @@ def add_align(plan: Plan) -> None:
     settings = dataclasses.asdict(config)
     if config.model != "hmm":
         settings = {key: value for key, value in settings.items() if not key.startswith("hmm_")}
+    if not config.threshold:
+        del settings["threshold"]  # runs made before there was one are not repeated
     source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
 
     def work(task: Task) -> Figures:

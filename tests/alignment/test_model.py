@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,7 +129,8 @@ def test_files(tmp_path: Path, model: str) -> None:
     write_model(tmp_path / "model", one)
     other = read_model(tmp_path / "model")
     assert np.array_equal(other.positions, one.positions)
-    assert (other.null, other.symmetrize) == (one.null, one.symmetrize)
+    for name in ("null", "symmetrize", "threshold"):
+        assert getattr(other, name) == getattr(one, name)
     for name, mine in one.lexicon._asdict().items():
         assert np.array_equal(mine, getattr(other.lexicon, name)), name
     words = bitext(text("c b a"), text("B A C"))
@@ -139,6 +141,10 @@ def test_models_without_words(tmp_path: Path) -> None:
     empty = bitext_of([], 0)
     write_model(tmp_path / "model", model_of(trained(empty, small("hmm")), empty))
     assert read_model(tmp_path / "model").links(bitext(text("a"), text("b"))).fwd.tolist() == [0]
+
+
+def settings_in(meta: dict[str, Any]) -> dict[str, Any]:
+    return {key: meta[key] for key in ("null", "symmetrize", "threshold")}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ def test_arrays_that_do_not_fit_together(tmp_path: Path, name: str, change: obje
     write_model(tmp_path / "model", made())
     meta, arrays = MODEL.read(tmp_path / "model")
     altered = {**arrays, name: change(arrays[name])}  # type: ignore[operator]
-    MODEL.write(tmp_path / "model", {key: meta[key] for key in ("null", "symmetrize")}, altered)
+    MODEL.write(tmp_path / "model", settings_in(meta), altered)
     with pytest.raises(
         FormatError, match="found arrays that do not fit together, expected a hiero alignment model"
     ):
@@ -170,7 +176,11 @@ def test_arrays_that_do_not_fit_together(tmp_path: Path, name: str, change: obje
 
 
 @pytest.mark.parametrize(
-    "setting", [{"null": 2.0}, {"null": "a"}, {"symmetrize": "never"}, {"symmetrize": []}]
+    "setting",
+    [
+        *({"null": 2.0}, {"null": "a"}, {"threshold": 1.5}, {"threshold": None}),
+        *({"symmetrize": "never"}, {"symmetrize": []}),
+    ],
 )
 def test_settings_that_are_wrong(tmp_path: Path, setting: dict[str, object]) -> None:
     write_model(tmp_path / "model", made())
