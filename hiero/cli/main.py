@@ -17,7 +17,9 @@ from hiero.core.progress import announce_compiling
 COMMANDS = {
     "align": "align",
     "bins": "bins",
+    "completion": "completion",
     "decode": "decode",
+    "env": "environment",
     "eval": "evaluate",
     "extract": "extract",
     "grammar": "grammar",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 from hiero.core.errors import ConfigError
+from hiero.core.plugins import load_plugin, plugins
 from hiero.core.records import Checked, PathKey, setting
 
 Filled = TypeVar("Filled", bound="TuneConfig")
@@ -19,6 +20,7 @@ Pull = Literal["none", "linear", "monotone", "isotonic"]  # what weights of neig
 Per = Literal["bin", "curve"]
 
 LARGEST_BETA = 1e15  # beyond it, the loss of the pairs is lost to rounding
+LEARNERS = "hiero.learners"  # a group of entry points
 STARTS = ("zero", "uniform")  # names of initial weights; anything else is the path of a file
 
 
@@ -26,7 +28,7 @@ STARTS = ("zero", "uniform")  # names of initial weights; anything else is the p
 class TuneConfig(Checked):
     """Settings of tuning. Missing ones are those of the algorithm: see ``ALGORITHMS``."""
 
-    algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
+    algorithm: str = setting("sgd", "learning algorithm", choices=lambda: algorithms(), group="data")
     variant: Variant | None = setting(
         None,
         "printed: defaults as in the paper; released: as in the authors' program (default: released; for "
@@ -332,6 +334,17 @@ _TERMS = ("beta", "beta_per", "gamma")
 _SAMPLE = ("metric", "pairs", "draws", "keep", "threshold", "soft", "length_deviations", "largest")
 _RIDGE = ("l2", "l2_sparse")
 _PAIRWISE = (*_SAMPLE, *_RIDGE, "share", "loss", "margin", "by_gold")
+
+
+def algorithms() -> dict[str, Algorithm]:
+    """``ALGORITHMS``, with those of plug-ins: entry points of the group hiero.learners, each a row."""
+    for name in plugins(LEARNERS):
+        if name not in ALGORITHMS:
+            row = load_plugin(LEARNERS, name)
+            if not isinstance(row, Algorithm):
+                raise ConfigError(f"plug-in {name!r} of {LEARNERS}: found {row!r}, expected an Algorithm")
+            ALGORITHMS[name] = row
+    return ALGORITHMS
 
 
 def check_used(algorithm: str, keys: Iterable[str], names: Callable[[str], str] = str) -> None:
