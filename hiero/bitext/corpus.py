@@ -57,7 +57,11 @@ class Bitext(NamedTuple):
 
 def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
     """Read two parallel files, plain or gz. Either side of a pair may be empty, but there must be a pair."""
-    bitext = Bitext(read_text(src, "source text"), read_text(tgt, "target text"))
+    return check_bitext(Bitext(read_text(src, "source text"), read_text(tgt, "target text")), src, tgt)
+
+
+def check_bitext(bitext: Bitext, src: str | Path, tgt: str | Path) -> Bitext:
+    """Refuse texts of different lengths, and empty ones; ``src`` and ``tgt`` are their names in messages."""
     if bitext.src.num_lines != bitext.tgt.num_lines:
         (short, short_path), (long, long_path) = sorted(
             [(bitext.src.num_lines, src), (bitext.tgt.num_lines, tgt)], key=lambda side: side[0]
