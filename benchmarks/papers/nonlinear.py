@@ -83,7 +83,7 @@ RIDGE = {"neighbours": None, "l2": 250}
 NO_BETA = {"beta": None, "gamma": None}
 ONE_L2 = {"l2": 250, "l2_previous": 2500}
 PER_CURVE = ONE_L2 | {"beta_per": "curve"}
-LINEAR_BETA, ISOTONIC_BETA, MONOTONE_BETA = [1, 30], [0, 10], [0.1, 10]  # per curve
+LINEAR_BETA, ISOTONIC_BETA, MONOTONE_BETA = [0.1, 10], [0, 0.1], [0.1, 10]  # per curve
 MONOTONE = {"beta": MONOTONE_BETA, "gamma": [2, 8]}
 COUNTS = {  # c(s) of the sampled occurrences of the source side, c(s, t), both lexical probabilities
     "SampleCountF": {"of": "count"},
