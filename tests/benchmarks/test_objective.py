@@ -155,8 +155,10 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["out", "--data", "none", "--sizes", "10,20", "--seeds", "2", "--keep", "1", "--trials", "50"]
     args = command.parsed([*arguments, "--objectives", "multipartite,expected"])
     text = command.report(Fits(tmp_path, world), args)
-    assert "Sparse features rank unseen translations better: multipartite, expected." in text
-    assert "BLEU follows: multipartite, expected." in text
+    both = "multipartite, expected"
+    assert f"unseen translations are ranked better by {both}; BLEU is better by {both}" in text
+    assert "BLEU is better than by multipartite by no objective" in text
+    assert "limits sparse features is: **neither data nor objective**" in text
     assert len([line for line in text.splitlines() if line.startswith("| multipartite | ")]) == 4
     made = sorted(tmp_path.iterdir())
     # For each objective and number of sentences: dense features with both seeds; all features with each
