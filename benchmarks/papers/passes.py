@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.papers.boxplot import ticks
+from benchmarks.papers.lineplot import COLOURS, DASHES
 from hiero.core.text import open_output
 from hiero.tuning.report import read_log
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 46
 LEGEND = 18  # height of a line of it
-COLOURS = ("#000000", "#c62828", "#1565c0", "#2e7d32", "#6a1b9a", "#ef6c00")
 APART = 5.0  # pixels between the bars of two systems
 RUN = re.compile(r"(?P<system>.+?)(\.(?P<replica>[1-9]\d*))?\.run")
 WHERE = "mira.dev."
@@ -152,24 +152,27 @@ def svg(series: Sequence[Series], across: str, label: str) -> str:
         parts.append(_text(x(number), bottom + 18, str(number + 1), "middle"))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 38, f"{label}, by {across}", "middle"))
     for at, one in enumerate(series):
-        colour, shift = COLOURS[at % len(COLOURS)], APART * (at - (len(series) - 1) / 2)
-        parts += _line(one, colour, lambda number, shift=shift: x(number) + shift, y)  # type: ignore[misc]
-        below = HEIGHT + LEGEND * at + 4
-        parts.append(f'<path d="M{LEFT} {below}h28" stroke="{colour}" stroke-width="2"/>')
+        shift, below = APART * (at - (len(series) - 1) / 2), HEIGHT + LEGEND * at + 4
+        colour, dash = COLOURS[at % len(COLOURS)], DASHES[at % len(DASHES)]
+        parts.append(f'<g stroke="{colour}" fill="{colour}">')
+        parts += _bars(one, lambda number, shift=shift: x(number) + shift, y)  # type: ignore[misc]
+        points = [f"{x(n) + shift:.1f} {y(mean):.1f}" for n, mean in enumerate(one.means())]
+        for way in ("L".join(points), f"{LEFT} {below}h28"):
+            parts.append(f'<path d="M{way}" stroke-width="2" stroke-dasharray="{dash}" fill="none"/>')
+        parts.append("</g>")
         parts.append(_text(LEFT + 36, below + 4, one.name, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _line(one: Series, colour: str, x: Callable[[float], float], y: Callable[[float], float]) -> list[str]:
-    points = " ".join(f"{x(n):.1f},{y(mean):.1f}" for n, mean in enumerate(one.means()))
-    parts = [f'<g stroke="{colour}">', f'<polyline points="{points}" stroke-width="1.5"/>']
+def _bars(one: Series, x: Callable[[float], float], y: Callable[[float], float]) -> list[str]:
+    parts = []
     for n, (low, high) in enumerate(one.bounds):
         cap = "".join(f"M{x(n) - 3:.1f} {y(end):.1f}h6" for end in (low, high))
         parts.append(f'<path d="M{x(n):.1f} {y(low):.1f}V{y(high):.1f}{cap}" stroke-opacity="0.5"/>')
     for n, some in enumerate(one.values):
         parts.append(f'<path d="M{x(n):.1f} {y(min(some)):.1f}V{y(max(some)):.1f}" stroke-width="4"/>')
-        parts.append(f'<circle cx="{x(n):.1f}" cy="{y(one.means()[n]):.1f}" r="2.5" fill="{colour}"/>')
-    return [*parts, "</g>"]
+        parts.append(f'<circle cx="{x(n):.1f}" cy="{y(one.means()[n]):.1f}" r="2.5"/>')
+    return parts
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
