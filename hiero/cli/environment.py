@@ -20,7 +20,7 @@ which environment variables are set. Please add it to reports of faults."""
 
 PACKAGES = (
     *("numpy", "numba", "llvmlite", "scipy", "sacrebleu", "pyyaml", "msgspec", "rich", "shtab"),
-    *("sacremoses", "distributed", "kenlm"),  # of extras
+    *("sacremoses", "sentencepiece", "distributed", "kenlm"),  # of extras
 )
 VARIABLES = (
     "HIERO_TRACEBACK",

@@ -1,4 +1,4 @@
-"""Plug-ins: entry points of installed packages, by which they add features and learners of their own.
+"""Plug-ins: entry points of installed packages, by which they add features, learners and tokenisers.
 
 A package declares them in its pyproject.toml::
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from hiero.core.errors import ConfigError
 
-GROUPS = ("hiero.features", "hiero.learners")
+GROUPS = ("hiero.features", "hiero.learners", "hiero.tokenizers")
 
 
 @functools.cache
