@@ -1,18 +1,22 @@
 """Table 3 of Alrajeh and Niranjan (2014): ``python -m benchmarks.papers.orientation OUT --data DIR``.
 
-Systems without an orientation model, with the lexicalised one, and with classifiers, on a bitext in DIR. All
-use ``configs/paper-004.yaml`` except for the section ``reorder``. Each replica is tuned on dev with its own
-seed and translates devtest, which is not used for any choice. Significance is tested against the lexicalised
-model by the paired bootstrap over sentences, with all replicas pooled.
+Systems without an orientation model, with the lexicalised one, with classifiers, and with both, on a bitext
+in DIR: in a hierarchical decoder (``configs/paper-004.yaml``), or with ``--mode phrase`` in a phrase-based
+one (``configs/paper-004-phrase.yaml``), whose lexicalised model is bidirectional, as in Moses. Each
+replica is tuned on dev with its own seed and translates devtest, which is not used for any choice;
+``--algorithm`` tunes by another algorithm than that of the configuration, with its preset. Significance is
+tested against the lexicalised model by the paired bootstrap over sentences, with all replicas pooled.
 
-    OUT/base.run     alignment, language model and index, for all systems
-    OUT/SYSTEM.run   the first replica; OUT/SYSTEM.2.run, ... the others
-    OUT/table.md     the table; --table only makes it, from the existing runs
+    OUT/base.run               alignment, language model and index, for all systems
+    OUT/model.KIND.run         an orientation model, for all replicas and both modes
+    OUT/SYSTEM.run             the first replica; OUT/SYSTEM.2.run, ... the others
+    OUT/phrase.SYSTEM.run      in phrase-based mode; ALGORITHM.SYSTEM.run with another algorithm
+    OUT/table.md               the table; --table only makes it, from the existing runs
 
 It can be killed and restarted at any time.
 
     python -m benchmarks.papers.orientation runs --data shared/data/multi30k-de-en -j 2
-    python -m benchmarks.papers.orientation runs --data grammars/demo --epochs 2 --replicas 2
+    python -m benchmarks.papers.orientation runs --data grammars/demo --epochs 2 --replicas 2 --mode phrase
 """
 
 from __future__ import annotations
@@ -32,36 +36,77 @@ from benchmarks.papers.experiment import (
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
 from hiero.evaluation.config import EvalConfig
 
-SYSTEMS: dict[str, tuple[str, Settings | None]] = {
-    "none": ("no model", None),
-    "lexicalised": ("lexicalised", {"learner": "lexicalised"}),
-    "primal": ("primal", {"learner": "primal"}),
-    "dual": ("dual, ε 0.1", {"learner": "dual", "shrink": 0.1}),
-    "wide": (
-        "dual, ε 0.1, window 3, edges",
-        {"learner": "dual", "shrink": 0.1, "window": 3, "edges": True},
-    ),
+# Settings of the section ``reorder`` beyond those of the configuration.
+MODELS: dict[str, Settings] = {
+    "lexicalised": {"learner": "lexicalised"},
+    "bidirectional": {"learner": "lexicalised", "bidirectional": True},
+    "unsmoothed": {"learner": "lexicalised", "bidirectional": True, "smoothing": 1e-6},
+    "primal": {"learner": "primal"},
+    "dual": {"learner": "dual", "shrink": 0.1},
+    "bag": {"learner": "dual", "shrink": 0.1, "context": "bag"},
+    "wide": {"learner": "dual", "shrink": 0.1, "window": 3, "edges": True},
 }
+SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "none": ("no model", ()),
+    "lexicalised": ("lexicalised", ("lexicalised",)),
+    "unsmoothed": ("lexicalised, unsmoothed", ("unsmoothed",)),
+    "primal": ("primal", ("primal",)),
+    "dual": ("dual, ε 0.1", ("dual",)),
+    "bag": ("dual, ε 0.1, words around as a bag", ("bag",)),
+    "wide": ("dual, ε 0.1, window 3, edges", ("wide",)),
+    "both": ("dual, ε 0.1, and lexicalised", ("dual", "lexicalised")),
+}
+DEFAULT = ("none", "lexicalised", "primal", "dual", "wide", "both")
 BASELINE = "lexicalised"
+CONFIGS_OF = {"hiero": "paper-004", "phrase": "paper-004-phrase"}
 
 
-def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, seed: int) -> Settings:
-    """The configuration of a system for these data."""
-    content = config_named("paper-004")
+def models_of(args: argparse.Namespace, system: str) -> list[str]:
+    """The names of the orientation models of a system."""
+    better = {"lexicalised": "bidirectional"} if args.mode == "phrase" else {}
+    return [better.get(name, name) for name in SYSTEMS[system][1]]
+
+
+def make_model(experiment: Experiment, args: argparse.Namespace, name: str) -> str:
+    """Make an orientation model unless it exists; returns its path."""
+    content = config_named(CONFIGS_OF[args.mode])
+    reorder = {key: value for key, value in content["reorder"].items() if key not in ("learner", "shrink")}
+    data = {"train": experiment.train()}
+    run = f"model.{name}"
+    experiment.run(run, {"seed": content["seed"], "data": data, "reorder": reorder | MODELS[name]})
+    return str((experiment.out / f"{run}.run" / "reordering.model").resolve())
+
+
+def name_of(args: argparse.Namespace, system: str) -> str:
+    """The name of the first run of a system."""
+    parts = ("phrase" if args.mode == "phrase" else None, args.algorithm, system)
+    return ".".join(part for part in parts if part)
+
+
+def settings_of(
+    experiment: Experiment, args: argparse.Namespace, models: Sequence[str], seed: int
+) -> Settings:
+    """The configuration of a system with these orientation models, for these data."""
+    content = config_named(CONFIGS_OF[args.mode])
+    if args.algorithm:
+        content["tune"] = {"algorithm": args.algorithm, "on": "dev", "held_out": None}
     given = {key: getattr(args, key) for key in ("epochs", "sentences") if getattr(args, key)}
+    (grammar,) = content["grammar"]
+    (found,) = experiment.models()["grammar"]
     content |= {"seed": seed, "tune": content["tune"] | given} | experiment.models()
+    content["grammar"] = [grammar | found]
     content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
     del content["reorder"]
-    if (reorder := SYSTEMS[system][1]) is not None:
-        content["data"]["train"] = experiment.train()
-        content["reorder"] = reorder
+    if models:
+        content["features"] = content.get("features", {}) | {"reordering": list(models)}
     return content
 
 
 def table(experiment: Experiment, args: argparse.Namespace) -> str:
     """BLEU of devtest, the mean over replicas, and the difference from the baseline with its interval."""
     names = replica_names(args.replicas)
-    found = {key: experiment.outputs(key, names) for key in (BASELINE, *SYSTEMS)}  # the baseline first
+    # The baseline first.
+    found = {key: experiment.outputs(name_of(args, key), names) for key in (BASELINE, *SYSTEMS)}
     systems = [System(SYSTEMS[key][0], runs) for key, runs in found.items() if runs]
     if not systems:
         sys.exit(f"{experiment.out}: found no translations, expected those of some system")
@@ -90,7 +135,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add_arguments(parser)
     add = parser.add_argument
-    add("--systems", type=some_of(SYSTEMS), default=list(SYSTEMS), metavar="A,B,...")
+    add("--systems", type=some_of(SYSTEMS), default=list(DEFAULT), metavar="A,B,...")
+    add("--mode", choices=list(CONFIGS_OF), default="hiero", help="default: hiero")
+    add("--algorithm", metavar="NAME", help="of tuning: pro, mert, ... (default: as in the configuration)")
     add("--sentences", type=int, metavar="N", help="tune on N sentences of dev (default: all)")
     return parser.parse_args(arguments)
 
@@ -100,9 +147,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     experiment = Experiment.of(args)
     if not args.table:
         experiment.make_base()
+        wanted = {name for system in args.systems for name in models_of(args, system)}
+        models = {name: make_model(experiment, args, name) for name in MODELS if name in wanted}
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
-                experiment.run(f"{system}{suffix}", settings_of(experiment, args, system, replica))
+                paths = [models[name] for name in models_of(args, system)]
+                content = settings_of(experiment, args, paths, replica)
+                experiment.run(f"{name_of(args, system)}{suffix}", content)
     experiment.write_table(table(experiment, args))
     return 0
 

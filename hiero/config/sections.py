@@ -55,13 +55,13 @@ class DataSection:
 class PrepSection(PrepConfig):
     """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
 
-    source_language: str | None = None  # needed for most tokenisers
+    source_language: str | None = None  # needed unless tokenize is off
     target_language: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("source_language", "target_language"):
-            if getattr(self, name) is None and self.needs_language:
+            if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
                 raise ConfigError(f"{name} is missing (such as de)")
 
 
@@ -120,8 +120,9 @@ class LanguageModelSection:
 class FeaturesSection:
     templates: list[str] = setting(
         help="rule_id, source_bigram, target_bigram, bigram, shape, word_pair, deletion, insertion, lexical "
-        "(these three), insertion_pair, source_word_penalty, arity, span_size, orientation, pt_al_lo "
-        "(rule_id, word_pair, deletion, orientation), cdec's names for them, or your own as MODULE:NAME",
+        "(these three), insertion_pair, source_word_penalty, arity, span_size, orientation, distortion, "
+        "pt_al_lo (rule_id, word_pair, deletion, orientation), cdec's names for them, or your own as "
+        "MODULE:NAME",
         default_factory=list,
         flag="features",
         metavar="A,B,...",

@@ -29,6 +29,9 @@ class SearchConfig(Checked):
         200, "candidates popped per span and category; 0: all, which is exact and slow", least=0, most=MOST
     )
     glue: bool = setting(True, "join partial translations left to right, without span limit")
+    brackets: bool = setting(
+        False, "join adjacent spans in either order, so that a grammar without gaps reorders, as in a BTG"
+    )
     pass_through: Literal["all", "oov", "none"] = setting(
         "all", "source words that may be copied to the translation"
     )

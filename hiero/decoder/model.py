@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Flags, Floats, Ids, Ints, is_finite, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import Flags, Floats, Ids, Ints, is_finite, offsets_of, read_only
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
@@ -32,7 +32,7 @@ from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
-from hiero.decoder.parse_kernels import Parse, parse_kernel
+from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
@@ -59,10 +59,11 @@ from hiero.lm.model import LanguageModels
 def model_rules(
     symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, goal: int, category: int
 ) -> RuleTable:
-    """Make the rules that a model adds to its grammars: pass-through rules, and two for glue, the last.
+    """Make the rules that a model adds to its grammars: pass-through, brackets, and two for glue at last.
 
     Pass-through rules translate words by themselves, or unknown words according to ``search.oov``. A word is
-    unknown if it is in no source side of the given tables. Glue rules, if
+    unknown if it is in no source side of the given tables. Brackets, if ``search.brackets`` is set, are
+    category -> category category in either order, with the feature ``Bracket``. Glue rules, if
     ``search.glue`` is set, are goal -> category, and goal -> goal category with the feature ``Glue``.
     """
     words = np.array(sorted(set(src.tolist())), np.int32)
@@ -84,26 +85,40 @@ def model_rules(
             entries(w) + b"_OOV" for w in words[is_unknown].tolist()
         )
     glue_src = np.array([gap(category, 1), gap(goal, 1), gap(category, 2)] if search.glue else [], np.int32)
-    rules = _layout(goal, category, search.glue, len(words), len(dropped))._replace(
-        src=np.concatenate([words, dropped, glue_src]), tgt=np.concatenate([targets, glue_src])
+    one, two = gap(category, 1), gap(category, 2)
+    bracket_src = np.array([one, two, one, two] if search.brackets else [], np.int32)
+    bracket_tgt = np.array([one, two, two, one] if search.brackets else [], np.int32)
+    rules = _layout(goal, category, search.glue, search.brackets, len(words), len(dropped))._replace(
+        src=np.concatenate([words, dropped, bracket_src, glue_src]),
+        tgt=np.concatenate([targets, bracket_tgt, glue_src]),
     )
     passed, glue = symbols.names.intern(b"PassThrough"), symbols.names.intern(b"Glue")
     columns = (passed,) * bool(len(words) + len(dropped)) + (glue,) * search.glue
+    if search.brackets:
+        columns = (
+            *columns[: len(columns) - search.glue],
+            symbols.names.intern(b"Bracket"),
+            *(glue,) * search.glue,
+        )
     return RuleTable(frozen(rules), columns)
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(goal: int, category: int, glue: bool, num_words: int, num_dropped: int) -> Rules:
+def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int, num_dropped: int) -> Rules:
     """The rules of ``model_rules`` without their symbols."""
-    num_passed, num_glue = num_words + num_dropped, 2 if glue else 0
+    num_passed, num_brackets, num_glue = num_words + num_dropped, 2 * brackets, 2 * glue
     src_size, tgt_size = [1] * num_passed, [1] * num_words + [0] * num_dropped
-    dense = np.zeros((num_passed + num_glue, (num_passed > 0) + glue), np.float32)
+    num_own, joined = num_passed + num_brackets, [2] * num_brackets + [1, 2][:num_glue]
+    dense = np.zeros((num_own + num_glue, (num_passed > 0) + brackets + glue), np.float32)
     dense[:num_passed, :1] = 1
-    dense[num_passed + 1 :, -1:] = 1
-    lhs, none = np.array([category] * num_passed + [goal] * num_glue, np.int32), np.zeros(0, np.int32)
-    first_src, first_tgt = (np.cumsum([0, *size, *[1, 2][:num_glue]]) for size in (src_size, tgt_size))
+    if brackets:
+        dense[num_passed:num_own, int(num_passed > 0)] = 1
+    if glue:
+        dense[num_own + 1 :, -1:] = 1
+    lhs, none = np.array([category] * num_own + [goal] * num_glue, np.int32), np.zeros(0, np.int32)
+    first_src, first_tgt = (np.cumsum([0, *size, *joined]) for size in (src_size, tgt_size))
     # The words of both sides are aligned.
-    first_link, link = np.cumsum([0, *tgt_size, *[0] * num_glue]), np.zeros((num_words, 2), np.int16)
+    first_link, link = np.cumsum([0, *tgt_size, *[0] * len(joined)]), np.zeros((num_words, 2), np.int16)
     rules = featureless_rules(lhs, first_src, none, first_tgt, none, first_link, link)
     return frozen(rules._replace(dense=dense))
 
@@ -306,6 +321,7 @@ class Model:
             if has_all_names(feature):
                 groups.append(feature.names())
         possible = [WORD_PENALTY, "Glue", "PassThrough", *(f"{name}_OOV" for name in models)]
+        possible += ["Bracket"] * self.search.brackets
         possible += [SOURCE_WORD_PENALTY] * self.features.source_word_penalty
         possible += ARITIES if self.features.arity else ()
 
@@ -551,14 +567,9 @@ _EMPTY_CHART = Chart(
 
 def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:
     """Every application of a rule in a parse, and the first of each bundle."""
-    num_rules = parse.rules[:, 1]
-    first = offsets_of(num_rules)
-    bundle = row_of_entry(first)
-    rule = parse.rules[bundle, 0] + np.arange(first[-1]) - first[bundle]
-    cell = row_of_entry(parse.first_bundle)
-    span = parse.cell[cell]
-    tails = parse.cell[parse.tail, 1:]  # a missing tail, -1, takes the last cell; overwritten below
-    tails[parse.tail < 0] = -1
-    split = tails.reshape(-1, 4)[bundle]
-    batch = EdgeBatch(rule.astype(np.int32), span[bundle, 1], span[bundle, 2], split, src)
-    return batch, first[:-1]
+    first = offsets_of(parse.rules[:, 1])
+    size = int(first[-1])
+    rule, start, end = (np.empty(size, np.int32) for _ in range(3))
+    split = np.empty((size, 4), np.int32)
+    applications_kernel(parse, first, rule, start, end, split)
+    return EdgeBatch(rule, start, end, split, src), first[:-1]

@@ -275,3 +275,35 @@ def parse_kernel(src, trie, lhs, glue, label_order, span_limit):
         rules[:num_bundles].copy(),
         tails[:num_bundles].copy(),
     )
+
+
+@kernel
+def applications_kernel(parse, first, out_rule, out_start, out_end, out_split):
+    """Write the applications of rules of a parse, P in all, bundle by bundle.
+
+    parse               Parse
+    first               int64 [B + 1]  the first application of each bundle
+    out_rule            int32 [P]      written, as the rest: arrays of an EdgeBatch
+    out_start, out_end  int32 [P]
+    out_split           int32 [P, 4]
+
+    O(P).  Twin: tests/naive/search.py::applications.
+    """
+    for c in range(parse.cell.shape[0]):
+        start, end = parse.cell[c, 1], parse.cell[c, 2]
+        for b in range(parse.first_bundle[c], parse.first_bundle[c + 1]):
+            one, two = parse.tail[b, 0], parse.tail[b, 1]
+            low_1, high_1, low_2, high_2 = np.int32(-1), np.int32(-1), np.int32(-1), np.int32(-1)
+            if one >= 0:
+                low_1, high_1 = parse.cell[one, 1], parse.cell[one, 2]
+            if two >= 0:
+                low_2, high_2 = parse.cell[two, 1], parse.cell[two, 2]
+            for p in range(first[b], first[b + 1]):
+                out_rule[p] = parse.rules[b, 0] + p - first[b]
+                out_start[p], out_end[p] = start, end
+                out_split[p, 0], out_split[p, 1], out_split[p, 2], out_split[p, 3] = (
+                    low_1,
+                    high_1,
+                    low_2,
+                    high_2,
+                )

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hiero.core.errors import ConfigError, did_you_mean
-from hiero.core.plugins import plugins
 from hiero.core.symbols import Symbols
 from hiero.features.index import KINDS, EdgeFeature, RuleFeature
 from hiero.features.index_kernels import NAME, RULE_ID
@@ -68,6 +67,7 @@ SOURCE_WORD_PENALTY, ARITY = "source_word_penalty", "arity"
 EDGE_FEATURES = {
     "span_size": "hiero.features.span_size:SpanSize",
     "orientation": "hiero.reordering.feature:Orientation",
+    "distortion": "hiero.reordering.feature:Distortion",
 }
 CDEC_NAMES = {
     "RuleIdentityFeatures": "rule_id",
@@ -78,7 +78,6 @@ CDEC_NAMES = {
     "SourceWordPenalty": SOURCE_WORD_PENALTY,
     "ArityPenalty": ARITY,
 }
-PLUGINS = "hiero.features"  # entry points: what MODULE:NAME can be
 BUILT_IN = (*TEMPLATES, *GROUPS, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
 
 
@@ -146,10 +145,9 @@ def _named(name: str, symbols: Symbols, here: bool) -> Feature:
     if name in EDGE_FEATURES:
         built_in: EdgeFeature = pkgutil.resolve_name(EDGE_FEATURES[name])(symbols)
         return built_in
-    target = name if ":" in name else plugins(PLUGINS).get(name, "")
-    module_name, _, attribute = target.partition(":")
+    module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES, *plugins(PLUGINS)])
+        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
         raise ConfigError(f"features: unknown feature {name!r}; {hint} (your own is MODULE:NAME)")
     searched = working_directory_importable() if here else contextlib.nullcontext()
     with searched, user_code(f"features: cannot import {module_name!r}"):
@@ -201,6 +199,7 @@ FLAGS = {
     "SpanSize_": "--features span_size",
     "GapSize_": "--features span_size",
     "LO:": "--features orientation",
+    "Distortion": "--features distortion",
     "Reordering": "--reordering",
     "LexicalReordering": "--reordering",
 }

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from hiero.core.arrays import (
+    Floats,
     Ids,
     grown,
     read_only,
@@ -269,6 +270,15 @@ class EdgeFeature(Protocol):
 
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
         """One row per application; ids in Symbols.names, at most once in a row."""
+        ...
+
+
+@runtime_checkable
+class ScoringFeature(EdgeFeature, Protocol):
+    """An ``EdgeFeature`` that weighs itself, faster than by its rows; all its names are known before."""
+
+    def scores(self, batch: EdgeBatch, rules: Rules, name_weights: Floats) -> Floats:
+        """The dot product of each row with the weights, by id in Symbols.names."""
         ...
 
 

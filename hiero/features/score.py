@@ -18,7 +18,7 @@ from hiero.core.arrays import Flags, Floats, Ids, Ints, read_only
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
-from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex
+from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, ScoringFeature
 from hiero.features.index_kernels import FeatureTable, intern_rows_kernel
 from hiero.features.names import Names
 from hiero.features.rows import (
@@ -216,6 +216,9 @@ def edge_scores(
     """The sum of the weighted edge features of each rule application."""
     out = np.zeros(len(batch.rule))
     for feature in features:
+        if isinstance(feature, ScoringFeature):
+            out += feature.scores(batch, rules, scorer.name_weights())
+            continue
         rows = feature.rows(batch, rules)  # before the weights, because it may intern new names
         out += feature_row_scores(rows, scorer.name_weights())
     return out

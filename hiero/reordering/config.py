@@ -16,6 +16,7 @@ USED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("passes", "variance", "rate", "calibrate"), ("dual", "primal")),
     **dict.fromkeys(("shrink", "trials", "start"), ("dual",)),
     "smoothing": ("lexicalised",),
+    "bidirectional": ("lexicalised",),
 }
 
 
@@ -29,6 +30,9 @@ class ExampleConfig(Checked):
         "the previous target phrase: any phrase pair that ends there, or a single link, as in Moses' wbe",
     )
     window: int = setting(1, "context words before and after a source phrase", least=0, most=MAX_WINDOW)
+    context: Literal["places", "bag"] = setting(
+        "places", "context words: each by its side and distance, or all alike, as in the paper's Table 1"
+    )
     edges: bool = setting(False, "use the first and last source word of a phrase as features")
     min_count: int = setting(10, "ignore features of fewer examples", least=1, most=1_000_000_000)
 
@@ -65,6 +69,10 @@ class LearnConfig(Checked):
         least=1e-6,
         most=1e6,
         metavar="S",
+    )
+
+    bidirectional: bool = setting(
+        False, "lexicalised: score the orientation of the next phrase as well, as in Moses"
     )
 
     def __post_init__(self) -> None:

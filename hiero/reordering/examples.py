@@ -7,7 +7,7 @@ one block. A directory of examples holds::
     EXAMPLES/meta.json      settings, classes, digest of the features, frequent words
     EXAMPLES/first.npy      int64 [N + 1]  features of example n: feature[first[n]:first[n + 1]]
     EXAMPLES/feature.npy    int32          0 is the most frequent
-    EXAMPLES/label.npy      int8 [N]       0 monotone, 1 swap, 2 other
+    EXAMPLES/label.npy      int8 [N]       0 monotone, 1 swap, 2 other; of the next phrase in next_label.npy
     EXAMPLES/pair.npy       uint64 [N]     hash of the phrase pair, and of its source side in source.npy
     EXAMPLES/key.npy        int64 [F]      the features, see table_kernels.py; times.npy: their counts
     EXAMPLES/src_pool.npy   and so on: two WordTable; word w of a feature is entry w - 1
@@ -61,6 +61,7 @@ _ROWS: dict[str, Shape] = {
     "first": (np.int64, 1),
     "feature": (np.int32, 1),
     "label": (np.int8, 1),
+    "next_label": (np.int8, 1),
     "pair": (np.uint64, 1),
     "source": (np.uint64, 1),
 }
@@ -107,12 +108,18 @@ class ExampleWriter:
         files["first"].append(np.zeros(1, np.int64))
 
     def append(
-        self, length: Ints, feature: Ids, label: npt.NDArray[np.int8], pair: Hashes, source: Hashes
+        self,
+        length: Ints,
+        feature: Ids,
+        label: npt.NDArray[np.int8],
+        next_label: npt.NDArray[np.int8],
+        pair: Hashes,
+        source: Hashes,
     ) -> None:
         """Append examples: the number of features of each, and the rest as in the files."""
         first = np.cumsum(length) + self._num_features
         self._num_features += len(feature)
-        values: tuple[npt.NDArray[Any], ...] = (first, feature, label, pair, source)
+        values: tuple[npt.NDArray[Any], ...] = (first, feature, label, next_label, pair, source)
         for name, each in zip(_ROWS, values, strict=True):
             self._files[name].append(each)
         self.classes += np.bincount(label, minlength=NUM_CLASSES)
@@ -123,11 +130,12 @@ def _is_sound(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) 
     words = example_words(arrays)
     return (
         len(arrays["first"]) == num_examples + 1
-        and len(arrays["pair"]) == len(arrays["source"]) == num_examples
+        and len(arrays["pair"]) == len(arrays["source"]) == len(arrays["next_label"]) == num_examples
         and len(arrays["times"]) == num_features
         and are_offsets(arrays["first"], len(arrays["feature"]))
         and is_within(arrays["feature"], 0, num_features)
         and is_within(arrays["label"], 0, NUM_CLASSES)
+        and is_within(arrays["next_label"], 0, NUM_CLASSES)
         and all(map(is_sound, words))
         and are_keys(arrays["key"], *words)
     )
@@ -145,7 +153,7 @@ def are_keys(key: Ints, src: WordTable, tgt: WordTable) -> bool:
 
 EXAMPLES = Kind(
     "hiero orientation examples",
-    2,
+    3,
     "make them again with hiero reorder extract",
     _ROWS | _KEYS | WORD_FILES,
     _is_sound,
@@ -222,6 +230,7 @@ class Examples:
 
     path: Path
     rows: Rows
+    next_label: npt.NDArray[np.int8]  # of the phrase after each
     pair: Hashes
     source: Hashes
     features: FeatureKeys
@@ -246,6 +255,7 @@ def open_examples(path: str | Path) -> Examples:
     return Examples(
         path,
         Rows(arrays["first"], arrays["feature"], arrays["label"]),
+        arrays["next_label"],
         arrays["pair"],
         arrays["source"],
         FeatureKeys(arrays["key"], arrays["times"], *example_words(arrays)),
@@ -401,9 +411,31 @@ class _ExampleMaker:
 
     def _keys(self, block: _Block) -> tuple[Ints, Ints]:
         first, key = phrase_features_kernel(
-            *self.sides, self.link_first, self.link, *block, self.config.window, self.config.edges
+            *self.sides,
+            self.link_first,
+            self.link,
+            *block,
+            self.config.window,
+            self.config.edges,
+            self.config.context == "bag",
         )
         return read_only(first), read_only(key)
+
+    def _mirrored(self, block: _Block) -> tuple[Ids, Ints, Ids]:
+        """The phrases and the links of a block with both sides of its sentence pairs read from the end."""
+        pairs = slice(block.begin, block.begin + len(block.first))
+        first, links = (
+            self.link_first[pairs],
+            self.link[self.link_first[pairs][0] : self.link_first[pairs][-1]],
+        )
+        last_link, last_phrase = np.empty_like(links), np.empty_like(block.phrase)
+        for side in range(2):
+            length = np.diff(self.sides[2 * side][pairs])
+            last_link[:, side] = np.repeat(length, np.diff(first)) - 1 - links[:, side]
+            of_phrase = np.repeat(length, np.diff(block.first))
+            last_phrase[:, 2 * side] = of_phrase - block.phrase[:, 2 * side + 1]
+            last_phrase[:, 2 * side + 1] = of_phrase - block.phrase[:, 2 * side]
+        return read_only(last_phrase), read_only(first - first[0]), read_only(last_link)
 
     def count(self, progress: Progress) -> _FeatureCounts:
         """Count the training examples that have each feature."""
@@ -426,12 +458,14 @@ class _ExampleMaker:
             num_phrases = len(block.phrase)
             length, feature = np.empty(num_phrases, np.int64), np.empty(len(key), np.int32)
             used = number_orientation_keys_kernel(first, key, features.key, slot, length, feature)
-            label = np.empty(num_phrases, np.int8)
+            label, next_label = np.empty(num_phrases, np.int8), np.empty(num_phrases, np.int8)
             by_word = self.config.orientation == "word"
             orientations_kernel(block.first, block.phrase, self.link_first, self.link, begin, by_word, label)
+            # Seen from the end, the next phrase is the previous one.
+            orientations_kernel(block.first, *self._mirrored(block), 0, by_word, next_label)
             pair, source = np.empty(num_phrases, np.uint64), np.empty(num_phrases, np.uint64)
             phrase_codes_kernel(*self.sides, src_code, tgt_code, *block, pair, source)
-            writers[1 if is_held_out else 0].append(length, feature[:used], label, pair, source)
+            writers[1 if is_held_out else 0].append(length, feature[:used], label, next_label, pair, source)
             progress.advance(end - begin)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hiero.core.array_kernels import distinct_kernel
-from hiero.core.arrays import Floats, Ids, read_only
+from hiero.core.arrays import Floats, Ids, offsets_of, read_only
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import WordTable
@@ -30,7 +32,6 @@ from hiero.reordering.feature_kernels import (
     cut_rules_kernel,
     look_up_blocks_kernel,
     look_up_edges_kernel,
-    orientation_items_kernel,
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
@@ -41,22 +42,34 @@ from hiero.reordering.gap_kernels import (
     GapModels,
     gap_labels_kernel,
     gap_rows_kernel,
-    rule_pairs_kernel,
 )
+from hiero.reordering.indicator_kernels import distortion_kernel, orientation_items_kernel
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 from hiero.reordering.table_kernels import LexicalArrays, OrientationCounts
 
 # For gaps without a classifier, or without a lexicalised model.
-_NO_PLACES = PlaceWeights(*(read_only(np.zeros((1, NUM_CLASSES))) for _ in PlaceWeights._fields))
+_NO_FEATURES, _NO_WORDS = read_only(np.zeros((0, NUM_CLASSES), np.float32)), read_only(np.zeros(0, np.int32))
+_NO_CLASSIFIER = ClassifierArrays(
+    read_only(np.zeros(0, np.int64)),
+    read_only(np.full(2, -1, np.int32)),
+    _NO_FEATURES,
+    _NO_FEATURES,
+    _NO_WORDS,
+    _NO_WORDS,
+    0,
+    0,
+    0,
+)
+_NO_WEIGHTS = read_only(np.zeros((1, NUM_CLASSES))), read_only(np.zeros((1, 1, NUM_CLASSES)))
+_NO_PLACES = PlaceWeights(*[_NO_WEIGHTS[0], _NO_WEIGHTS[0], _NO_WEIGHTS[1]] * 2)
 _NO_COUNTS = OrientationCounts(
     read_only(np.zeros(0, np.uint64)),
     read_only(np.zeros(3, np.int64)),
-    read_only(np.zeros((0, NUM_CLASSES), np.int32)),
+    *[read_only(np.zeros((0, NUM_CLASSES), np.int32))] * 2,
 )
-_NO_LEXICAL = LexicalArrays(
-    *_NO_COUNTS, *_NO_COUNTS, _NO_COUNTS.key, read_only(np.full(NUM_CLASSES, 1 / NUM_CLASSES)), 1.0, 0
-)
+_EQUAL = read_only(np.full(NUM_CLASSES, 1 / NUM_CLASSES))
+_NO_LEXICAL = LexicalArrays(*_NO_COUNTS, *_NO_COUNTS, _NO_COUNTS.key, _EQUAL, _EQUAL, 1.0, 0)
 EDGES = ("src.first", "src.last", "tgt.first", "tgt.last")  # of a block
 
 
@@ -64,7 +77,8 @@ class Reordering:
     """The ``EdgeFeature`` of an orientation model.
 
     For each class log10 of its probability, summed over the blocks that have it, and the number of these
-    blocks, so that a preference for a class and the trust in the model have separate weights.
+    blocks, so that a preference for a class and the trust in the model have separate weights. A bidirectional
+    model has three more: the log10 probabilities of a block by the one before it.
     """
 
     has_all_names = True
@@ -77,6 +91,8 @@ class Reordering:
         stem = "Reordering" if is_classifier else "LexicalReordering"
         classes = [f"{stem}{name}" for name in ("Monotone", "Swap", "Other")]
         self._names = [*classes, *(f"{name}Blocks" for name in classes)]
+        if isinstance(model, Lexicalised) and model.bidirectional:
+            self._names += [f"{stem}Next{name}" for name in ("Monotone", "Swap", "Other")]
         self._ids = read_only(symbols.names.intern_all(name.encode() for name in self._names))
         self._src, self._tgt = read_only(np.empty(0, np.int32)), read_only(np.empty(0, np.int32))
         self._code = read_only(np.empty(0, np.uint64))
@@ -91,29 +107,38 @@ class Reordering:
         return list(self._names)
 
     def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        num_edges = len(batch.rule)
+        first, most = np.empty(num_edges + 1, np.int64), len(self._names) * num_edges
+        ids, value = np.empty(most, np.int32), np.empty(most)
+        weight = read_only(np.zeros(len(self._ids)))
+        used = self._judge(batch, rules, weight, None, first, ids, value)
+        return FeatureRows(first, ids[:used], value[:used])
+
+    def scores(self, batch: EdgeBatch, rules: Rules, name_weights: Floats) -> Floats:
+        """The weighted sums of ``rows``."""
+        score = np.empty(len(batch.rule))
+        self._judge(batch, rules, read_only(name_weights[self._ids]), score, None, None, None)
+        return score
+
+    def _judge(self, batch: EdgeBatch, rules: Rules, weight: Floats, *out: Any) -> int:
+        """Write scores, or rows; see ``classify_edges_kernel``."""
         batch = EdgeBatch._make(read_only(array) for array in batch)
         rules = Rules._make(read_only(array) for array in rules)
-        num_edges = len(batch.rule)
-        first = np.empty(num_edges + 1, np.int64)
-        most = len(self._names) * num_edges
-        ids, value = np.empty(most, np.int32), np.empty(most)
-        blocks = cut_rules_kernel(batch.rule, rules)
+        blocks = _cut(batch.rule, rules)
         base = np.zeros((len(blocks.rule), 3))
         if isinstance(self.model, Classifier):
             arrays = self.classifier(self.model)
             weigh_blocks_kernel(arrays, rules, blocks, base)
             places = _places(arrays, batch.src)
-            used = classify_edges_kernel(batch, blocks, base, places, self._ids, first, ids, value)
-        else:
-            lexical = self.lexical(self.model)
-            look_up_blocks_kernel(lexical, rules, blocks, base)
-            used = look_up_edges_kernel(batch, blocks, base, lexical, self._ids, first, ids, value)
-        return FeatureRows(first, ids[:used], value[:used])
+            return int(classify_edges_kernel(batch, blocks, base, places, self._ids, weight, *out))
+        lexical, ahead = self.lexical(self.model), np.zeros_like(base)
+        look_up_blocks_kernel(lexical, rules, blocks, base, ahead)
+        return int(look_up_edges_kernel(batch, blocks, base, ahead, lexical, self._ids, weight, *out))
 
     @property
     def class_ids(self) -> Ids:
-        """The ids of the features of log10 probabilities, by class."""
-        return self._ids[:NUM_CLASSES]
+        """The ids of the features of log10 probabilities, by class; then those of next blocks, if any."""
+        return np.delete(self._ids, slice(NUM_CLASSES, 2 * NUM_CLASSES))
 
     def classifier(self, model: Classifier) -> ClassifierArrays:
         """The model with tables of its words by shared ids, extended to all present words."""
@@ -132,6 +157,7 @@ class Reordering:
                 self._tgt,
                 settings.window,
                 int(settings.edges),
+                int(settings.context == "bag"),
             )
 
     def lexical(self, model: Lexicalised) -> LexicalArrays:
@@ -156,29 +182,27 @@ def gap_models(
     if not found:
         return None
     rules = Rules._make(read_only(array) for array in rules)
-    blocks = Blocks._make(read_only(array) for array in cut_rules_kernel(read_only(applied), rules))
+    blocks = _cut(applied, rules)
     num_rules = len(rules.lhs)
-    label, pair = np.empty((num_rules, MAX_GAPS), np.int8), np.empty((num_rules, NUM_CLASSES))
+    label = np.empty((num_rules, 2 * MAX_GAPS), np.int8)
     gap_labels_kernel(blocks, label)
-    longest, places, lexical = np.zeros(2, np.int64), _NO_PLACES, _NO_LEXICAL
+    longest, words, places, lexical = np.zeros(2, np.int64), _NO_CLASSIFIER, _NO_PLACES, _NO_LEXICAL
     for feature in found:
         if isinstance(feature.model, Classifier):
             arrays = feature.classifier(feature.model)
             longest[0], places = feature.model.settings.max_length, _places(arrays, src)
-            rule_pairs_kernel(arrays, rules, blocks.place, pair)
+            words = arrays
         else:
             longest[1], lexical = feature.model.settings.max_length, feature.lexical(feature.model)
-    if not longest[0]:
-        pair[:] = 0.0
     names = _gain_names(found)
     weight = np.where(names >= 0, name_weights[names], 0.0)
     return GapModels(
         read_only(label),
         read_only(src),
-        rules.first_tgt,
-        rules.tgt,
         read_only(longest),
-        read_only(pair),
+        np.full((num_rules, NUM_CLASSES), np.nan if longest[0] else 0.0),
+        rules,
+        words,
         places,
         lexical,
         read_only(weight),
@@ -192,10 +216,10 @@ def gap_rows(
     rules = Rules._make(read_only(array) for array in rules)
     tail, rule, gain = read_only(tail), read_only(rule), read_only(gain)
     applied = read_only(np.unique(rule[rule >= 0]))
-    blocks = Blocks._make(read_only(array) for array in cut_rules_kernel(applied, rules))
-    label = np.empty((len(rules.lhs), MAX_GAPS), np.int8)
+    blocks = _cut(applied, rules)
+    label = np.empty((len(rules.lhs), 2 * MAX_GAPS), np.int8)
     gap_labels_kernel(blocks, label)
-    first, most = np.empty(len(rule) + 1, np.int64), 2 * MAX_GAPS * len(rule)
+    first, most = np.empty(len(rule) + 1, np.int64), 3 * MAX_GAPS * len(rule)
     ids, value = np.empty(most, np.int32), np.empty(most)
     names = _gain_names(_reorderings(features))
     used = gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
@@ -211,13 +235,34 @@ def _gain_names(features: Sequence[Reordering]) -> Ids:
     names = np.full(NUM_GAINS, -1, np.int32)
     for feature in features:
         begin = CLASSIFIED if isinstance(feature.model, Classifier) else LOOKED_UP
-        names[begin : begin + NUM_CLASSES] = feature.class_ids
+        names[begin : begin + len(feature.class_ids)] = feature.class_ids
     return read_only(names)
+
+
+_LAST = threading.local()
+
+
+def _cut(applied: Ids, rules: Rules) -> Blocks:
+    """The blocks of rules; the last ones are kept, as several features of a sentence ask for them."""
+    given = applied, rules.tgt, rules.link
+    last = getattr(_LAST, "given", None)
+    if last is None or not all(_is_same(given[k], last[k]) for k in range(len(given))):
+        found = cut_rules_kernel(read_only(applied), rules)
+        _LAST.given, _LAST.blocks = given, Blocks._make(read_only(array) for array in found)
+    blocks: Blocks = _LAST.blocks
+    return blocks
+
+
+def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Whether two arrays are views of the same memory, which both keep."""
+    return one.shape == other.shape and one.ctypes.data == other.ctypes.data
 
 
 def _places(model: ClassifierArrays, src: Ids) -> PlaceWeights:
     """The weights of blocks by their places in a sentence, read-only."""
-    places = PlaceWeights(*(np.empty((len(src) + 1, 3)) for _ in PlaceWeights._fields))
+    size, most = len(src) + 1, len(src) + 1 if model.bag else 1
+    shapes = [(size, NUM_CLASSES), (size, NUM_CLASSES), (most, most, NUM_CLASSES)] * 2
+    places = PlaceWeights(*map(np.empty, shapes))
     weigh_places_kernel(model, src, places)
     return PlaceWeights._make(read_only(array) for array in places)
 
@@ -275,6 +320,32 @@ class Orientation:
             if not word
             else f"{name}:{EDGES[edge]}:".encode() + self.symbols.words.entry(word - 1)
         )
+
+
+class Distortion:
+    """The ``EdgeFeature`` called ``distortion``: source words jumped over between consecutive blocks.
+
+    As in phrase-based systems, but between the blocks of a rule: those of two gaps that change places jump
+    over as many words as the rule covers.
+    """
+
+    name = "distortion"
+    has_all_names = True
+
+    def __init__(self, symbols: Symbols) -> None:
+        self._id = symbols.names.intern(b"Distortion")
+
+    def names(self) -> Sequence[str]:
+        return ["Distortion"]
+
+    def rows(self, batch: EdgeBatch, rules: Rules) -> FeatureRows:
+        batch = EdgeBatch._make(read_only(array) for array in batch)
+        rules = Rules._make(read_only(array) for array in rules)
+        value = np.empty(len(batch.rule))
+        distortion_kernel(batch, cut_rules_kernel(batch.rule, rules), value)
+        present = value != 0
+        ids = np.full(int(present.sum()), self._id, np.int32)
+        return FeatureRows(offsets_of(present), ids, value[present])
 
 
 SAMPLE = 100_000  # symbols of a grammar that are checked

@@ -33,7 +33,8 @@ from hiero.reordering.table_kernels import (
     SWAP,
     feature_key,
     find_key,
-    smoothed,
+    shares_of_pair,
+    shares_of_source,
 )
 
 # Columns of an oriented block: its class; whether it is a gap; the run and the place in that run of its first
@@ -50,6 +51,7 @@ class Blocks(NamedTuple):
     rule   int32 [B]
     block  int32 [B, 6]   columns as above
     words  int32 [B, 4]   target symbols of the block, half-open; first and last source symbol
+    before_block, before_words  the same of the block before it
     """
 
     place: np.ndarray
@@ -57,6 +59,8 @@ class Blocks(NamedTuple):
     rule: np.ndarray
     block: np.ndarray
     words: np.ndarray
+    before_block: np.ndarray
+    before_words: np.ndarray
 
 
 @leaf
@@ -187,6 +191,7 @@ def cut_rules_kernel(batch_rule, rules):
             longest = max(longest, size, rules.first_src[r + 1] - rules.first_src[r])
     first, rule = np.zeros(count + 1, np.int64), np.empty(symbols, np.int32)
     block, words = np.empty((symbols, COLUMNS), np.int32), np.empty((symbols, 4), np.int32)
+    before_block, before_words = np.empty_like(block), np.empty_like(words)
     linked, span = np.empty(longest, np.bool_), np.empty((longest, 2), np.int32)
     run, offset = np.empty(longest, np.int32), np.empty(longest, np.int32)
     here, covered = np.empty((longest, COLUMNS), np.int32), np.empty((longest, 4), np.int32)
@@ -218,12 +223,22 @@ def cut_rules_kernel(batch_rule, rules):
             rule[n] = r
             for column in range(COLUMNS):
                 block[n, column] = here[b, column]
+                before_block[n, column] = here[b - 1, column]
             for column in range(4):
                 words[n, column] = covered[b, column]
+                before_words[n, column] = covered[b - 1, column]
             n += 1
         done += 1
         first[done] = n
-    return Blocks(place, first, rule[:n].copy(), block[:n].copy(), words[:n].copy())
+    return Blocks(
+        place,
+        first,
+        rule[:n].copy(),
+        block[:n].copy(),
+        words[:n].copy(),
+        before_block[:n].copy(),
+        before_words[:n].copy(),
+    )
 
 
 @leaf
@@ -260,6 +275,7 @@ class ClassifierArrays(NamedTuple):
     src, tgt    int32 [V]  words of the model by shared ids, from 1; -1 if unknown
     window      number of source words on either side of a block that are features
     edges       1 if its first and last words are features as well
+    bag         1 if the words around it are features wherever they are, each once
     """
 
     key: np.ndarray
@@ -270,19 +286,24 @@ class ClassifierArrays(NamedTuple):
     tgt: np.ndarray
     window: int
     edges: int
+    bag: int
 
 
 class PlaceWeights(NamedTuple):
     """Weights of a block by its place in the sentence: of the bias, and of the source words around it.
 
     start, end          float64 [n + 1, 3]  sums for a block that begins, or ends, there
-    gap_start, gap_end  float64 [n + 1, 3]  likewise, for one whose words are not known
+    both                float64 [m, m, 3]   what both have, of words that stand before and after a block that
+                        begins and ends there and count once; m is 1 if that cannot be, otherwise n + 1
+    gap_start, gap_end, gap_both            likewise, for one whose words are not known
     """
 
     start: np.ndarray
     end: np.ndarray
+    both: np.ndarray
     gap_start: np.ndarray
     gap_end: np.ndarray
+    gap_both: np.ndarray
 
 
 @leaf
@@ -319,22 +340,21 @@ def weigh_words(model, rules, r, tgt_begin, tgt_end):
 
 
 @leaf
-def look_up_words(model, rules, r, tgt_begin, tgt_end, low, high):
-    """The shares of the classes by the relative frequencies of a block's words."""
-    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+def look_up_words(model, rules, r, words, n, ahead):
+    """The shares of the classes by the relative frequencies of the words of a block, row n of ``words``."""
     code = SOURCE_SEED
-    for i in range(low, high + 1):
+    for i in range(words[n, 2], words[n, 3] + 1):
         word = rules.src[rules.first_src[r] + i]
-        if word < 0:
-            return a, b, c  # a gap is part of no phrase
+        if word < 0:  # a gap is part of no phrase
+            if ahead:
+                return model.next_prior[0], model.next_prior[1], model.next_prior[2]
+            return model.prior[0], model.prior[1], model.prior[2]
         code = mix(code, model.code[word])
-    a, b, c = smoothed(
-        model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
-    )
+    a, b, c = shares_of_source(model, code, ahead)
     code = mix(code, BETWEEN_SIDES)
-    for j in range(tgt_begin, tgt_end):
+    for j in range(words[n, 0], words[n, 1]):
         code = mix(code, model.code[rules.tgt[rules.first_tgt[r] + j]])
-    return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
+    return shares_of_pair(model, code, ahead, a, b, c)
 
 
 @kernel
@@ -355,28 +375,46 @@ def weigh_blocks_kernel(model, rules, blocks, out_base):
 
 
 @kernel
-def look_up_blocks_kernel(model, rules, blocks, out_base):
+def look_up_blocks_kernel(model, rules, blocks, out_base, out_ahead):
     """log10 of the shares of the classes of each block of words, by relative frequency.
 
-    model     LexicalArrays
-    rules     Rules
-    blocks    Blocks
-    out_base  float64 [B, 3]  written; not for gaps
+    model      LexicalArrays
+    rules      Rules
+    blocks     Blocks
+    out_base   float64 [B, 3]  written; not for gaps
+    out_ahead  float64 [B, 3]  written; of the classes of a next block, for the block before
 
     O(words of the blocks).  Twin: tests/naive/reorder.py::block_shares.
     """
     for n in range(blocks.rule.shape[0]):
         if blocks.block[n, GAP] == 0:
-            a, b, c = look_up_words(
-                model,
-                rules,
-                np.int64(blocks.rule[n]),
-                np.int64(blocks.words[n, 0]),
-                np.int64(blocks.words[n, 1]),
-                np.int64(blocks.words[n, 2]),
-                np.int64(blocks.words[n, 3]),
-            )
+            a, b, c = look_up_words(model, rules, np.int64(blocks.rule[n]), blocks.words, n, False)
             out_base[n, 0], out_base[n, 1], out_base[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+        if blocks.before_block[n, GAP] == 0:
+            a, b, c = look_up_words(model, rules, np.int64(blocks.rule[n]), blocks.before_words, n, True)
+            out_ahead[n, 0], out_ahead[n, 1], out_ahead[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+
+
+@leaf
+def is_new(src, at, first, step):
+    """Whether there is a place ``at``, and its word is at none from ``first`` on, in steps of 1 or -1."""
+    if at < 0 or at >= src.shape[0]:
+        return False
+    place = first
+    while place != at:
+        if src[place] == src[at]:
+            return False
+        place += step
+    return True
+
+
+@leaf
+def stands_in(src, word, begin, end):
+    """Whether the word is one of src[begin:end]."""
+    for place in range(begin, min(end, src.shape[0])):
+        if src[place] == word:
+            return True
+    return False
 
 
 @leaf
@@ -396,9 +434,18 @@ def weigh_places_kernel(model, src, places):
     src     int32 [n]  the sentence
     places  PlaceWeights     written
 
-    O(n * window).  Twin: tests/naive/reorder.py::block_features.
+    O(n * window), with a bag of words O((n * window) ** 2).  Twin: tests/naive/reorder.py::block_features.
     """
     num_words = src.shape[0]
+    for low in range(places.both.shape[0]):
+        for high in range(places.both.shape[1]):
+            both, gap_both = places.both[low, high], places.gap_both[low, high]
+            both[:] = 0.0
+            gap_both[:] = 0.0
+            for d in range(model.window if model.bag else 0):
+                at = low - 1 - d
+                if is_new(src, at, low - 1, -1) and stands_in(src, src[at], high, high + model.window):
+                    add_place(model, feature_key(AROUND, model.src[src[at]], 0), both, gap_both)
     for at in range(num_words + 1):
         start, end = places.start[at], places.end[at]
         gap_start, gap_end = places.gap_start[at], places.gap_end[at]
@@ -411,6 +458,12 @@ def weigh_places_kernel(model, src, places):
             add_place(model, feature_key(LAST_WORD, model.src[src[at - 1]], 0), end, gap_end)
         for d in range(model.window):
             before, after = at - 1 - d, at + d
+            if model.bag:
+                if is_new(src, before, at - 1, -1):
+                    add_place(model, feature_key(AROUND, model.src[src[before]], 0), start, gap_start)
+                if is_new(src, after, at, 1):
+                    add_place(model, feature_key(AROUND, model.src[src[after]], 0), end, gap_end)
+                continue
             word = np.int32(0) if before < 0 else model.src[src[before]]
             if word != UNKNOWN:
                 add_place(model, feature_key(AROUND + 2 * d, word, 0), start, gap_start)
@@ -430,6 +483,14 @@ def put_totals(names, total, out_id, out_value, n):
 
 
 @leaf
+def weighted(total, weight):
+    score = 0.0
+    for k in range(total.shape[0]):
+        score += weight[k] * total[k]
+    return score
+
+
+@leaf
 def log10_share(label, a, b, c):
     """log10 of the probability of a class whose score is a, b or c."""
     if label == SWAP:
@@ -443,28 +504,34 @@ def log10_share(label, a, b, c):
 
 
 @leaf
-def place_share(label, start, end, low, high, a, b, c):
-    """log10 of the probability of a class for a block; a, b and c are the sums of its pairs of words."""
+def place_scores(start, end, both, low, high, a, b, c):
+    """The scores of the classes for a block; a, b and c are the sums of its pairs of words."""
     a += start[low, 0] + end[high, 0]
     b += start[low, 1] + end[high, 1]
     c += start[low, 2] + end[high, 2]
-    return log10_share(label, a, b, c)
+    if both.shape[0] > 1:
+        a -= both[low, high, 0]
+        b -= both[low, high, 1]
+        c -= both[low, high, 2]
+    return a, b, c
 
 
 @leaf
-def source_shares(model, src, low, high):
-    """The shares of the classes of some source words, for all translations together."""
-    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+def source_share(model, src, low, high, label, ahead):
+    """log10 of the share of a class for some source words, for all translations together."""
     if high - low > model.max_length:
-        return a, b, c
+        return math.log10(model.next_prior[label] if ahead else model.prior[label])
     code = SOURCE_SEED
     for i in range(low, high):
         code = mix(code, model.code[src[i]])
-    return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
+    a, b, c = shares_of_source(model, code, ahead)
+    return math.log10(a if label == MONOTONE else (b if label == SWAP else c))
 
 
 @kernel
-def classify_edges_kernel(batch, blocks, base, places, names, out_first, out_id, out_value):
+def classify_edges_kernel(
+    batch, blocks, base, places, names, weight, out_score, out_first, out_id, out_value
+):
     """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
     blocks.
 
@@ -472,8 +539,10 @@ def classify_edges_kernel(batch, blocks, base, places, names, out_first, out_id,
     blocks, base           Blocks, and of ``weigh_blocks_kernel``
     places                 of ``weigh_places_kernel``
     names                  int32 [6]      ids of the features: log10 probabilities, and numbers
-    out_first              int64 [P + 1]  written
-    out_id, out_value      int32, float64 [6 * P]  written; their length is returned
+    weight                 float64 [6]    of these features
+    out_score              float64 [P]    written; the weighted sums of the features. None: they are returned
+    out_first              int64 [P + 1]  written; None with scores
+    out_id, out_value      int32, float64 [6 * P]  written; their length is returned. None with scores
 
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
@@ -482,7 +551,8 @@ def classify_edges_kernel(batch, blocks, base, places, names, out_first, out_id,
     # The last result for each gap: rules with the same source side are applied to the same place in a row.
     last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
     used = np.int64(0)
-    out_first[0] = 0
+    if out_first is not None:
+        out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
         total[:] = 0.0
@@ -495,94 +565,74 @@ def classify_edges_kernel(batch, blocks, base, places, names, out_first, out_id,
                 total[label] += said[gap]
                 continue
             if is_gap:
-                value = place_share(label, places.gap_start, places.gap_end, low, high, 0.0, 0.0, 0.0)
+                a, b, c = place_scores(
+                    places.gap_start, places.gap_end, places.gap_both, low, high, 0.0, 0.0, 0.0
+                )
+                value = log10_share(label, a, b, c)
                 last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
             else:
                 a, b, c = base[n, 0], base[n, 1], base[n, 2]
-                value = place_share(label, places.start, places.end, low, high, a, b, c)
+                a, b, c = place_scores(places.start, places.end, places.both, low, high, a, b, c)
+                value = log10_share(label, a, b, c)
             total[label] += value
-        used = put_totals(names, total, out_id, out_value, used)
-        out_first[p + 1] = used
+        if out_score is not None:
+            out_score[p] = weighted(total, weight)
+        if out_first is not None:
+            used = put_totals(names, total, out_id, out_value, used)
+            out_first[p + 1] = used
     return used
 
 
 @kernel
-def look_up_edges_kernel(batch, blocks, base, model, names, out_first, out_id, out_value):
+def look_up_edges_kernel(
+    batch, blocks, base, ahead, model, names, weight, out_score, out_first, out_id, out_value
+):
     """As ``classify_edges_kernel``, by relative frequencies.
 
-    blocks, base  Blocks, and of ``look_up_blocks_kernel``
-    model         LexicalArrays
+    blocks              Blocks
+    base, ahead         of ``look_up_blocks_kernel``
+    model               LexicalArrays
+    names, weight       with three more features, the classes of blocks as next ones are scored, too
+    out_id, out_value   int32, float64 [9 * P]  written
 
     A gap has the shares of its source words, since its target words are not known.
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
-    start, split, block, src = batch.start, batch.split, blocks.block, batch.src
-    total = np.zeros(2 * NUM_CLASSES)
-    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
+    start, split, block, before, src = batch.start, batch.split, blocks.block, blocks.before_block, batch.src
+    total = np.zeros(names.shape[0])
+    last, said = np.full((4, 3), -1, np.int64), np.zeros(4)
     used = np.int64(0)
-    out_first[0] = 0
+    if out_first is not None:
+        out_first[0] = 0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
         total[:] = 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
-            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            label = np.int64(block[n, CLASS])
             total[NUM_CLASSES + label] += 1.0
             if block[n, GAP] == 0:
                 total[label] += base[n, label]
+            else:
+                low, high = span_of_block(start, split, p, block, n)
+                at = np.int64(block[n, LOW_RUN])
+                if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
+                    last[at, 0], last[at, 1], last[at, 2] = low, high, label
+                    said[at] = source_share(model, src, low, high, label, False)
+                total[label] += said[at]
+            if names.shape[0] == 2 * NUM_CLASSES:
                 continue
-            low, high = span_of_block(start, split, p, block, n)
-            if last[gap, 0] != low or last[gap, 1] != high or last[gap, 2] != label:
-                a, b, c = source_shares(model, src, low, high)
-                share = a if label == MONOTONE else (b if label == SWAP else c)
-                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, math.log10(share)
-            total[label] += said[gap]
-        used = put_totals(names, total, out_id, out_value, used)
-        out_first[p + 1] = used
-    return used
-
-
-@leaf
-def add_item(out_item, out_count, begin, n, item):
-    """Count an item among those from ``begin`` to ``n``; returns the end of them."""
-    for k in range(begin, n):
-        if out_item[k] == item:
-            out_count[k] += 1.0
-            return n
-    out_item[n], out_count[n] = item, 1.0
-    return n + 1
-
-
-@kernel
-def orientation_items_kernel(batch, blocks, rules, out_first, out_item, out_count):
-    """The classes of the blocks of rule applications, each alone and with the words at the edges of a block.
-
-    batch      EdgeBatch
-    blocks     Blocks
-    rules      Rules
-    out_first  int64 [P + 1]  written
-    out_item   int32 [.]      written, with room for five items a block: a class, plus 3 times the edge (first
-                              source word, last one, first target word, last one), plus 12 times the word + 1;
-                              of a class alone without the rest
-    out_count  float64 [.]    written; how often the item occurs in the application
-
-    Returns the number of items. Target words of a gap are not known.
-    O(blocks of the applications * items of one).  Twin: tests/naive/reorder.py::orientation_items.
-    """
-    start, split, block, words, src = batch.start, batch.split, blocks.block, blocks.words, batch.src
-    used = np.int64(0)
-    out_first[0] = 0
-    for p in range(batch.rule.shape[0]):
-        begin, d = used, blocks.place[batch.rule[p]]
-        for n in range(blocks.first[d], blocks.first[d + 1]):
-            label = np.int64(block[n, CLASS])
-            low, high = span_of_block(start, split, p, block, n)
-            used = add_item(out_item, out_count, begin, used, label)
-            used = add_item(out_item, out_count, begin, used, (np.int64(src[low]) + 1) * 12 + label)
-            used = add_item(out_item, out_count, begin, used, (np.int64(src[high - 1]) + 1) * 12 + 3 + label)
-            if block[n, GAP] == 0:
-                tgt = rules.first_tgt[blocks.rule[n]]
-                one, two = np.int64(rules.tgt[tgt + words[n, 0]]), np.int64(rules.tgt[tgt + words[n, 1] - 1])
-                used = add_item(out_item, out_count, begin, used, (one + 1) * 12 + 6 + label)
-                used = add_item(out_item, out_count, begin, used, (two + 1) * 12 + 9 + label)
-        out_first[p + 1] = used
+            if before[n, GAP] == 0:
+                total[2 * NUM_CLASSES + label] += ahead[n, label]
+            else:
+                low, high = span_of_block(start, split, p, before, n)
+                at = 2 + np.int64(before[n, LOW_RUN])
+                if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
+                    last[at, 0], last[at, 1], last[at, 2] = low, high, label
+                    said[at] = source_share(model, src, low, high, label, True)
+                total[2 * NUM_CLASSES + label] += said[at]
+        if out_score is not None:
+            out_score[p] = weighted(total, weight)
+        if out_first is not None:
+            used = put_totals(names, total, out_id, out_value, used)
+            out_first[p + 1] = used
     return used

@@ -22,40 +22,51 @@ from hiero.core.symbol_kernels import gap_index
 from hiero.reordering.feature_kernels import (
     CLASS,
     GAP,
+    LN_10,
     LOW_RUN,
     NUM_CLASSES,
+    ClassifierArrays,
     PlaceWeights,
-    place_share,
+    place_scores,
     weigh_words,
 )
-from hiero.reordering.table_kernels import BETWEEN_SIDES, SOURCE_SEED, LexicalArrays, smoothed
+from hiero.reordering.learn_kernels import log_sum
+from hiero.reordering.table_kernels import (
+    BETWEEN_SIDES,
+    SOURCE_SEED,
+    LexicalArrays,
+    shares_of_pair,
+    shares_of_source,
+)
 
-# Gains of a node: those of a classifier, and of a lexicalised model, by class.
-CLASSIFIED, LOOKED_UP = 0, NUM_CLASSES
-NUM_GAINS = 2 * NUM_CLASSES
+# Gains of a node, by class: those of a classifier, of a lexicalised model, and of the latter for the block
+# that comes next.
+CLASSIFIED, LOOKED_UP, LOOKED_AHEAD = 0, NUM_CLASSES, 2 * NUM_CLASSES
+NUM_GAINS = 3 * NUM_CLASSES
 
 
 class GapModels(NamedTuple):
     """Orientation models for the gaps of the rules of a sentence, R in all.
 
-    label    int8 [R, 2]     class of the block of gap 1 and of gap 2; -1 if there is none
+    label    int8 [R, 4]     classes of the blocks of gap 1 and of gap 2, and of the blocks after them; -1 for
+                             none
     src      int32 [n]       the sentence
-    first    int64 [R + 1]   target sides of the rules, with shared words
-    tgt      int32
     longest  int64 [2]       most words of a block with known words, of the classifier and of the lexicalised
                              model; 0 without that model
-    pair     float64 [R, 3]  sums of the weights of the pairs of words of each rule
+    pair     float64 [R, 3]  written; sums of the weights of the pairs of words of each rule; nan before
+    rules    Rules
+    words    ClassifierArrays
     places   PlaceWeights
     lexical  LexicalArrays
-    weight   float64 [6]     of the features that the gains add to
+    weight   float64 [9]     of the features that the gains add to
     """
 
     label: np.ndarray
     src: np.ndarray
-    first: np.ndarray
-    tgt: np.ndarray
     longest: np.ndarray
     pair: np.ndarray
+    rules: tuple
+    words: ClassifierArrays
     places: PlaceWeights
     lexical: LexicalArrays
     weight: np.ndarray
@@ -64,8 +75,8 @@ class GapModels(NamedTuple):
 class GapNodes(NamedTuple):
     """The nodes of a search as fillers of gaps, V of them.
 
-    score   float64 [V, 3]  weighted gains by class
-    gain    float64 [V, 6]  gains of log10 probabilities
+    score   float64 [V, 6]  weighted gains by class: for the block itself, and for the one after it
+    gain    float64 [V, 9]  gains of log10 probabilities
     pair    float64 [V, 3]  sums of the weights of the pairs of words of the best derivation
     length  int32 [V]       words of its translation; -1 if there are more than models know
     word    int32 [V, L]    these words
@@ -82,10 +93,10 @@ class GapNodes(NamedTuple):
 
 @kernel
 def gap_labels_kernel(blocks, out_label):
-    """The classes of the blocks of gaps.
+    """The classes of the blocks of gaps, and of the blocks after them.
 
     blocks     Blocks
-    out_label  int8 [R, 2]  written; -1 for gaps without an orientation
+    out_label  int8 [R, 4]  written; -1 for none
 
     O(R + B).  Twin: tests/naive/reorder.py::gap_labels.
     """
@@ -94,23 +105,8 @@ def gap_labels_kernel(blocks, out_label):
         if blocks.block[n, GAP] == 1:
             # Gaps are numbered by their order on the source side.
             out_label[blocks.rule[n], blocks.block[n, LOW_RUN]] = blocks.block[n, CLASS]
-
-
-@kernel
-def rule_pairs_kernel(model, rules, place, out_pair):
-    """Sum the weights of the aligned words of rules by class.
-
-    model     ClassifierArrays
-    rules     Rules
-    place     int32 [R]       -1 for rules that are left out
-    out_pair  float64 [R, 3]  written
-
-    O(links of a rule ** 2 * R).  Twin: tests/naive/reorder.py::rule_pairs.
-    """
-    for r in range(place.shape[0]):
-        if place[r] >= 0:
-            size = np.int64(rules.first_tgt[r + 1] - rules.first_tgt[r])
-            out_pair[r, 0], out_pair[r, 1], out_pair[r, 2] = weigh_words(model, rules, r, np.int64(0), size)
+        if blocks.before_block[n, GAP] == 1:
+            out_label[blocks.rule[n], 2 + blocks.before_block[n, LOW_RUN]] = blocks.block[n, CLASS]
 
 
 @kernel
@@ -119,7 +115,7 @@ def new_gap_nodes(gaps, size):
     if gaps is None:
         return None
     return GapNodes(
-        np.empty((size, NUM_CLASSES)),
+        np.empty((size, 2 * NUM_CLASSES)),
         np.empty((size, NUM_GAINS)),
         np.empty((size, NUM_CLASSES)),
         np.empty(size, np.int32),
@@ -151,8 +147,8 @@ def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
     """Write the translation of a node whose best derivation begins with a rule; returns its length or -1."""
     most = nodes.word.shape[1]
     n = np.int64(0)
-    for k in range(gaps.first[rule], gaps.first[rule + 1]):
-        symbol = gaps.tgt[k]
+    for k in range(gaps.rules.first_tgt[rule], gaps.rules.first_tgt[rule + 1]):
+        symbol = gaps.rules.tgt[k]
         if symbol >= 0:
             if n == most:
                 return np.int64(-1)
@@ -173,27 +169,30 @@ def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
 def _look_up(gaps, nodes, node, start, end):
     """Write the gains of a lexicalised model: log10 shares of a phrase pair less those of its source side."""
     model = gaps.lexical
-    a, b, c = model.prior[0], model.prior[1], model.prior[2]
-    code = SOURCE_SEED
+    source = SOURCE_SEED
     for i in range(start, end):
-        code = mix(code, model.code[gaps.src[i]])
-    a, b, c = smoothed(
-        model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c
-    )
-    code = mix(code, BETWEEN_SIDES)
+        source = mix(source, model.code[gaps.src[i]])
+    pair = mix(source, BETWEEN_SIDES)
     for i in range(nodes.length[node]):
-        code = mix(code, model.code[nodes.word[node, i]])
-    x, y, z = smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
-    nodes.gain[node, LOOKED_UP] = math.log10(x) - math.log10(a)
-    nodes.gain[node, LOOKED_UP + 1] = math.log10(y) - math.log10(b)
-    nodes.gain[node, LOOKED_UP + 2] = math.log10(z) - math.log10(c)
+        pair = mix(pair, model.code[nodes.word[node, i]])
+    for at in (LOOKED_UP, LOOKED_AHEAD):
+        ahead = at == LOOKED_AHEAD
+        a, b, c = shares_of_source(model, source, ahead)
+        x, y, z = shares_of_pair(model, pair, ahead, a, b, c)
+        nodes.gain[node, at] = math.log10(x) - math.log10(a)
+        nodes.gain[node, at + 1] = math.log10(y) - math.log10(b)
+        nodes.gain[node, at + 2] = math.log10(z) - math.log10(c)
 
 
 @leaf
-def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2):
-    """Write the row of a node that covers the words start ... end - 1; rule and tails of its best edge."""
+def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown):
+    """Write the row of a node that covers the words start ... end - 1; rule and tails of its best edge.
+
+    unknown  log10 probabilities of the classes before the words were known
+    """
     for k in range(NUM_CLASSES):
         nodes.score[node, k] = 0.0
+        nodes.score[node, NUM_CLASSES + k] = 0.0
         nodes.pair[node, k] = 0.0
     for k in range(NUM_GAINS):
         nodes.gain[node, k] = 0.0
@@ -202,6 +201,10 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2):
         return
     length = _enter_words(gaps, nodes, node, rule, tail_1, tail_2)
     nodes.length[node] = length
+    if gaps.longest[0] > 0 and math.isnan(gaps.pair[rule, 0]):
+        size = np.int64(gaps.rules.first_tgt[rule + 1] - gaps.rules.first_tgt[rule])
+        a, b, c = weigh_words(gaps.words, gaps.rules, rule, np.int64(0), size)
+        gaps.pair[rule, 0], gaps.pair[rule, 1], gaps.pair[rule, 2] = a, b, c
     for k in range(NUM_CLASSES):
         nodes.pair[node, k] = gaps.pair[rule, k]
         if tail_1 >= 0:
@@ -214,16 +217,20 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2):
     if most <= gaps.longest[0]:
         at = gaps.places
         a, b, c = nodes.pair[node, 0], nodes.pair[node, 1], nodes.pair[node, 2]
-        for k in range(NUM_CLASSES):
-            known = place_share(k, at.start, at.end, start, end, a, b, c)
-            unknown = place_share(k, at.gap_start, at.gap_end, start, end, 0.0, 0.0, 0.0)
-            nodes.gain[node, CLASSIFIED + k] = known - unknown
+        a, b, c = place_scores(at.start, at.end, at.both, start, end, a, b, c)
+        total = log_sum(a, b, c)
+        nodes.gain[node, CLASSIFIED] = (a - total) / LN_10 - unknown[0]
+        nodes.gain[node, CLASSIFIED + 1] = (b - total) / LN_10 - unknown[1]
+        nodes.gain[node, CLASSIFIED + 2] = (c - total) / LN_10 - unknown[2]
     if most <= gaps.longest[1]:
         _look_up(gaps, nodes, node, start, end)
     for k in range(NUM_CLASSES):
         nodes.score[node, k] = (
             gaps.weight[CLASSIFIED + k] * nodes.gain[node, CLASSIFIED + k]
             + gaps.weight[LOOKED_UP + k] * nodes.gain[node, LOOKED_UP + k]
+        )
+        nodes.score[node, NUM_CLASSES + k] = (
+            gaps.weight[LOOKED_AHEAD + k] * nodes.gain[node, LOOKED_AHEAD + k]
         )
 
 
@@ -247,6 +254,11 @@ def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edge
         if nodes.best[head] < 0 or total > nodes.gain[head, 0]:
             nodes.best[head] = e
             nodes.gain[head, 0] = total
+    at, unknown = gaps.places, (0.0, 0.0, 0.0)
+    if end - start <= gaps.longest[0]:
+        a, b, c = place_scores(at.gap_start, at.gap_end, at.gap_both, start, end, 0.0, 0.0, 0.0)
+        total = log_sum(a, b, c)
+        unknown = (a - total) / LN_10, (b - total) / LN_10, (c - total) / LN_10
     for v in range(first_node, last_node):
         best = nodes.best[v]
         finish_gap_node(
@@ -258,6 +270,7 @@ def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edge
             np.int64(edges.rule[best]),
             np.int64(edges.tail[best, 0]),
             np.int64(edges.tail[best, 1]),
+            unknown,
         )
 
 
@@ -269,6 +282,10 @@ def score_gaps(gaps, nodes, rule, tail_1, tail_2):
         score += nodes.score[tail_1, gaps.label[rule, 0]]
     if gaps.label[rule, 1] >= 0:
         score += nodes.score[tail_2, gaps.label[rule, 1]]
+    if gaps.label[rule, 2] >= 0:
+        score += nodes.score[tail_1, NUM_CLASSES + gaps.label[rule, 2]]
+    if gaps.label[rule, 3] >= 0:
+        score += nodes.score[tail_2, NUM_CLASSES + gaps.label[rule, 3]]
     return score
 
 
@@ -278,11 +295,11 @@ def gap_rows_kernel(rule, tail, label, gain, names, out_first, out_id, out_value
 
     rule               int32 [N]       of the edges; -1 for none
     tail               int32 [N, 2]
-    label              int8 [R, 2]     of ``gap_labels_kernel``
-    gain               float64 [V, 6]  of the nodes
-    names              int32 [6]       ids of the features, -1 for those of no model
+    label              int8 [R, 4]     of ``gap_labels_kernel``
+    gain               float64 [V, 9]  of the nodes
+    names              int32 [9]       ids of the features, -1 for those of no model
     out_first          int64 [N + 1]   written
-    out_id, out_value  int32, float64 [4 * N]  written; their length is returned
+    out_id, out_value  int32, float64 [6 * N]  written; their length is returned
 
     O(N).  Twin: tests/naive/reorder.py::gap_rows.
     """
@@ -290,11 +307,16 @@ def gap_rows_kernel(rule, tail, label, gain, names, out_first, out_id, out_value
     out_first[0] = 0
     for e in range(rule.shape[0]):
         begin = n
-        for t in range(2 if rule[e] >= 0 else 0):
+        for t in range(4 if rule[e] >= 0 else 0):
             k = np.int64(label[rule[e], t])
-            for model in range(0 if k >= 0 else NUM_GAINS, NUM_GAINS, NUM_CLASSES):
-                value = gain[tail[e, t], model + k]
-                if names[model + k] < 0 or value == 0.0:
+            ahead = t >= 2
+            for model in range(
+                LOOKED_AHEAD if ahead else 0, NUM_GAINS if ahead else LOOKED_AHEAD, NUM_CLASSES
+            ):
+                value = 0.0
+                if k >= 0 and names[model + k] >= 0:
+                    value = gain[tail[e, t - 2 if ahead else t], model + k]
+                if value == 0.0:
                     continue
                 at = begin
                 while at < n and out_id[at] != names[model + k]:

@@ -61,7 +61,12 @@ _WEIGHTS: dict[str, Shape] = {
     "weight": (np.float32, 2),
     "gap_weight": (np.float32, 2),
 }
-_OF_COUNTS: dict[str, Shape] = {"key": (np.uint64, 1), "first": (np.int64, 1), "count": (np.int32, 2)}
+_OF_COUNTS: dict[str, Shape] = {
+    "key": (np.uint64, 1),
+    "first": (np.int64, 1),
+    "count": (np.int32, 2),
+    "next": (np.int32, 2),
+}
 _COUNTS: dict[str, Shape] = {
     f"{what}_{name}": kind for what in ("pair", "source") for name, kind in _OF_COUNTS.items()
 }
@@ -90,8 +95,9 @@ def _is_sound(counts: OrientationCounts) -> bool:
         buckets >= 2
         and buckets & (buckets - 1) == 0
         and are_offsets(counts.first, len(counts.key))
-        and counts.count.shape == (len(counts.key), 3)
+        and counts.count.shape == counts.next.shape == (len(counts.key), 3)
         and is_within(counts.count, 0, 1 << 31)
+        and is_within(counts.next, 0, 1 << 31)
     )
 
 
@@ -103,7 +109,7 @@ def _counts_in(arrays: Mapping[str, npt.NDArray[Any]]) -> list[OrientationCounts
 
 AGAIN = "train it again with hiero reorder train"
 CLASSIFIER = Kind("hiero orientation classifier", 3, AGAIN, _WEIGHTS | WORD_FILES, _is_classifier)
-LEXICALISED = Kind("hiero lexicalised orientation model", 2, AGAIN, _COUNTS, _is_lexicalised)
+LEXICALISED = Kind("hiero lexicalised orientation model", 3, AGAIN, _COUNTS, _is_lexicalised)
 
 
 WHAT = "an orientation model of hiero reorder train"
@@ -188,16 +194,28 @@ class Classifier(OrientationModel):
 
 @dataclass(frozen=True, slots=True)
 class Lexicalised(OrientationModel):
-    """Counts of phrase pairs and of source phrases in each class."""
+    """Counts of phrase pairs and of source phrases in each class.
+
+    next_classes   training examples by the class of the next phrase
+    bidirectional  whether this class is scored, too
+    """
 
     pair: OrientationCounts
     source: OrientationCounts
     smoothing: float
+    next_classes: Ints
+    bidirectional: bool
 
     def arrays(self, code: Hashes) -> LexicalArrays:
         """The arrays for kernels; ``code`` has the hashes of words."""
         return LexicalArrays(
-            *self.pair, *self.source, code, self.prior, self.smoothing, self.settings.max_length
+            *self.pair,
+            *self.source,
+            code,
+            self.prior,
+            smoothed_prior(self.next_classes),
+            self.smoothing,
+            self.settings.max_length,
         )
 
     def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
@@ -213,16 +231,21 @@ class Lexicalised(OrientationModel):
 # ---- from examples
 
 
-def orientation_counts(code: Hashes, label: npt.NDArray[np.int8]) -> OrientationCounts:
+def orientation_counts(
+    code: Hashes, label: npt.NDArray[np.int8], next_label: npt.NDArray[np.int8]
+) -> OrientationCounts:
     """The table of a lexicalised model: counts in each class of phrases given by their hashes."""
     order = np.argsort(code, kind="stable")
-    key, count = np.empty(len(code), np.uint64), np.zeros((len(code), 3), np.int32)
-    used = int(gather_orientations_kernel(code, label, order, key, count))
-    key, count = key[:used].copy(), count[:used].copy()
+    key, counts = np.empty(len(code), np.uint64), []
+    for labels in (label, next_label):
+        count = np.zeros((len(code), 3), np.int32)
+        used = int(gather_orientations_kernel(code, labels, order, key, count))
+        counts.append(read_only(count[:used].copy()))
+    key = key[:used].copy()
     bits = max(1, used.bit_length() - 1)
     bucket = (key >> np.uint64(64 - bits)).astype(np.int64)
     first = np.searchsorted(bucket, np.arange((1 << bits) + 1)).astype(np.int64)
-    return OrientationCounts(read_only(key), read_only(first), read_only(count))
+    return OrientationCounts(read_only(key), read_only(first), *counts)
 
 
 def _head(examples: Examples, config: LearnConfig, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,9 +262,10 @@ def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed:
     """Write a lexicalised model: the counts of phrase pairs and of source phrases by class."""
     arrays: Arrays = {}
     for what, code in (("pair", examples.pair), ("source", examples.source)):
-        counts = orientation_counts(code, examples.rows.label)
+        counts = orientation_counts(code, examples.rows.label, examples.next_label)
         arrays |= {f"{what}_{name}": array for name, array in counts._asdict().items()}
-    LEXICALISED.write(path, _head(examples, config, seed, {}), arrays)
+    classes = np.bincount(examples.next_label, minlength=len(CLASSES)).tolist()
+    LEXICALISED.write(path, _head(examples, config, seed, {}) | {"next_classes": classes}, arrays)
 
 
 def write_classifier(
@@ -287,8 +311,11 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     try:
         settings = record(ExampleConfig, meta["settings"], "settings")
         learning = dict(meta["learning"])
-        smoothing = float(learning["smoothing"])
+        smoothing, bidirectional = float(learning["smoothing"]), bool(learning.get("bidirectional"))
         is_valid = 0 < smoothing < math.inf
+        if kind is LEXICALISED:
+            next_classes = np.array(meta["next_classes"], np.int64)
+            is_valid = is_valid and next_classes.shape == (3,) and is_within(next_classes, 0, 1 << 62)
     except (TypeError, KeyError, ValueError, OverflowError, ConfigError):
         is_valid = False
     if not is_valid:
@@ -297,7 +324,7 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
     head = (path, settings, classes, meta["features"], meta["frequent"], learning)
     if kind is LEXICALISED:
         pair, source = _counts_in(arrays)
-        return Lexicalised(*head, pair, source, smoothing)
+        return Lexicalised(*head, pair, source, smoothing, next_classes, bidirectional)
     weights = arrays["weight"], arrays["gap_weight"]
     return Classifier(*head, arrays["key"], arrays["slot"], *weights, *example_words(arrays))
 
@@ -305,8 +332,11 @@ def _opened(kind: Kind, path: Path) -> Classifier | Lexicalised:
 # ---- names of features
 
 
-def orientation_feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
-    """A readable name of a classifier's feature: ``words haus & house``, ``before das``, ``after-2 </s>``."""
+def orientation_feature_name(key: int, src: WordTable, tgt: WordTable, bag: bool = False) -> str:
+    """A readable name of a classifier's feature: ``words haus & house``, ``before das``, ``after-2 </s>``.
+
+    With ``bag``, the words around are called ``near das``.
+    """
     kind, first, second = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
 
     def word(table: WordTable, number: int, edge: str) -> str:
@@ -318,6 +348,8 @@ def orientation_feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
         return f"{FEATURE_KINDS[1]} {word(src, first, '')} & {word(tgt, second, '')}"
     if kind < len(FEATURE_KINDS):
         return f"{FEATURE_KINDS[kind]} {word(src, first, '')}"
+    if bag:
+        return f"near {word(src, first, '')}"
     distance, is_after = divmod(kind - len(FEATURE_KINDS), 2)
     far = f"-{distance + 1}" if distance else ""
     return f"{'after' if is_after else 'before'}{far} {word(src, first, '</s>' if is_after else '<s>')}"
@@ -325,9 +357,9 @@ def orientation_feature_name(key: int, src: WordTable, tgt: WordTable) -> str:
 
 def top_features(model: Classifier, count: int) -> dict[str, list[tuple[str, float]]]:
     """The features of a classifier that have the highest weights for each class."""
-    found = {}
+    found, bag = {}, model.settings.context == "bag"
     for k, name in enumerate(CLASSES):
         order = np.argsort(-model.weight[:, k], kind="stable")[:count]
-        names = [orientation_feature_name(int(model.key[f]), model.src, model.tgt) for f in order]
+        names = [orientation_feature_name(int(model.key[f]), model.src, model.tgt, bag) for f in order]
         found[name] = list(zip(names, model.weight[order, k].astype(float).tolist(), strict=True))
     return found

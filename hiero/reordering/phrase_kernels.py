@@ -158,16 +158,29 @@ def orientations_kernel(first, phrase, link_first, link, begin, by_word, out_lab
 
 
 @leaf
-def put_around(src, start, end, low, high, window, edges, out_key, n):
+def put_around(src, start, end, low, high, window, edges, bag, out_key, n):
     """Features of the source words at and around the block src[low:high] of the sentence src[start:end].
 
-    Words count from 1 in the features and from 0 in ``src``. Returns the next row.
+    Words count from 1 in the features and from 0 in ``src``. Returns the next row. ``bag``: the words around
+    are features wherever they are, each once, and the edges of the sentence are none.
     """
     if edges:
         out_key[n] = feature_key(FIRST_WORD, src[low] + 1, 0)
         out_key[n + 1] = feature_key(LAST_WORD, src[high - 1] + 1, 0)
         n += 2
-    for d in range(window):
+    begin = n
+    for d in range(window if bag else 0):
+        for at in (low - 1 - d, high + d):
+            if at < start or at >= end:
+                continue
+            key = feature_key(AROUND, src[at] + 1, 0)
+            fresh = True
+            for q in range(begin, n):
+                fresh = fresh and out_key[q] != key
+            if fresh:
+                out_key[n] = key
+                n += 1
+    for d in range(0 if bag else window):
         before, after = low - 1 - d, high + d
         out_key[n] = feature_key(AROUND + 2 * d, src[before] + 1 if before >= start else 0, 0)
         out_key[n + 1] = feature_key(AROUND + 2 * d + 1, src[after] + 1 if after < end else 0, 0)
@@ -177,7 +190,7 @@ def put_around(src, start, end, low, high, window, edges, out_key, n):
 
 @kernel
 def phrase_features_kernel(
-    src_first, src, tgt_first, tgt, link_first, link, begin, first, phrase, window, edges
+    src_first, src, tgt_first, tgt, link_first, link, begin, first, phrase, window, edges, bag
 ):
     """The features of phrase pairs: a bias, aligned words, and source words around.
 
@@ -186,6 +199,7 @@ def phrase_features_kernel(
     begin, first, phrase            of ``phrases_kernel``
     window                          number of words before and after
     edges                           whether the first and the last word of the phrase are features as well
+    bag                             whether source words around are features wherever they are
 
     Returns first int64 [P + 1] and key int64: each feature once in a row. O(P * links of a sentence).
     Twin: tests/naive/reorder.py::features.
@@ -214,7 +228,7 @@ def phrase_features_kernel(
                     out_key[n] = key
                     n += 1
             low, high = src_base + phrase[p, SRC_START], src_base + phrase[p, SRC_END]
-            n = put_around(src, src_base, src_first[begin + s + 1], low, high, window, edges, out_key, n)
+            n = put_around(src, src_base, src_first[begin + s + 1], low, high, window, edges, bag, out_key, n)
             out_first[p + 1] = n
     return out_first, out_key[:n].copy()
 

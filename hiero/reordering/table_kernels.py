@@ -33,11 +33,13 @@ class OrientationCounts(NamedTuple):
     key    uint64 [M]         ascending
     first  int64 [2 ** b + 1] items whose hash begins with the b bits of i: first[i] ... first[i + 1] - 1
     count  int32 [M, 3]
+    next   int32 [M, 3]       by the class of the next phrase, seen from this one
     """
 
     key: np.ndarray
     first: np.ndarray
     count: np.ndarray
+    next: np.ndarray
 
 
 @leaf
@@ -160,6 +162,7 @@ class LexicalArrays(NamedTuple):
 
     code        uint64 [V]   hashes of shared words
     prior       float64 [3]  shares of the classes
+    next_prior  float64 [3]  those of the next phrases
     smoothing   how many times the prior counts, see ``smoothed``
     max_length  words of a phrase
     """
@@ -167,11 +170,14 @@ class LexicalArrays(NamedTuple):
     pair_key: np.ndarray
     pair_first: np.ndarray
     pair_count: np.ndarray
+    pair_next: np.ndarray
     source_key: np.ndarray
     source_first: np.ndarray
     source_count: np.ndarray
+    source_next: np.ndarray
     code: np.ndarray
     prior: np.ndarray
+    next_prior: np.ndarray
     smoothing: float
     max_length: int
 
@@ -187,6 +193,26 @@ def smoothed(key_of, first, count, code, smoothing, a, b, c):
     return (x + smoothing * a) / total, (y + smoothing * b) / total, (z + smoothing * c) / total
 
 
+@leaf
+def shares_of_source(model, code, ahead):
+    """The shares of the classes by the hash of a source phrase; ``ahead``: of the classes of the next one."""
+    if ahead:
+        a, b, c = model.next_prior[0], model.next_prior[1], model.next_prior[2]
+        return smoothed(
+            model.source_key, model.source_first, model.source_next, code, model.smoothing, a, b, c
+        )
+    a, b, c = model.prior[0], model.prior[1], model.prior[2]
+    return smoothed(model.source_key, model.source_first, model.source_count, code, model.smoothing, a, b, c)
+
+
+@leaf
+def shares_of_pair(model, code, ahead, a, b, c):
+    """The shares by the hash of a phrase pair, given those by its source side."""
+    if ahead:
+        return smoothed(model.pair_key, model.pair_first, model.pair_next, code, model.smoothing, a, b, c)
+    return smoothed(model.pair_key, model.pair_first, model.pair_count, code, model.smoothing, a, b, c)
+
+
 @kernel
 def lexical_log_probs_kernel(model, pair, source, begin, end, out):
     """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
@@ -199,11 +225,6 @@ def lexical_log_probs_kernel(model, pair, source, begin, end, out):
     (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
     """
     for n in range(begin, end):
-        a, b, c = model.prior[0], model.prior[1], model.prior[2]
-        a, b, c = smoothed(
-            model.source_key, model.source_first, model.source_count, source[n], model.smoothing, a, b, c
-        )
-        a, b, c = smoothed(
-            model.pair_key, model.pair_first, model.pair_count, pair[n], model.smoothing, a, b, c
-        )
+        a, b, c = shares_of_source(model, source[n], False)
+        a, b, c = shares_of_pair(model, pair[n], False, a, b, c)
         out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)

@@ -21,7 +21,11 @@ FALLING = 3  # epochs in a row
 BELOW_BEST = 2.0  # points of BLEU
 EXPLODES = 30.0  # times, from one epoch to the next
 
-MAY_BE_UNUSED = {"PassThrough", "Glue"}  # if every word has a rule, and every sentence one that covers it
+MAY_BE_UNUSED = {
+    "PassThrough",
+    "Glue",
+    "Bracket",
+}  # if every word has a rule, and every sentence one that covers it
 
 Record = Mapping[str, Any]
 

@@ -66,7 +66,7 @@ def test_every_paper_is_listed(texts: Path, capsys: Capture) -> None:
     assert main(["init", *BITEXT, "--paper", "000"]) == 2
     assert capsys.readouterr().err == (
         "hiero init: argument --paper: unknown paper '000'; "
-        "one of 000-iterselsgd, 000-sgd, 001-mira, 002-adagrad, 003, 004\n"
+        "one of 000-iterselsgd, 000-sgd, 001-mira, 002-adagrad, 003, 004, 004-phrase\n"
     )
 
 

@@ -224,7 +224,7 @@ def test_eval_without_examples(made: Path) -> None:
         ("dual", {"settings": {"orientation": "words"}}, "found invalid settings, expected"),
         ("lexicalised", {"learning": {}}, "found invalid settings, expected a hiero lexicalised"),
         ("dual", {"version": 2}, "found version 2, expected version 3 (train it again with hiero reorder"),
-        ("lexicalised", {"version": 0}, "found version 0, expected version 2 (train it again with"),
+        ("lexicalised", {"version": 0}, "found version 0, expected version 3 (train it again with"),
     ],
 )
 def test_a_damaged_model(

@@ -601,3 +601,29 @@ def test_sums_of_scores_that_are_not_finite() -> None:
     model = hiero.load(rules=rules, weights={"F": 1e308})
     with pytest.raises(HieroError, match="sentence of 8 words: the score of the best translation is inf"):
         model.translate("a c a c a c a c")
+
+
+def test_brackets_reorder_phrases() -> None:
+    """A grammar without gaps can swap adjacent spans, within the span limit, at a price."""
+    lines = [f"[X] ||| {a} ||| {b} ||| a=1" for a, b in (("rot", "red"), ("haus", "house"), ("gut", "good"))]
+    swapped = {"Bracket": -0.1, "Distortion": 0.5, "a": -1.0, "PassThrough": -9.0}
+    search = {"brackets": True, "pop_limit": 0}
+    found = {}
+    for name, weights, more in (
+        ("swapped", swapped, {}),
+        ("monotone", swapped | {"Distortion": -0.5}, {}),
+        ("limited", swapped, {"span_limit": 2}),
+    ):
+        model = hiero.load({"search": search | more}, rules=lines, weights=weights, features=["distortion"])
+        found[name] = model.translate("haus rot gut")
+    assert found["swapped"].text == "good red house"
+    # Words 0-1 and 2 change places (3 words), and in one of them 0 and 1 (2 words).
+    features = dict(found["swapped"].features)
+    assert features.pop("WordPenalty")
+    assert features == {"a": 3.0, "Bracket": 2.0, "Distortion": 5.0}
+    assert found["swapped"].score == pytest.approx(-3 - 0.2 + 2.5)
+    assert found["monotone"].text == "house red good"
+    assert "Distortion" not in found["monotone"].features
+    assert found["limited"].text in ("red house good", "house good red")
+    with pytest.raises(HieroError, match="the weight Bracket names no feature"):
+        hiero.load(rules=lines, weights=swapped, features=["distortion"], strict=True)

@@ -34,7 +34,11 @@ def test_built_in_names_and_those_of_cdec():
     assert everything.templates == sum(TEMPLATES.values())
     assert everything.arity
     assert everything.source_word_penalty
-    assert {feature.name for feature in everything.edge_features} == {"span_size", "orientation"}
+    assert {feature.name for feature in everything.edge_features} == {
+        "span_size",
+        "orientation",
+        "distortion",
+    }
 
 
 def test_a_name_of_several():

@@ -46,6 +46,21 @@ def orientations(found: Sequence[Phrase], links: Sequence[Link], by_word: bool) 
     return labels
 
 
+def next_orientations(
+    found: Sequence[Phrase], size: tuple[int, int], links: Sequence[Link], by_word: bool
+) -> list[int]:
+    """The orientation of the phrase after each phrase, seen from it; ``size``: the words of both sides."""
+    following = [(i, i + 1, j, j + 1) for i, j in links] if by_word else list(found)
+    labels = []
+    for src_start, src_end, _, tgt_end in found:
+        monotone = (src_end, tgt_end) == size or any(
+            start == src_end and tgt_start == tgt_end for start, _, tgt_start, _ in following
+        )
+        swap = any(end == src_start and tgt_start == tgt_end for _, end, tgt_start, _ in following)
+        labels.append(OTHER if monotone == swap else MONOTONE if monotone else SWAP)
+    return labels
+
+
 def key(kind: int, src: int = 0, tgt: int = 0) -> int:
     return kind << 56 | src << 28 | tgt
 
@@ -57,6 +72,7 @@ def features(
     phrase: Phrase,
     window: int,
     edges: bool,
+    bag: bool = False,
 ) -> set[int]:
     """The features of a phrase pair. Words count from 1 in features."""
     src_start, src_end, tgt_start, tgt_end = phrase
@@ -66,6 +82,9 @@ def features(
             found.add(key(PAIR, src[i] + 1, tgt[j] + 1))
     if edges:
         found |= {key(FIRST_WORD, src[src_start] + 1), key(LAST_WORD, src[src_end - 1] + 1)}
+    if bag:
+        around = [*src[max(0, src_start - window) : src_start], *src[src_end : src_end + window]]
+        return found | {key(AROUND, word + 1) for word in around}
     padded = [0] * window + [word + 1 for word in src] + [0] * window
     for d in range(window):
         found.add(key(AROUND + 2 * d, padded[window + src_start - 1 - d]))
@@ -327,7 +346,13 @@ Feature = tuple[str, ...] | tuple[str, int, str]
 
 
 def block_features(
-    rule: Rule, block: Block, span: tuple[int, int], sentence: Sequence[str], window: int, edges: bool
+    rule: Rule,
+    block: Block,
+    span: tuple[int, int],
+    sentence: Sequence[str],
+    window: int,
+    edges: bool,
+    bag: bool = False,
 ) -> set[tuple]:  # type: ignore[type-arg]
     """The features of a block: names instead of numbers, "" for the edge of the sentence."""
     src, tgt, links = rule
@@ -336,6 +361,9 @@ def block_features(
         found |= {("pair", src[i], tgt[j]) for i, j in links if j in block.tgt}
     if edges:
         found |= {("first", sentence[span[0]]), ("last", sentence[span[1] - 1])}
+    if bag:
+        around = [*sentence[max(0, span[0] - window) : span[0]], *sentence[span[1] : span[1] + window]]
+        return found | {("before", 0, word) for word in around}  # the kind of features that they share
     padded = [""] * window + list(sentence) + [""] * window
     for d in range(window):
         found.add(("before", d, padded[window + span[0] - 1 - d]))
@@ -396,6 +424,21 @@ def edge_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judg
     return [*total, *count]
 
 
+def next_features(rule: Rule, start: int, gaps: dict[int, tuple[int, int]], judge) -> list[float]:  # type: ignore[no-untyped-def]
+    """log10 of the probabilities of the classes of blocks, by the block before each."""
+    total, oriented = [0.0] * 3, iter(blocks(rule))
+    for before, _ in itertools.pairwise(cut(rule)):
+        _, label = next(oriented)
+        total[label] += math.log10(judge(before, source_span(rule, before, start, gaps))[label])
+    return total
+
+
+def distortion(rule: Rule, start: int, gaps: dict[int, tuple[int, int]]) -> int:
+    """The words jumped over between blocks that follow each other."""
+    spans = [source_span(rule, block, start, gaps) for block in cut(rule)]
+    return sum(abs(this[0] - before[1]) for before, this in itertools.pairwise(spans))
+
+
 def orientation_items(
     rule: Rule, start: int, gaps: dict[int, tuple[int, int]], sentence: Sequence[str]
 ) -> Counter[str]:
@@ -415,9 +458,10 @@ def orientation_items(
 
 
 def gap_labels(rule: Rule) -> list[int]:
-    """The classes of the blocks of gap 1 and gap 2, or -1."""
+    """The classes of the blocks of gap 1 and gap 2, and of the blocks after them, or -1."""
     found = {block.gap: label for block, label in blocks(rule) if block.gap}
-    return [found.get(1, -1), found.get(2, -1)]
+    after = {b.gap: label for b, (_, label) in zip(cut(rule), blocks(rule), strict=False) if b.gap}
+    return [found.get(1, -1), found.get(2, -1), after.get(1, -1), after.get(2, -1)]
 
 
 def rule_pairs(rule: Rule) -> set[tuple[Symbol, Symbol]]:
@@ -425,12 +469,16 @@ def rule_pairs(rule: Rule) -> set[tuple[Symbol, Symbol]]:
     return {(rule[0][i], rule[1][j]) for i, j in rule[2]}
 
 
-def gap_rows(rule: Rule, gains: Sequence[dict[int, float]]) -> Counter[int]:
-    """Changes of features by class; ``gains`` of the fillers of gap 1 and gap 2, by class."""
+def gap_rows(rule: Rule, gains: Sequence[Sequence[float]]) -> Counter[int]:
+    """Changes of features; ``gains`` of the fillers of gap 1 and gap 2: by class, by two models and ahead."""
     found: Counter[int] = Counter()
-    for label, gain in zip(gap_labels(rule), gains, strict=False):
+    one, two, *after = gap_labels(rule)
+    for label, gain in zip((one, two), gains, strict=True):
+        for model in (0, 3) if label >= 0 else ():
+            found[model + label] += gain[model + label]  # type: ignore[assignment]
+    for label, gain in zip(after, gains, strict=True):
         if label >= 0:
-            found[label] += gain[label]  # type: ignore[assignment]
+            found[6 + label] += gain[6 + label]  # type: ignore[assignment]
     return found
 
 

@@ -285,3 +285,15 @@ def bigrams(derivation: Derivation, kept: Kept) -> list[tuple[str, str]]:
         found += [pair for pair in itertools.pairwise(step.rule.tgt) if not any(map(is_gap, pair))]
         found += bigrams_of_edge(step, kept)
     return found
+
+
+def applications(
+    cells: list[Cell], bundles: Mapping[Cell, list[Bundle]]
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    """For each application of a rule, cell by cell: its start and end, and those of its gaps, or -1."""
+    found = []
+    for cell in cells:
+        for bundle in bundles[cell]:
+            spans = [place for tail in bundle.tails for place in tail[1:]]
+            found += [(*cell[1:], (*spans, *[-1] * (4 - len(spans))))] * len(bundle.rules)
+    return found

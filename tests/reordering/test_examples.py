@@ -61,15 +61,30 @@ def test_orientations_equal_their_twin(found: list[Pair], by_word: bool) -> None
         assert label[first[s] : first[s + 1]].tolist() == naive.orientations(here, pair.links, by_word)
 
 
-@given(st.lists(pairs(), min_size=1, max_size=3), st.integers(0, 3), st.booleans())
-def test_features_equal_their_twin(found: list[Pair], window: int, edges: bool) -> None:
+def test_orientations_of_next_phrases_equal_their_twin(tmp_path: Path) -> None:
+    paths = write_bitext(tmp_path, 20)
+    for orientation in ("phrase", "word"):
+        config = ExampleConfig(min_count=1, max_length=3, orientation=orientation)  # type: ignore[arg-type]
+        extract_examples(*paths, tmp_path / orientation, config)
+        examples, expected = open_examples(tmp_path / orientation), []
+        for src, tgt, align in zip(*(path.read_text().splitlines() for path in paths), strict=True):
+            size = len(src.split()), len(tgt.split())
+            links = [tuple(map(int, link.split("-"))) for link in align.split()]
+            found = sorted(naive.phrases(*size, links, 3), key=lambda row: (row[2], row[3], row[0], row[1]))
+            expected += naive.next_orientations(found, size, links, orientation == "word")
+        assert examples.next_label.tolist() == expected
+        assert len(set(expected)) == 3
+
+
+@given(st.lists(pairs(), min_size=1, max_size=3), st.integers(0, 3), st.booleans(), st.booleans())
+def test_features_equal_their_twin(found: list[Pair], window: int, edges: bool, bag: bool) -> None:
     first, phrase = found_in(found, 4)
-    feature_first, key = phrase_features_kernel(*bitext_of(found), 0, first, phrase, window, edges)
+    feature_first, key = phrase_features_kernel(*bitext_of(found), 0, first, phrase, window, edges, bag)
     for s, pair in enumerate(found):
         for p in range(first[s], first[s + 1]):
             got = key[feature_first[p] : feature_first[p + 1]].tolist()
             assert len(got) == len(set(got))
-            expected = naive.features(pair.src, pair.tgt, pair.links, tuple(phrase[p]), window, edges)
+            expected = naive.features(pair.src, pair.tgt, pair.links, tuple(phrase[p]), window, edges, bag)
             assert set(got) == set(map(int, expected))
 
 
@@ -131,9 +146,11 @@ def test_the_example_of_the_paper() -> None:
     assert of[0, 2, 0, 1] == naive.MONOTONE
     assert of[2, 5, 3, 5] == naive.SWAP
     assert of[5, 6, 1, 3] == naive.OTHER
-    feature_first, key = phrase_features_kernel(*bitext, 0, first, phrase, 1, False)
-    row = phrase.tolist().index([2, 5, 3, 5])
-    word = naive.key
+    row, word = phrase.tolist().index([2, 5, 3, 5]), naive.key
+    feature_first, key = phrase_features_kernel(*bitext, 0, first, phrase, 1, False, True)
+    around = {word(naive.AROUND, 2), word(naive.AROUND, 6)}  # f2, f6, as unmarked as in the table
+    assert around <= set(key[feature_first[row] : feature_first[row + 1]].tolist())
+    feature_first, key = phrase_features_kernel(*bitext, 0, first, phrase, 1, False, False)
     assert set(key[feature_first[row] : feature_first[row + 1]].tolist()) == {
         word(naive.BIAS),
         word(naive.PAIR, 3, 5),  # f3 & e5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 from dataclasses import replace
@@ -22,9 +23,9 @@ from hiero.grammar.rules import Rules
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.evaluate import evaluate, evaluate_majority
 from hiero.reordering.examples import extract_examples, open_examples
-from hiero.reordering.feature import Orientation, Reordering
+from hiero.reordering.feature import Distortion, Orientation, Reordering
 from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
-from hiero.reordering.gap_kernels import gap_labels_kernel, gap_rows_kernel, rule_pairs_kernel
+from hiero.reordering.gap_kernels import gap_labels_kernel, gap_rows_kernel
 from hiero.reordering.learn import train_model
 from hiero.reordering.model import Classifier, Lexicalised, open_model
 from tests.naive import reorder as naive
@@ -151,9 +152,13 @@ def test_orientations_of_known_rules(rule: str, expected: list[int]) -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexicalised, Path]:
     folder = tmp_path_factory.mktemp("models")
     paths = write_bitext(folder, 80)
-    extract_examples(*paths, folder / "ex", ExampleConfig(min_count=2, window=2, edges=True, max_length=3))
+    config = ExampleConfig(min_count=2, window=2, edges=True, max_length=3)
+    extract_examples(*paths, folder / "ex", config)
+    extract_examples(*paths, folder / "bag.ex", replace(config, context="bag"))
     train_model(folder / "ex", folder / "dual", LearnConfig(passes=20))
+    train_model(folder / "bag.ex", folder / "bag", LearnConfig(passes=5))
     train_model(folder / "ex", folder / "lex", LearnConfig(learner="lexicalised"))
+    train_model(folder / "ex", folder / "both", LearnConfig(learner="lexicalised", bidirectional=True))
     dual, lex = open_model(folder / "dual"), open_model(folder / "lex")
     assert isinstance(dual, Classifier)
     assert isinstance(lex, Lexicalised)
@@ -182,31 +187,43 @@ def weights_by_name(model: Classifier, of_gaps: bool = False) -> dict[tuple, np.
     return found
 
 
-def counts_by_words(folder: Path, max_length: int) -> dict[tuple, list[int]]:
-    """The count of each class for each phrase pair and source phrase of the bitext."""
+@functools.cache
+def counts_by_words(folder: Path, max_length: int, ahead: bool = False) -> dict[tuple, list[int]]:
+    """The count of each class for each phrase pair and source phrase of the bitext; or of the next phrase."""
     counts: dict[tuple, list[int]] = {}
     lines = [(folder / name).read_text().splitlines() for name in ("src", "tgt", "align")]
     for src_line, tgt_line, link_line in zip(*lines, strict=True):
         src, tgt = src_line.split(), tgt_line.split()
         links = [tuple(map(int, link.split("-"))) for link in link_line.split()]
         found = naive.phrases(len(src), len(tgt), links, max_length)
-        for (a, b, c, d), label in zip(found, naive.orientations(found, links, False), strict=True):
+        labels = naive.orientations(found, links, False)
+        if ahead:
+            labels = naive.next_orientations(found, (len(src), len(tgt)), links, False)
+        for (a, b, c, d), label in zip(found, labels, strict=True):
             for key in ((tuple(src[a:b]), tuple(tgt[c:d])), (tuple(src[a:b]),)):
                 counts.setdefault(key, [0, 0, 0])[label] += 1
     return counts
 
 
-def judge_of(model: Classifier | Lexicalised, folder: Path, rule: naive.Rule, sentence: list[str]):  # type: ignore[no-untyped-def]
+def prior_of(model: Lexicalised, ahead: bool) -> list[float]:
+    arrays = model.arrays(read_only(np.zeros(0, np.uint64)))
+    return list((arrays.next_prior if ahead else arrays.prior).tolist())
+
+
+def judge_of(  # type: ignore[no-untyped-def]
+    model: Classifier | Lexicalised, folder: Path, rule: naive.Rule, sentence: list[str], ahead: bool = False
+):
     settings = model.settings
     if isinstance(model, Lexicalised):
-        counts = counts_by_words(folder, settings.max_length)
-        args = counts, model.prior.tolist(), model.smoothing, settings.max_length
+        counts = counts_by_words(folder, settings.max_length, ahead)
+        args = counts, prior_of(model, ahead), model.smoothing, settings.max_length
         return lambda block, span: naive.block_shares(rule, block, span, sentence, *args)
     both = weights_by_name(model), weights_by_name(model, of_gaps=True)
 
     def judge(block: naive.Block, span: tuple[int, int], pairs: list | None = None) -> list[float]:
         """``pairs``: those of the words of a gap, if they are known."""
-        features = naive.block_features(rule, block, span, sentence, settings.window, settings.edges)
+        given = settings.window, settings.edges, settings.context == "bag"
+        features = naive.block_features(rule, block, span, sentence, *given)
         weights = both[bool(block.gap) and pairs is None]
         known = [*features, *(("pair", *pair) for pair in pairs or [])]
         scores = sum((weights[f].astype(float) for f in known if f in weights), np.zeros(3))
@@ -224,26 +241,44 @@ AROUND = (
 )
 
 
-@given(applications(), st.booleans())
-@example(AROUND, True)
-@example(AROUND, False)
+@given(applications(), st.sampled_from(["dual", "lex", "both", "bag"]))
+@example(AROUND, "dual")
+@example(AROUND, "both")
+@example(AROUND, "bag")
 def test_features_of_edges_equal_their_twin(
     models: tuple[Classifier, Lexicalised, Path],
     world: tuple[list[naive.Rule], list[str], list[tuple]],
-    lexicalised: bool,
+    kind: str,
 ) -> None:
-    model, symbols = models[lexicalised], Symbols()
+    model, symbols = open_model(models[2] / kind), Symbols()
     feature = Reordering(model, symbols)
     table = as_rules(world[0], symbols)
     rows = feature.rows(batch_of(world, symbols), table)
     ids = [symbols.names.find(name.encode()) for name in feature.names()]
+    assert len(ids) == (9 if kind == "both" else 6)
     for p, (number, start, gaps) in enumerate(world[2]):
         rule = world[0][number]
         expected = naive.edge_features(rule, start, gaps, judge_of(model, models[2], rule, world[1]))
+        if kind == "both":
+            judge = judge_of(model, models[2], rule, world[1], ahead=True)
+            expected += naive.next_features(rule, start, gaps, judge)
         place = slice(rows.first[p], rows.first[p + 1])
         got = dict(zip(rows.id[place].tolist(), rows.value[place].tolist(), strict=True))
         assert len(got) == rows.first[p + 1] - rows.first[p]
         assert [got.get(one, 0.0) for one in ids] == pytest.approx(expected, abs=1e-5)
+
+
+@given(applications())
+@example(AROUND)
+def test_distortion_equals_its_twin(world: tuple[list[naive.Rule], list[str], list[tuple]]) -> None:
+    symbols = Symbols()
+    feature = Distortion(symbols)
+    rows = feature.rows(batch_of(world, symbols), as_rules(world[0], symbols))
+    names = [symbols.names.text(one) for one in rows.id.tolist()]
+    assert set(names) <= set(feature.names())
+    for p, (number, start, gaps) in enumerate(world[2]):
+        value = rows.value[rows.first[p] : rows.first[p + 1]].sum()
+        assert value == naive.distortion(world[0][number], start, gaps)
 
 
 @given(applications())
@@ -315,19 +350,29 @@ def read_rule(forest: Forest, rule: int) -> naive.Rule:
     return src, tgt, [tuple(link) for link in links.tolist()]
 
 
-@pytest.mark.parametrize("kinds", [("dual",), ("lex",), ("dual", "lex")])
-@pytest.mark.parametrize("algorithm", ["cube", "coarse_to_fine"])
+@pytest.mark.parametrize(
+    ("kinds", "algorithm"),
+    [
+        (("dual",), "cube"),
+        (("lex",), "cube"),
+        (("bag", "both"), "cube"),
+        (("dual", "both"), "coarse_to_fine"),
+    ],
+)
 def test_gaps_are_scored_with_the_words_of_the_best_derivation(
     models: tuple[Classifier, Lexicalised, Path], kinds: tuple[str, ...], algorithm: str
 ) -> None:
     """Every edge has the features of its twin, its score is their dot product, and so are those of lists."""
     import hiero
 
-    opened = {"dual": models[0], "lex": models[1]}
-    stems = {"dual": "Reordering", "lex": "LexicalReordering"}
+    opened = {kind: open_model(models[2] / kind) for kind in kinds}
+    stems = dict.fromkeys(("dual", "bag"), "Reordering") | dict.fromkeys(("lex", "both"), "LexicalReordering")
+    ahead = {"both": "LexicalReorderingNext"}
     weights = {"a": 0.3, "PassThrough": -5.0, "Glue": -0.3}
     for kind in kinds:
-        weights |= {f"{stems[kind]}{c}": w for c, w in zip(CLASS_NAMES, (0.9, 1.1, 0.6), strict=True)}
+        for stem, sign in ((stems[kind], 1), (ahead.get(kind), 0.5)):
+            each = zip(CLASS_NAMES, (0.9, 1.1, 0.6), strict=True)
+            weights |= {f"{stem}{c}": sign * w for c, w in each if stem}
     config = {
         "features": {"reordering": [str(models[2] / kind) for kind in kinds]},
         "search": {"algorithm": algorithm, "pop_limit": 30},
@@ -335,7 +380,6 @@ def test_gaps_are_scored_with_the_words_of_the_best_derivation(
     model = hiero.load(config, rules=WORLD, weights=weights)
     forest = model.parse("dass hund katze sieht .")
     sentence, graph = list(forest.source), forest.graph
-    counts = counts_by_words(models[2], 3)
     _, best = forest.best()
     values = forest.features.of_edges(forest, np.arange(forest.num_edges, dtype=np.int32))
     fillers: list[tuple[list[str], list]] = []
@@ -347,24 +391,32 @@ def test_gaps_are_scored_with_the_words_of_the_best_derivation(
             rule, tails = read_rule(forest, forest.edge_rule[edge]), graph.tail[edge]
             start = int(forest.node_start[node])
             gaps = {t + 1: (int(forest.node_start[v]), int(forest.node_end[v])) for t, v in enumerate(tails)}
-            expected = dict.fromkeys((f"{stems[kind]}{c}" for kind in kinds for c in CLASS_NAMES), 0.0)
-            for block, label in naive.blocks(rule):
+            all_stems = [*(stems[kind] for kind in kinds), *(ahead[kind] for kind in kinds if kind in ahead)]
+            expected = dict.fromkeys((f"{stem}{c}" for stem in all_stems for c in CLASS_NAMES), 0.0)
+            oriented = naive.blocks(rule)
+            before = [(block, label) for block, (_, label) in zip(naive.cut(rule), oriented, strict=False)]
+            for is_next, (block, label) in [
+                *((False, one) for one in oriented),
+                *((True, one) for one in before),
+            ]:
                 span = naive.source_span(rule, block, start, gaps)
                 words, pairs = fillers[tails[block.gap - 1]] if block.gap else ([], [])
                 is_known = 0 < len(words) <= 3 and span[1] - span[0] <= 3
                 num_known += is_known
                 for kind in kinds:
-                    one = opened[kind]
-                    if kind == "dual":
-                        judge = judge_of(one, models[2], rule, sentence)
-                        shares = judge(block, span, pairs if is_known else None)
-                    elif is_known:
-                        source = tuple(sentence[slice(*span)])
-                        prior = one.prior.tolist(), models[1].smoothing
-                        shares = naive.lexical_probs((source, tuple(words)), (source,), counts, *prior)
+                    model_of_kind, stem = opened[kind], ahead.get(kind, "") if is_next else stems[kind]
+                    if not stem:
+                        continue
+                    judge = judge_of(model_of_kind, models[2], rule, sentence, is_next)
+                    if not is_known:
+                        shares = judge(block, span)
+                    elif isinstance(model_of_kind, Classifier):
+                        shares = judge(block, span, pairs)
                     else:
-                        shares = judge_of(one, models[2], rule, sentence)(block, span)
-                    expected[f"{stems[kind]}{CLASS_NAMES[label]}"] += math.log10(shares[label])
+                        source, prior = tuple(sentence[slice(*span)]), prior_of(model_of_kind, is_next)
+                        pair, counts = (source, tuple(words)), counts_by_words(models[2], 3, is_next)
+                        shares = naive.lexical_probs(pair, (source,), counts, prior, model_of_kind.smoothing)
+                    expected[f"{stem}{CLASS_NAMES[label]}"] += math.log10(shares[label])
             row = values.row(edge)
             assert {name: row.get(name, 0.0) for name in expected} == pytest.approx(expected, abs=1e-5)
             total = math.fsum(weights.get(name, 0.0) * value for name, value in row.items())
@@ -390,37 +442,22 @@ def test_gains_of_edges_equal_their_twin(world: tuple[list[naive.Rule], list[str
     table, numbers = as_rules(world[0], Symbols()), [number for number, _, _ in world[2]]
     rule = read_only(np.array(numbers, np.int32))
     blocks = cut_rules_kernel(rule, table)
-    label = np.empty((len(world[0]), 2), np.int8)
+    label = np.empty((len(world[0]), 4), np.int8)
     gap_labels_kernel(blocks, label)
     for number in numbers:
         assert label[number].tolist() == naive.gap_labels(world[0][number])
-    gain = read_only(np.arange(18.0).reshape(3, 6) - 3)
+    gain = read_only(np.arange(27.0).reshape(3, 9) - 3)
     tail = read_only(np.array([[p % 3, (p + 1) % 3] for p in range(len(numbers))], np.int32))
-    names = read_only(np.array([7, 8, 9, -1, -1, -1], np.int32))
-    first, room = np.empty(len(rule) + 1, np.int64), 4 * len(rule)
+    names = read_only(np.array([17, 18, 19, -1, -1, -1, 3, 4, 5], np.int32))
+    first, room = np.empty(len(rule) + 1, np.int64), 6 * len(rule)
     ids, value = np.empty(room, np.int32), np.empty(room)
     gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
     for p, number in enumerate(numbers):
-        gains = [dict(enumerate(gain[v, :3].tolist())) for v in tail[p]]
-        expected = {7 + k: x for k, x in naive.gap_rows(world[0][number], gains).items() if x}
+        rows = naive.gap_rows(world[0][number], [gain[v].tolist() for v in tail[p]])
+        expected = {names[k]: x for k, x in rows.items() if x and names[k] >= 0}
         here = slice(first[p], first[p + 1])
         found = zip(ids[here].tolist(), value[here].tolist(), strict=True)
         assert {name: x for name, x in found if x} == expected
-
-
-@given(st.lists(rules(), min_size=1, max_size=4))
-def test_pairs_of_rules_equal_their_twin(
-    models: tuple[Classifier, Lexicalised, Path], found: list[naive.Rule]
-) -> None:
-    symbols = Symbols()
-    table = as_rules(found, symbols)
-    arrays = Reordering(models[0], symbols).classifier(models[0])
-    weights, pair = weights_by_name(models[0]), np.empty((len(found), 3))
-    rule_pairs_kernel(arrays, table, read_only(np.zeros(len(found), np.int32)), pair)
-    for r, rule in enumerate(found):
-        known = [("pair", *one) for one in naive.rule_pairs(rule)]
-        expected = sum((weights[f].astype(float) for f in known if f in weights), np.zeros(3))
-        assert pair[r] == pytest.approx(expected, abs=1e-5)
 
 
 def test_blocks_of_either_kind_are_predicted_better_than_by_the_prior(tmp_path: Path) -> None:
@@ -507,13 +544,19 @@ def test_each_application_is_scored_once(
     import hiero
 
     asked: list[EdgeBatch] = []
-    rows = Reordering.rows
+    again: list[EdgeBatch] = []
+    scores, rows = Reordering.scores, Reordering.rows
 
-    def counted(feature: Reordering, batch: EdgeBatch, rules: Rules) -> object:
+    def scored(feature: Reordering, batch: EdgeBatch, rules: Rules, weights: np.ndarray) -> object:
         asked.append(batch)
+        return scores(feature, batch, rules, weights)
+
+    def listed(feature: Reordering, batch: EdgeBatch, rules: Rules) -> object:
+        again.append(batch)
         return rows(feature, batch, rules)
 
-    monkeypatch.setattr(Reordering, "rows", counted)
+    monkeypatch.setattr(Reordering, "scores", scored)
+    monkeypatch.setattr(Reordering, "rows", listed)
     lines = [
         "[X] ||| [X,1] [X,2] ||| [2] [1] ||| a=1",
         "[X] ||| hund ||| dog ||| a=1 ||| 0-0",
@@ -529,4 +572,4 @@ def test_each_application_is_scored_once(
     assert len(applied) == len(set(applied)) > 20
     assert forest.kbest(3)[0].features["ReorderingSwapBlocks"] > 0
     # Applications are scored again when their features are requested.
-    assert sum(len(again.rule) for again in asked[1:]) < len(batch.rule)
+    assert sum(len(one.rule) for one in again) < len(batch.rule)

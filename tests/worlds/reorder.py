@@ -84,6 +84,7 @@ def examples_of(examples: list[naive.Example], num_features: int = FEATURES) -> 
     return Examples(
         Path("nowhere"),
         rows_of(examples),
+        rows_of(examples).label,
         none,
         none,
         FeatureKeys(keys, keys, words, words),
