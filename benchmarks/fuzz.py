@@ -30,6 +30,9 @@ import numpy as np
 import hiero
 from benchmarks.mutants import BAD, OUTCOMES, Counts, FileKind, run_mutants
 from benchmarks.results import append_result
+from hiero.alignment.config import AlignConfig
+from hiero.alignment.files import align_files
+from hiero.alignment.model import read_model as read_aligner
 from hiero.bins.file import read_bins
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import read_bitext
@@ -377,6 +380,13 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
         check_alignment(read, text.src.length, text.tgt.length, path)
         return read.link.tolist()
 
+    def aligner(path: Path) -> None:
+        align_files(toy.src, toy.tgt, toy.folder / "out.align", AlignConfig(model="hmm"), model=path)
+
+    def aligned(path: Path) -> object:
+        links = read_aligner(path).links(read_bitext(toy.src, toy.tgt))
+        return links.fwd.tolist(), links.rev.tolist()
+
     def weights(path: Path) -> object:
         return sorted(read_weights(path, Symbols()).items()), toy.translations(
             weights=path, features=["rule_id"]
@@ -416,6 +426,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
         return read_log(path.parent)
 
     add("bitext.gz", lambda path: path.write_bytes(gzip.compress(toy.src.read_bytes(), mtime=0)), bitext)
+    add("aligner", aligner, aligned)
     add("align.txt", lambda path: shutil.copy(toy.align, path), alignment)
     add("weights.txt", _content(WEIGHTS), weights)
     add("bins.txt", _content(BINS), lambda path: (repr(read_bins(path)), toy.translations(bins=path)))
@@ -432,8 +443,25 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
 KINDS = (
     *("cdec.gz", "moses.gz", "grammar", "arpa.gz", "probing.binary", "lm", "index"),
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
-    *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "align.txt", "weights.txt"),
-    *("bins.txt", "config.yaml", "segments.txt", "kbest.txt", "hypotheses.jsonl", "truecase.txt"),
+    *(
+        "vectors.npz",
+        "batch.npz",
+        "statistics.npz",
+        "lists",
+        "bitext.gz",
+        "aligner",
+        "align.txt",
+        "weights.txt",
+    ),
+    *(
+        "weights.txt",
+        "bins.txt",
+        "config.yaml",
+        "segments.txt",
+        "kbest.txt",
+        "hypotheses.jsonl",
+        "truecase.txt",
+    ),
     *("out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
 )
 

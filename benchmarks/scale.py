@@ -1,14 +1,15 @@
 """Scaling of time, memory and output of every stage with the size of the bitext.
 
     python -m benchmarks.scale SRC TGT SENTENCES [--pairs 25000,50000,100000,200000] [--max-span 10] [-j N]
-                               [--stages align,lm,index,extract,all] [--folder DIR] [--target 2000000]
+                               [--stages align,lm,index,extract,decode,all] [--folder DIR] [--target 2000000]
 
 From the first N pairs of a bitext:
 
     align    both directions of the default model, symmetrized
-    lm       order 5 from the target side, --prune 0 0 1
+    lm       order 5 from the target side, --prune 0 0 1, compiled
     index    of these pairs with this alignment
     extract  the grammars of SENTENCES, as compressed text
+    decode   SENTENCES, with this index and language model
     all      one grammar of the whole bitext, compressed, of phrases up to --max-span
 
 Every run is a separate process with compiled kernels: CPU seconds of user and system, wall-clock seconds,
@@ -37,7 +38,8 @@ from benchmarks.commands import Usage, bytes_in, hiero
 from benchmarks.results import append_result
 from hiero.core.text import read_lines
 
-STAGES = ("align", "lm", "index", "extract", "all")
+STAGES = ("align", "lm", "index", "extract", "decode", "all")
+WEIGHTS = Path(__file__).parents[1] / "configs" / "weights.dense"
 SMALL = 200  # pairs of the run that compiles
 MEASURES = ("CPU s", "wall s", "peak MB", "own MB", "MB out")
 
@@ -76,7 +78,7 @@ class Series:
     def _run(self, stage: str, pairs: int) -> list[float]:
         place = self.folder / str(pairs)
         self._make_texts(place, pairs)
-        out = place / {"align": "align", "lm": "lm.arpa.gz", "all": "all.gz"}.get(stage, stage)
+        out = place / {"all": "all.gz"}.get(stage, stage)
         usage = hiero(*self._command(stage, place, out))
         num_bytes = bytes_in(out)
         if stage == "all":
@@ -101,6 +103,10 @@ class Series:
             "lm": ["lm", "estimate", "-q", "--prune", "0", "0", "1", *threads, place / "tgt", out],
             "index": ["index", "-q", *texts, "-a", place / "align", "-o", out],
             "extract": [*index, "-i", self.args.sentences],
+            "decode": [
+                *("decode", "-q", "-g", place / "index", "-l", place / "lm", "-w", WEIGHTS),
+                *(*threads, "-i", self.args.sentences, "-o", out),
+            ],
             "all": [*index, "--all", "--max-span", str(self.args.max_span)],
         }
         command = commands[stage]
@@ -151,7 +157,11 @@ def main() -> int:
     add("target_text", type=Path, metavar="TGT")
     add("sentences", type=Path, metavar="SENTENCES", help="of the source language, to extract grammars for")
     add("--pairs", default="25000,50000,100000,200000", help="sizes, ascending")
-    add("--stages", default=",".join(STAGES), help="each needs those before it, except for lm and extract")
+    add(
+        "--stages",
+        default=",".join(STAGES),
+        help="each needs those before it, but lm and extract, and all needs neither lm nor decode",
+    )
     add("--max-span", type=int, default=10, help="words of a rule in the grammar of the whole bitext")
     add("--target", type=int, default=2_000_000, help="size to extrapolate to (default 2000000)")
     add("--folder", type=Path, help="keep everything here")

@@ -6,7 +6,9 @@
 'he has promised me a book .'
 
 ``load`` returns a ``Model``; its ``parse`` returns the ``Forest`` of a sentence, its ``translate`` the best
-``Derivation``. ``tune`` learns ``Weights``. Errors in the input are ``HieroError``s.
+``Derivation``. ``tune`` learns ``Weights``. The other stages are functions, too: ``align`` a bitext,
+``index`` it, ``lookup`` its phrases or ``extract`` rules, ``estimate_lm``, ``evaluate``. Errors in the input
+are ``HieroError``s.
 """
 
 from __future__ import annotations
@@ -26,17 +28,35 @@ if TYPE_CHECKING:
     from hiero.decoder.statistics import Statistics
     from hiero.features.user import rule_feature
     from hiero.features.weights import Weights
+    from hiero.jobs.functions import (
+        Aligner,
+        LanguageModel,
+        align,
+        estimate_lm,
+        evaluate,
+        extract,
+        index,
+        lookup,
+    )
     from hiero.jobs.tune import tune
 
 __all__ = [
+    "Aligner",
     "Derivation",
     "Forest",
     "HieroError",
+    "LanguageModel",
     "Model",
     "SearchConfig",
     "Statistics",
     "Weights",
+    "align",
+    "estimate_lm",
+    "evaluate",
+    "extract",
+    "index",
     "load",
+    "lookup",
     "rule_feature",
     "tune",
 ]
@@ -53,6 +73,14 @@ _MODULES = {
     "Weights": "features.weights",
     "rule_feature": "features.user",
     "HieroError": "core.errors",
+    "Aligner": "jobs.functions",
+    "LanguageModel": "jobs.functions",
+    "align": "jobs.functions",
+    "estimate_lm": "jobs.functions",
+    "evaluate": "jobs.functions",
+    "extract": "jobs.functions",
+    "index": "jobs.functions",
+    "lookup": "jobs.functions",
 }
 
 

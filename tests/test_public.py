@@ -17,14 +17,22 @@ from hiero.cli.main import parser
 
 PROJECT = Path(__file__).parents[1]
 NAMES = {
+    "Aligner",
     "Derivation",
     "Forest",
     "HieroError",
+    "LanguageModel",
     "Model",
     "SearchConfig",
     "Statistics",
     "Weights",
+    "align",
+    "estimate_lm",
+    "evaluate",
+    "extract",
+    "index",
     "load",
+    "lookup",
     "rule_feature",
     "tune",
 }

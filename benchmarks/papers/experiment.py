@@ -78,7 +78,7 @@ class Experiment:
             return
         estimated = {"estimate": "train", "order": self.order, "discount_fallback": True} | (lm or {})
         train = self.train()
-        if str(self.out.resolve()) in train.get("alignment", ""):
+        if str(self.out.resolve() / "base.run") in train.get("alignment", ""):
             del train["alignment"]  # computed by the run itself
         content = {"seed": 1, "data": {"train": train} | (data or {}), "lm": [estimated]}
         self.run("base", content | {"grammar": [{"index": "train"}]} | more)

@@ -2,10 +2,10 @@
 
 The systems of Table 3 of Simianer, Riezler and Dyer (2012; 000), Table 5 of Eidelman (2012; 001), or Tables 2
 to 5 of Green et al. (2013; 002), or those of ``--systems``. DIR has a bitext as ``train.src.gz`` and
-``train.trg.gz``, and so on for ``dev``. Sets to choose the epoch (odd lines of *devtest*) and to report on
-(its even lines, and *test*) are drawn from the bitext before anything else sees it; ``--further NAME=DIR``
-adds the devtest of another bitext. Sentences of the bitext are decoded without rules of their own or of equal
-pairs, and with language models that have not seen their references.
+``train.trg.gz``, and so on for ``dev``. Three sets are drawn from the bitext before anything else sees it:
+*held*, to choose settings and epochs on (epochs on its odd lines), and *devtest* and *test*, to report on;
+``--further NAME=DIR`` adds the devtest of another bitext. Sentences of the bitext are decoded without rules
+of their own or of equal pairs, and with language models that have not seen their references.
 
     OUT/base.run     sets drawn from the bitext, language model and index, for all systems; translations of
                      the sets with the weights ``configs/weights.dense``, which were set by hand
@@ -47,7 +47,7 @@ FEATURES = {
     "pt": ["rule_id"],
     "pt_al_lo": ["pt_al_lo"],
 }
-HELD_OUT = "devtest"
+HELD_OUT = "held"
 # Beside the presets: for SGD what configs/paper-000-sgd.yaml has, and why is in paper-000.md.
 SGD: Settings = {"loss": "logistic", "metric": "nakov", "average": "sentences"}
 BATCH: Settings = {"start": "uniform"}
@@ -80,7 +80,7 @@ PAPERS = {
         *(f"adagrad.{size}.{which}" for size in (5000, 15000) for which in ("dense", "pt", "pt_al_lo")),
     ),
 }
-DRAWN = (HELD_OUT, "test")
+DRAWN = (HELD_OUT, "devtest", "test")
 EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
 NAME = re.compile(
     rf"(?P<algorithm>{'|'.join(ALGORITHMS)})\.(?P<on>dev|[1-9]\d*)\.(?P<features>{'|'.join(FEATURES)})"
@@ -92,6 +92,10 @@ def system_name(text: str) -> str:
     if not NAME.fullmatch(text):
         raise argparse.ArgumentTypeError(f"found {text}, expected such as iterselsgd.5000.all:select=10000")
     return text
+
+
+def system_names(text: str) -> list[str]:
+    return [system_name(one) for one in text.split(",")]
 
 
 def parts_of(system: str) -> tuple[Settings, list[str]]:
@@ -146,13 +150,12 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Evalu
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     found = {}
     for name, paths in sets_of(experiment, args).items():
-        step = slice(1, None, 2) if name == HELD_OUT else slice(None)
         targets = paths.get("references") or [paths["target"]]
-        references = [lines(path)[step] for path in targets]
+        references = [lines(path) for path in targets]
         systems = []
         for system in args.systems:
             files = [path / f"{name}.output" for path in folders(experiment, args, system)]
-            if outputs := [lines(path)[step] for path in files if path.exists()]:
+            if outputs := [lines(path) for path in files if path.exists()]:
                 systems.append(System(system, outputs))
         if systems:
             found[name] = evaluate(systems, references, config)
@@ -186,7 +189,7 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
 
 
 def is_done(folder: Path) -> bool:
-    return (folder / f"{HELD_OUT}.output").exists()
+    return (folder / "test.output").exists()
 
 
 def _costs(runs: Sequence[Run]) -> list[str]:
@@ -222,6 +225,23 @@ def named_folder(text: str) -> tuple[str, str]:
     return name, folder
 
 
+def make_base(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Draw the sets, and make the language model and the index, unless that was done."""
+    lm = {"prune": [int(count) for count in args.prune.split(",")]} if args.prune else {}
+    weights = {"path": str(CONFIGS / "weights.dense")}
+    sequester = dict.fromkeys(DRAWN, args.drawn) | {HELD_OUT: args.drawn // 2}
+    experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
+
+
+def add_base_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for ``make_base``, and for further sets."""
+    add = parser.add_argument
+    text = "pairs of devtest, and of test; held has half as many (default 2000)"
+    add("--drawn", type=int, default=2000, metavar="N", help=text)
+    add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
+    add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
+
+
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers.learners", description=(__doc__ or "").split("\n\n")[0]
@@ -229,10 +249,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_arguments(parser)
     add = parser.add_argument
     add("--paper", choices=list(PAPERS), default="000", help="whose systems (default 000)")
-    add("--systems", type=lambda text: [system_name(one) for one in text.split(",")], metavar="A,B,...")
-    add("--drawn", type=int, default=2000, metavar="N", help="pairs of devtest and test (default 2000)")
-    add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
-    add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
+    add("--systems", type=system_names, metavar="A,B,...")
+    add_base_arguments(parser)
     args = parser.parse_args(arguments)
     args.systems = args.systems or list(PAPERS[args.paper])
     return args
@@ -242,10 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parsed(arguments)
     experiment = Experiment.of(args)
     if not args.table:
-        lm = {"prune": [int(count) for count in args.prune.split(",")]} if args.prune else {}
-        weights = {"path": str(CONFIGS / "weights.dense")}
-        sequester = dict.fromkeys(DRAWN, args.drawn)
-        experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
+        make_base(experiment, args)
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
                 experiment.run(

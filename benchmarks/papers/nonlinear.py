@@ -1,9 +1,15 @@
 """Tables 2 and 3 of Clark, Dyer and Lavie (2014): ``python -m benchmarks.papers.nonlinear OUT --data DIR``.
 
-The conditions are ``configs/paper-003.yaml`` and its ``VARIANTS``. DIR has a bitext as ``train.src.gz``,
-``train.trg.gz`` and so on for ``dev`` (the tuning set) and ``devtest``, whose odd lines choose settings and
-epochs and whose even lines are the test set; ``train.align.gz`` is made if it does not exist. The grid search
-of a condition runs once; tuning with the chosen settings is repeated for each replica, with its own seed.
+The conditions are ``configs/paper-003.yaml`` and its ``VARIANTS``, in two sets. ``--features three`` has
+probabilities and the word penalty, with the L2 that is best for each. ``--features seven`` has all seven
+features of cdec's extractor, as the sizes in the paper's Table 2 imply, and one L2 for all, that of cdec's
+PRO: 250 (500 where pairs count twice), and 2500 towards the last weights; its strengths of neighbours are per
+curve.
+
+DIR has a bitext as ``train.src.gz``, ``train.trg.gz`` and so on for ``dev`` (the tuning set) and ``devtest``,
+whose odd lines choose settings and epochs and whose even lines are the test set; ``train.align.gz`` is made
+if it does not exist. The grid search of a condition runs once; tuning with the chosen settings is repeated
+for each replica, with its own seed.
 
     OUT/base.run        alignment, language model and index, for all conditions
     OUT/CONDITION.run   the grid search, and the first replica; OUT/CONDITION.2.run, ... the others
@@ -42,21 +48,43 @@ from hiero.evaluation.config import EvalConfig
 from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.tune_stages import OF_BINS, trials
 
-CONDITIONS = {
-    "p": "P",
-    "log-p": "log P",
-    "disc-p": "Disc P",
-    "over-p": "Over. P",
-    "lnr-p": "LNR P",
-    "mnr-p": "MNR P",
-    "mnr-c": "MNR C",
+SETS = {
+    "three": {
+        "p": "P",
+        "log-p": "log P",
+        "disc-p": "Disc P",
+        "over-p": "Over. P",
+        "lnr-p": "LNR P",
+        "mnr-p": "MNR P",
+        "iso-p": "isotonic P",
+        "mnr-c": "MNR C",
+    },
+    "seven": {
+        "p7": "P, 7",
+        "log-p7": "log P, 7",
+        "disc-p7": "Disc P, 7",
+        "over-p7": "Over. P, 7",
+        "lnr-p7": "LNR P, 7",
+        "mnr-p7": "MNR P, 7",
+        "iso-p7": "isotonic P, 7",
+        "log-c": "log C",
+        "mnr-c7": "MNR C, one L2",
+        "iso-c7": "isotonic C, one L2",
+    },
 }
+CONDITIONS = {key: name for conditions in SETS.values() for key, name in conditions.items()}
+# Systems with the same information, as logarithms; of others, the first baseline.
+CONTROLS = {"mnr-c7": "log-c", "iso-c7": "log-c"}
 # Changes of sections of configs/paper-003.yaml, which is mnr-p; a section or key that is None is left out.
 # Without neighbour regularisation, the L2 is that of cdec, whose PRO the paper used.
 DROPPED = {"SampleCountF": "drop", "CountEF": "drop", "IsSingletonF": "drop", "IsSingletonFE": "drop"}
 PROBABILITIES = dict.fromkeys(("EgivenFCoherent", "MaxLexFgivenE", "MaxLexEgivenF"), "probability")
 RIDGE = {"neighbours": None, "l2": 250}
 NO_BETA = {"beta": None, "gamma": None}
+ONE_L2 = {"l2": 250, "l2_previous": 2500}
+PER_CURVE = ONE_L2 | {"beta_per": "curve"}
+LINEAR_BETA, ISOTONIC_BETA, MONOTONE_BETA = [0.1, 10], [0, 0.1], [0.1, 10]  # per curve
+MONOTONE = {"beta": MONOTONE_BETA, "gamma": [2, 8]}
 COUNTS = {  # c(s) of the sampled occurrences of the source side, c(s, t), both lexical probabilities
     "SampleCountF": {"of": "count"},
     "CountEF": {"of": "count"},
@@ -64,6 +92,16 @@ COUNTS = {  # c(s) of the sampled occurrences of the source side, c(s, t), both 
     "MaxLexEgivenF": {"of": "probability"},
     "WordPenalty": {},
 }
+# With the counts and their indicators, which is the seven of the paper.
+SEVEN = {name: {"of": of} for name, of in PROBABILITIES.items()} | {
+    "SampleCountF": {"of": "count"},
+    "CountEF": {"of": "count"},
+    "IsSingletonF": {},
+    "IsSingletonFE": {},
+    "WordPenalty": {},
+}
+NO_PROBABILITY = {"transform": {"EgivenFCoherent": "drop", "IsSingletonF": "drop", "IsSingletonFE": "drop"}}
+AS_GIVEN: Settings = {"transform": {}}
 VARIANTS: dict[str, dict[str, Settings | None]] = {
     "p": {
         "features": {"transform": PROBABILITIES | DROPPED},
@@ -76,14 +114,58 @@ VARIANTS: dict[str, dict[str, Settings | None]] = {
     "over-p": {"bins": {"overlap": 1}, "tune": RIDGE, "grid": NO_BETA},
     "lnr-p": {"tune": {"neighbours": "linear"}, "grid": {"gamma": None}},
     "mnr-p": {},
-    "mnr-c": {
-        "features": {
-            "transform": {"EgivenFCoherent": "drop", "IsSingletonF": "drop", "IsSingletonFE": "drop"},
-        },
+    "iso-p": {
+        "tune": {"neighbours": "isotonic", "beta_per": "curve"},
+        "grid": {"beta": ISOTONIC_BETA, "gamma": None},
+    },
+    "mnr-c": {"features": NO_PROBABILITY, "bins": {"features": COUNTS}},
+    "p7": {
+        "features": {"transform": PROBABILITIES},
+        "bins": None,
+        "tune": ONE_L2 | {"neighbours": None},
+        "grid": None,
+    },
+    "log-p7": {"features": AS_GIVEN, "bins": None, "tune": ONE_L2 | {"neighbours": None}, "grid": None},
+    "disc-p7": {
+        "features": AS_GIVEN,
+        "bins": {"features": SEVEN},
+        "tune": ONE_L2 | {"neighbours": None},
+        "grid": NO_BETA,
+    },
+    "over-p7": {
+        "features": AS_GIVEN,
+        "bins": {"features": SEVEN, "overlap": 1},
+        "tune": ONE_L2 | {"neighbours": None},
+        "grid": NO_BETA,
+    },
+    "lnr-p7": {
+        "features": AS_GIVEN,
+        "bins": {"features": SEVEN},
+        "tune": PER_CURVE | {"neighbours": "linear"},
+        "grid": {"beta": LINEAR_BETA, "gamma": None},
+    },
+    "mnr-p7": {"features": AS_GIVEN, "bins": {"features": SEVEN}, "tune": PER_CURVE, "grid": MONOTONE},
+    "iso-p7": {
+        "features": AS_GIVEN,
+        "bins": {"features": SEVEN},
+        "tune": PER_CURVE | {"neighbours": "isotonic"},
+        "grid": {"beta": ISOTONIC_BETA, "gamma": None},
+    },
+    "log-c": {"features": NO_PROBABILITY, "bins": None, "tune": ONE_L2 | {"neighbours": None}, "grid": None},
+    "mnr-c7": {
+        "features": NO_PROBABILITY,
         "bins": {"features": COUNTS},
+        "tune": PER_CURVE,
+        "grid": MONOTONE,
+    },
+    "iso-c7": {
+        "features": NO_PROBABILITY,
+        "bins": {"features": COUNTS},
+        "tune": PER_CURVE | {"neighbours": "isotonic"},
+        "grid": {"beta": ISOTONIC_BETA, "gamma": None},
     },
 }
-BASELINES = ("log-p", "p")
+BASELINES = {"three": ("log-p", "p"), "seven": ("log-p7", "p7")}
 MARKS = ("*", "†")  # differs from the first baseline, from the second
 LEVEL = 0.01
 
@@ -104,11 +186,19 @@ def settings_of(experiment: Experiment, args: argparse.Namespace, condition: str
     """The configuration of a condition for these data and flags."""
     content = variant(condition) | experiment.models()
     content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
-    content["tune"] = content["tune"] | ({"epochs": args.epochs} if args.epochs else {})
+    set_given(content, args)
+    return content
+
+
+def set_given(content: Settings, args: argparse.Namespace) -> None:
+    """Set what flags give in a configuration."""
+    tune = {"epochs": args.epochs} if args.epochs else {}
+    if args.l2:
+        tune |= dict(zip(("l2", "l2_previous"), args.l2, strict=False))
+    content["tune"] = content["tune"] | tune
     given = {key: getattr(args, key) for key in ("bits", "beta", "gamma") if getattr(args, key)}
     if "grid" in content:
         content["grid"] |= {key: value for key, value in given.items() if key in content["grid"]}
-    return content
 
 
 def run_condition(experiment: Experiment, args: argparse.Namespace, condition: str) -> None:
@@ -142,7 +232,8 @@ def chosen(content: Settings, manifest: Manifest) -> Mapping[str, Any]:
 
 def systems(experiment: Experiment, args: argparse.Namespace) -> Iterator[System]:
     """Translations of the even lines by all existing replicas of each condition."""
-    for condition, name in CONDITIONS.items():
+    for condition in args.conditions:
+        name = CONDITIONS[condition]
         runs = [even(run) for run in experiment.outputs(condition, replica_names(args.replicas))]
         if runs:
             yield System(name, runs)
@@ -160,18 +251,21 @@ def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
     references = [even(lines) for lines in experiment.references("devtest")]
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     names = [system.name for system in found]
+    baselines = BASELINES[args.features]
     reports: dict[str, EvaluationReport] = {}
-    for key in BASELINES:
+    for key in baselines:
         if CONDITIONS[key] in names:
             ordered = sorted(found, key=lambda system, first=CONDITIONS[key]: system.name != first)  # type: ignore[misc]
             reports[key] = evaluate(ordered, references, config)
     rows = ["| condition | BLEU | | over replicas | settings | weights |", "|---|---:|---:|---|---|---:|"]
     any_report = next(iter(reports.values()), None) or evaluate(found, references, config)
-    for condition, name in CONDITIONS.items():
+    for condition in args.conditions:
+        name = CONDITIONS[condition]
         if name in names:
             spread = any_report.result("bleu", name).spread
             scores = ", ".join(f"{score:.2f}" for score in spread.scores)
-            bleu = f"{spread.mean:.2f}{significance(reports, name)} | {difference(reports, name)}"
+            bleu = f"{spread.mean:.2f}{significance(reports, baselines, name)}"
+            bleu += f" | {difference(reports, baselines[0], name)}"
             stages = Manifest(experiment.out / f"{condition}.run").stages
             rows.append(
                 f"| {name} | {bleu} | {scores} | {settings_shown(stages)} | {weights_shown(stages)} |"
@@ -179,21 +273,21 @@ def table_3(experiment: Experiment, args: argparse.Namespace) -> str:
     return "\n".join(rows) + "\n"
 
 
-def significance(reports: Mapping[str, EvaluationReport], name: str) -> str:
+def significance(reports: Mapping[str, EvaluationReport], baselines: Sequence[str], name: str) -> str:
     marks = ""
-    for mark, key in zip(MARKS, BASELINES, strict=True):
+    for mark, key in zip(MARKS, baselines, strict=True):
         comparison = reports[key].result("bleu", name).comparison if key in reports else None
         marks += mark if comparison is not None and comparison.p < LEVEL else ""
     return marks
 
 
-def difference(reports: Mapping[str, EvaluationReport], name: str) -> str:
-    """The difference of mean BLEU from log P."""
-    if BASELINES[0] not in reports or name == CONDITIONS[BASELINES[0]]:
+def difference(reports: Mapping[str, EvaluationReport], baseline: str, name: str) -> str:
+    """The difference of mean BLEU from the baseline."""
+    if baseline not in reports or name == CONDITIONS[baseline]:
         return ""
-    report = reports[BASELINES[0]]
+    report = reports[baseline]
     mean = report.result("bleu", name).spread.mean
-    return f"{mean - report.result('bleu', CONDITIONS[BASELINES[0]]).spread.mean:+.2f}"
+    return f"{mean - report.result('bleu', CONDITIONS[baseline]).spread.mean:+.2f}"
 
 
 def settings_shown(stages: Mapping[str, Any]) -> str:
@@ -205,9 +299,9 @@ def weights_shown(stages: Mapping[str, Any]) -> str:
     return f"{figures['features']:,}" if "features" in figures else "-"
 
 
-def table_2(experiment: Experiment) -> str:
+def table_2(experiment: Experiment, condition: str) -> str:
     """BLEU by bits, with the numbers of bins and of nonzero weights."""
-    folder = experiment.out / "disc-p.run"
+    folder = experiment.out / f"{condition}.run"
     rows = []
     for name, entry in Manifest(folder).stages.items():
         kind, _, label = name.partition(":")
@@ -229,12 +323,26 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.papers.nonlinear", description=(__doc__ or "").split("\n\n")[0]
     )
     add_arguments(parser)
+    add_condition_arguments(parser)
+    args = parser.parse_args(arguments)
+    args.conditions = args.conditions or list(SETS[args.features])
+    return args
+
+
+def add_condition_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for conditions and for the settings that they try."""
     add = parser.add_argument
-    add("--conditions", type=some_of(CONDITIONS), default=list(CONDITIONS), metavar="A,B,...")
+    add("--features", choices=list(SETS), default="three", help="set of conditions (default three)")
+    add("--conditions", type=some_of(CONDITIONS), metavar="A,B,...", help="some of them (default all)")
     add("--bits", type=numbers(int), metavar="A,B", help="values of bits to try")
     add("--beta", type=numbers(float), metavar="A,B", help="values of beta to try")
     add("--gamma", type=numbers(float), metavar="A,B", help="values of gamma to try")
-    return parser.parse_args(arguments)
+    add(
+        "--l2",
+        type=numbers(float),
+        metavar="A,B",
+        help="L2, and L2 towards the last weights, of all conditions",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -245,8 +353,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for condition in args.conditions:
             run_condition(experiment, args, condition)
     text = table_3(experiment, args)
-    legend = f"{MARKS[0]} differs from log P, {MARKS[1]} from P: p < {LEVEL}, {args.trials} trials.\n"
-    if by_bits := table_2(experiment):
+    first, second = (CONDITIONS[key] for key in BASELINES[args.features])
+    legend = (
+        f"{MARKS[0]} differs from {first}, {MARKS[1]} from {second}: p < {LEVEL}, {args.trials} trials.\n"
+    )
+    if by_bits := table_2(experiment, "disc-p7" if args.features == "seven" else "disc-p"):
         legend += f"\nDisc P by bits, one run each:\n\n{by_bits}"
     experiment.write_table(f"{text}\n{legend}")
     return 0

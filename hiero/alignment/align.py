@@ -1,4 +1,4 @@
-"""Word alignment, in memory and from file to file: train a model of each direction, and link words.
+"""Word alignment in memory: train a model of each direction, and link words.
 
 The result does not depend on the number of threads: expected counts are integers, which can be added in any
 order, and the few sums of floating-point numbers are taken block by block in the order of the text.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import itertools
 import queue
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,9 +21,16 @@ from hiero.alignment.hmm_kernels import (
     fit_jumps_kernel,
     hmm_decode_kernel,
     hmm_expect_kernel,
+    hmm_posteriors_kernel,
     num_windows,
 )
-from hiero.alignment.ibm2_kernels import Sizes, ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
+from hiero.alignment.ibm2_kernels import (
+    Sizes,
+    ibm2_decode_kernel,
+    ibm2_expect_kernel,
+    ibm2_posteriors_kernel,
+    tension_kernel,
+)
 from hiero.alignment.pair_kernels import (
     ExpectedCounts,
     LexicalProbs,
@@ -35,15 +40,25 @@ from hiero.alignment.pair_kernels import (
     number_pairs_kernel,
     pair_targets_kernel,
     pair_totals_kernel,
+    unaligned_probs_kernel,
 )
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
-from hiero.bitext.alignments import Alignment, alignment_of, write_alignment
-from hiero.bitext.corpus import Bitext, read_bitext
-from hiero.core.arrays import Floats, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.bitext.alignments import Alignment, alignment_of
+from hiero.bitext.corpus import Bitext
+from hiero.core.arrays import (
+    Floats,
+    Floats32,
+    Ids,
+    Ints,
+    joined_offsets,
+    offsets_by_row,
+    offsets_of,
+    read_only,
+    row_of_entry,
+)
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
-from hiero.core.text import open_output
 
 # ---- arrays
 
@@ -164,13 +179,21 @@ def align(bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progr
 
     Its progress is in sentence pairs, in ``num_rounds(config)`` passes over the bitext.
     """
+    trainer = trained(bitext, config, threads, progress)
+    return Aligned(trainer.decode(), trainer.history)
+
+
+def trained(
+    bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None
+) -> Trainer:
+    """Train on a bitext by all rounds of a configuration."""
     trainer = Trainer(bitext, config, threads, progress)
     for _ in range(config.iterations):
         trainer.improve_ibm2()
     if config.model == "hmm":
         for _ in range(config.hmm_iterations):
             trainer.improve_hmm()
-    return Aligned(trainer.decode(), trainer.history)
+    return trainer
 
 
 def num_rounds(config: AlignConfig) -> int:
@@ -230,21 +253,57 @@ class Trainer:
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
         self._maximize()
 
-    def decode(self) -> DirectionalLinks:
-        """The best links under the model trained last."""
+    @property
+    def fitted(self) -> Fitted:
+        """The bitext with the model trained last."""
+        positions = self.jump if self.model == "hmm" else self.tension
+        return Fitted(self.index, self.lexicon, positions, self.config.null)
+
+    def decode(self, note: str = "decoding") -> DirectionalLinks:
+        """The best links under the model trained last; without ``note``, no progress is reported."""
         links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
-
-        def decode_block(begin: int, end: int) -> None:
-            common = (begin, end, links.fwd, links.rev)
-            if self.model == "hmm":
-                hmm_decode_kernel(self.index, self.lexicon, self.jump, self.config.null, *common)
-            else:
-                ibm2_decode_kernel(self.index, self.lexicon, self.tension, self.config.null, *common)
-
-        self._map(decode_block, self.blocks, "decoding")
+        fitted = self.fitted
+        self._map(lambda begin, end: decode(fitted, begin, end, links), self.blocks, note)
         return links
+
+    def links_above(self, threshold: float) -> Alignment:
+        """The links whose posterior is at least ``threshold``."""
+        fitted = self.fitted
+        found = self._map(
+            lambda begin, end: links_above(fitted, begin, end, threshold), self.blocks, "decoding"
+        )
+        return alignment_of(
+            joined_offsets([one.first for one in found]), np.concatenate([one.link for one in found])
+        )
+
+    def score_links(self, links: Alignment) -> LinkScores:
+        """The scores of all sentence pairs and their links."""
+        fitted = self.fitted
+        found = self._map(
+            lambda begin, end: score_links(fitted, begin, end, links.first, links.link), self.blocks
+        )
+        return LinkScores(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+    def unaligned(self) -> tuple[Floats32, Floats32]:
+        """The probabilities of a pair that is never aligned, after the last round.
+
+        p(target word | source word) by source word, and p(source word | target word) by target word
+        """
+        index, counts = self.index, self.counts[0]
+        by_src = np.empty(len(index.first_pair) - 1, np.float32)
+        by_tgt = np.empty(len(index.num_tgt), np.float32)
+        unaligned_probs_kernel(
+            index.first_pair,
+            index.pair_tgt,
+            index.num_tgt,
+            counts.pair,
+            self.config.smoothing,
+            by_src,
+            by_tgt,
+        )
+        return by_src, by_tgt
 
     def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> Floats:
         sums = np.empty((2, 2))
@@ -327,6 +386,99 @@ class Trainer:
         )
 
 
+class Fitted(NamedTuple):
+    """A bitext, and the probabilities by which it is linked.
+
+    positions  weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
+    null       probability of NULL
+    """
+
+    cells: PairIndex
+    lexicon: LexicalProbs
+    positions: Floats
+    null: float
+
+
+def decode(fitted: Fitted, begin: int, end: int, out: DirectionalLinks) -> None:
+    """Write the best links of some sentence pairs."""
+    common = (*fitted, begin, end, out.fwd, out.rev)
+    if fitted.positions.ndim == 2:
+        hmm_decode_kernel(*common)
+    else:
+        ibm2_decode_kernel(*common)
+
+
+def decoded(fitted: Fitted) -> DirectionalLinks:
+    """The best links of all sentence pairs."""
+    index = fitted.cells
+    links = DirectionalLinks(np.empty(len(index.tgt_word), np.int32), np.empty(len(index.src_word), np.int32))
+    decode(fitted, 0, len(index.src_first) - 1, links)
+    return links
+
+
+class Posteriors(NamedTuple):
+    """Posteriors of the links of some sentence pairs.
+
+    link      float64 [cells]  of the link of each cell: the geometric mean of both directions
+    log_prob  float64 [S]      mean log-probability of a word, of both sides, given the other side; NaN if
+                               a side is empty
+    """
+
+    link: Floats
+    log_prob: Floats
+
+
+def posteriors_of(fitted: Fitted, begin: int, end: int) -> Posteriors:
+    """The posteriors of some sentence pairs."""
+    index = fitted.cells
+    prob = np.empty((int(index.first_cell[end] - index.first_cell[begin]), 2))
+    log_prob = np.empty((end - begin, 2))
+    if fitted.positions.ndim == 2:
+        hmm_posteriors_kernel(*fitted, begin, end, prob, log_prob)
+    else:
+        ibm2_posteriors_kernel(*fitted, begin, end, prob, log_prob)
+    words = np.diff(index.src_first[begin : end + 1]) + np.diff(index.tgt_first[begin : end + 1])
+    full = np.diff(index.first_cell[begin : end + 1]) > 0
+    mean = np.where(full, log_prob.sum(axis=1) / np.maximum(words, 1), np.nan)
+    return Posteriors(np.sqrt(prob[:, 0] * prob[:, 1]), mean)
+
+
+def links_above(fitted: Fitted, begin: int, end: int, threshold: float) -> Alignment:
+    """The links of some sentence pairs whose posterior is at least ``threshold``."""
+    index = fitted.cells
+    cell = np.flatnonzero(posteriors_of(fitted, begin, end).link >= threshold)
+    cell += index.first_cell[begin]
+    # Of pairs with an empty side, which have no cells, the last one with the same offset is none of these.
+    pair = np.searchsorted(index.first_cell[: end + 1], cell, side="right") - 1
+    place, length = cell - index.first_cell[pair], np.diff(index.tgt_first)[pair]
+    link = np.stack([place // np.maximum(length, 1), place % np.maximum(length, 1)], axis=1)
+    return alignment_of(offsets_by_row(pair - begin, end - begin), link.astype(np.int32))
+
+
+class LinkScores(NamedTuple):
+    """Scores of the links of some sentence pairs.
+
+    link      float64 [L]  posterior of each link
+    log_prob  float64 [S]  as in Posteriors
+    """
+
+    link: Floats
+    log_prob: Floats
+
+
+def score_links(fitted: Fitted, begin: int, end: int, first: Ints, link: Ids) -> LinkScores:
+    """The scores of sentence pairs begin ... end - 1 and of their links.
+
+    first, link  as in Alignment, of all pairs
+    """
+    found = posteriors_of(fitted, begin, end)
+    pair = begin + row_of_entry(first[begin : end + 1])
+    chosen = link[first[begin] : first[end]].astype(np.int64)
+    cell = fitted.cells.first_cell[pair] - fitted.cells.first_cell[begin]
+    cell += chosen[:, 0] * np.diff(fitted.cells.tgt_first)[pair] + chosen[:, 1]
+    return LinkScores(found.link[cell], found.log_prob)
+
+
 def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:
     """The tension that maximises the likelihood of the expected links, by Newton's method.
 
@@ -351,58 +503,6 @@ def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tensi
         if moved < 1e-7:
             break
     return float(tension)
-
-
-# ---- files
-
-
-class AlignSummary(NamedTuple):
-    """Statistics of an aligned bitext.
-
-    num_empty  pairs with an empty side
-    num_links  after symmetrisation
-    last       the last round of training
-    """
-
-    num_pairs: int
-    num_empty: int
-    num_links: int
-    last: Iteration
-
-    def __str__(self) -> str:
-        empty = f", {self.num_empty:,} of them with an empty side" if self.num_empty else ""
-        perplexity, tension = self.last.perplexity, self.last.tension
-        return (
-            f"{self.num_pairs:,} sentence pairs{empty}; {self.num_links:,} links; "
-            f"perplexity {perplexity[0]:.1f} of target words, {perplexity[1]:.1f} of source words; "
-            f"tension {tension[0]:.2f}, {tension[1]:.2f}"
-        )
-
-
-def align_files(
-    source: str | Path,
-    target: str | Path,
-    output: str | Path,
-    config: AlignConfig,
-    *,
-    directions: Mapping[str, str | Path] | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-) -> AlignSummary:
-    """Align a bitext and write its links; ``directions`` names files for ``forward`` and ``reverse`` ones."""
-    with ExitStack() as stack:
-        # Opened first, so that a path that cannot be written is an error before the work.
-        stream = stack.enter_context(open_output(output))
-        others = {name: stack.enter_context(open_output(path)) for name, path in (directions or {}).items()}
-        bitext = read_bitext(source, target)
-        aligned = align(bitext, config, threads, progress)
-        links = combine(bitext, aligned.links, config.symmetrize)
-        write_alignment(stream, links.first, links.link)
-        for method, other in others.items():
-            directed = combine(bitext, aligned.links, method)
-            write_alignment(other, directed.first, directed.link)
-    num_empty = int(((bitext.src.length == 0) | (bitext.tgt.length == 0)).sum())
-    return AlignSummary(bitext.num_pairs, num_empty, len(links.link), aligned.history[-1])
 
 
 # ---- symmetrisation

@@ -22,6 +22,14 @@ class AlignConfig(Checked):
         "grow-diag-final-and",
         "method that combines both directions; none: only links of target words to source words",
     )
+    threshold: float = setting(
+        0.0,
+        "link words whose posterior, the geometric mean of both directions, is at least this, in place of "
+        "symmetrize; 0: none",
+        least=0,
+        most=1,
+        metavar="P",
+    )
     iterations: int = setting(5, "rounds of training (EM) of ibm2", least=1, most=1000, group="models")
     null: float = setting(
         0.2, "probability that a word has no counterpart", least=MIN_NULL, most=1 - MIN_NULL, metavar="P"

@@ -326,6 +326,35 @@ def hmm_decode_kernel(index, lexicon, weights, null, begin, end, out_fwd, out_re
 
 
 @kernel
+def hmm_posteriors_kernel(index, lexicon, weights, null, begin, end, out_prob, out_log):
+    """Posteriors of all links of sentence pairs begin ... end - 1, in both directions.
+
+    index, lexicon, weights, null   as in hmm_expect_kernel
+    out_prob  float64 [cells, 2]  written; posteriors of FWD and REV, from the first cell of pair ``begin`` on
+    out_log   float64 [S, 2]      written; log-likelihood of each pair; 0 if a side is empty
+
+    O(words of both sides) for each cell.  Twin: tests/naive/align.py::hmm_posteriors.
+    """
+    most_cells, most_words = largest_pair(index, begin, end)
+    prob = np.empty((most_cells, 2))
+    buffers = make_buffers(most_cells, most_words)
+    for s in range(begin, end):
+        out_log[s - begin, 0], out_log[s - begin, 1] = 0.0, 0.0
+        if index.first_cell[s + 1] == index.first_cell[s]:
+            continue
+        m = index.tgt_first[s + 1] - index.tgt_first[s]
+        start = index.first_cell[s] - index.first_cell[begin]
+        gather(index, lexicon, s, prob)
+        for direction in range(2):
+            positions, length = load(index, lexicon, s, direction, prob, buffers)
+            out_log[s - begin, direction] = posteriors(buffers, positions, length, weights, direction, null)
+            for t in range(length):
+                for i in range(positions):
+                    cell = i * m + t if direction == 0 else t * m + i
+                    out_prob[start + cell, direction] = buffers.emit[t * positions + i]
+
+
+@kernel
 def fit_jumps_kernel(windows, mass, count, direction, rounds, out_weights):
     """M-step for the jump weights of one direction.
 

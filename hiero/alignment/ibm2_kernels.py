@@ -185,6 +185,47 @@ def ibm2_decode_kernel(index, lexicon, tension, null, begin, end, out_fwd, out_r
 
 
 @kernel
+def ibm2_posteriors_kernel(index, lexicon, tension, null, begin, end, out_prob, out_log):
+    """Posteriors of all links of sentence pairs begin ... end - 1, in both directions.
+
+    index, lexicon, tension, null   as in ibm2_expect_kernel
+    out_prob  float64 [cells, 2]  written; posteriors of FWD and REV, from the first cell of pair ``begin`` on
+    out_log   float64 [S, 2]      written; log-likelihood of each pair; 0 if a side is empty
+
+    O(cells).  Twin: tests/naive/align.py::ibm2_posteriors.
+    """
+    most_cells, most_words = largest_pair(index, begin, end)
+    prob = np.empty((most_cells, 2))
+    near, at = np.empty((2 * most_words, 2)), np.empty((most_words, 2))
+    for s in range(begin, end):
+        src, tgt = index.src_first[s], index.tgt_first[s]
+        n, m = index.src_first[s + 1] - src, index.tgt_first[s + 1] - tgt
+        out_log[s - begin, 0], out_log[s - begin, 1] = 0.0, 0.0
+        if n == 0 or m == 0:
+            continue
+        for direction in range(2):
+            place_positions(n, tension[direction], near, direction * (n + m))
+            place_positions(m, tension[direction], near, direction * (n + m) + n)
+        gather(index, lexicon, s, prob)
+        weigh_cells(n, m, near, at, prob)
+        # at[., 1] becomes the factor that turns a cell's joint weight into its posterior.
+        for k in range(m + n):
+            if k < m:
+                from_null = null * np.float64(lexicon.null_tgt[index.tgt_word[tgt + k]])
+            else:
+                from_null = null * np.float64(lexicon.null_src[index.src_word[src + k - m]])
+            total = from_null + (1.0 - null) / at[k, 0] * at[k, 1]
+            out_log[s - begin, 0 if k < m else 1] += np.log(total)
+            at[k, 1] = (1.0 - null) / at[k, 0] / total
+        start, cell = index.first_cell[s] - index.first_cell[begin], 0
+        for i in range(n):
+            for j in range(m):
+                out_prob[start + cell, 0] = prob[cell, 0] * at[j, 1]
+                out_prob[start + cell, 1] = prob[cell, 1] * at[m + i, 1]
+                cell += 1
+
+
+@kernel
 def tension_kernel(length, first, mass, direction, tension):
     """Log-partition of the diagonal prior over a whole bitext, and its derivatives.
 

@@ -61,6 +61,29 @@ class LexicalProbs(NamedTuple):
     null_src: Floats32
 
 
+class StoredProbs(NamedTuple):
+    """Lexical probabilities of a trained model; read-only.
+
+    V source and W target words, P pairs of them. Pairs that were never aligned are not stored.
+
+    first_pair  int64 [V + 1]   pairs of source word v: first_pair[v] ... first_pair[v + 1] - 1
+    pair_tgt    int32 [P]       their target words, ascending
+    prob        float32 [P, 2]  as in LexicalProbs
+    null_tgt    float32 [W]
+    null_src    float32 [V]
+    rest_src    float32 [V]     p(target word | source word) of all other pairs of a source word
+    rest_tgt    float32 [W]     p(source word | target word) of all other pairs of a target word
+    """
+
+    first_pair: Ints
+    pair_tgt: Ids
+    prob: Floats32
+    null_tgt: Floats32
+    null_src: Floats32
+    rest_src: Floats32
+    rest_tgt: Floats32
+
+
 class ExpectedCounts(NamedTuple):
     """Expected counts in units of 2 ** -32; ``place`` depends on the model.
 
@@ -233,6 +256,72 @@ def normalize_pairs_kernel(first_pair, pair_tgt, num_tgt, count, tgt_total, smoo
             rev = weight(count[p, 1] / UNIT + smoothing, smoothing) if count[p, 1] > 0 else unseen
             out_prob[p, 0] = max(fwd * src_scale, LEAST)
             out_prob[p, 1] = max(rev * scale[pair_tgt[p]], LEAST)
+
+
+@kernel
+def unaligned_probs_kernel(first_pair, pair_tgt, num_tgt, count, smoothing, out_src, out_tgt):
+    """The probabilities that the M-step gives a pair without expected counts.
+
+    first_pair, pair_tgt, num_tgt   as in PairIndex
+    count      int64 [P, 2]
+    smoothing  of the Dirichlet prior; 0: maximum likelihood
+    out_src    float32 [V]   written; p(target word | source word), by source word
+    out_tgt    float32 [W]   written; p(source word | target word), by target word
+
+    A word without pairs has the uniform probability. O(pairs).  Twin: tests/naive/align.py::unaligned.
+    """
+    unseen = weight(smoothing, smoothing) if smoothing > 0.0 else 0.0
+    num_src, total_tgt = out_src.shape[0], np.zeros(num_tgt.shape[0], np.int64)
+    for v in range(num_src):
+        total, num = np.int64(0), first_pair[v + 1] - first_pair[v]
+        for p in range(first_pair[v], first_pair[v + 1]):
+            total += count[p, 0]
+            total_tgt[pair_tgt[p]] += count[p, 1]
+        out_src[v] = 1.0 / max(num_tgt.shape[0], 1)
+        if num > 0:
+            scale = 1.0 / max(weight(total / UNIT + smoothing * num, smoothing), LEAST)
+            out_src[v] = max(unseen * scale, LEAST)
+    for w in range(num_tgt.shape[0]):
+        out_tgt[w] = 1.0 / max(num_src, 1)
+        if num_tgt[w] > 0:
+            scale = 1.0 / max(weight(total_tgt[w] / UNIT + smoothing * num_tgt[w], smoothing), LEAST)
+            out_tgt[w] = max(unseen * scale, LEAST)
+
+
+@kernel
+def look_up_pairs_kernel(stored, src_id, tgt_id, first_pair, pair_tgt, out_prob):
+    """The probabilities that a trained model has for the pairs of another bitext.
+
+    stored      StoredProbs
+    src_id      int32 [V']      word of the model, or -1, of each source word of the bitext
+    tgt_id      int32 [W']
+    first_pair  int64 [V' + 1]  of the bitext, as in PairIndex
+    pair_tgt    int32 [P']
+    out_prob    float32 [P', 2] written
+
+    An unknown word is as probable as any other, given an unknown one; given a known one, it is as probable as
+    a word that this one was never aligned to. O(P' log(P / V)).  Twin: tests/naive/align.py::look_up_pairs.
+    """
+    uniform_tgt = 1.0 / max(stored.rest_tgt.shape[0], 1)
+    uniform_src = 1.0 / max(stored.rest_src.shape[0], 1)
+    for k in range(first_pair.shape[0] - 1):
+        v = np.int64(src_id[k])
+        for p in range(first_pair[k], first_pair[k + 1]):
+            w = np.int64(tgt_id[pair_tgt[p]])
+            out_prob[p, 0] = stored.rest_src[v] if v >= 0 else uniform_tgt
+            out_prob[p, 1] = stored.rest_tgt[w] if w >= 0 else uniform_src
+            if v < 0 or w < 0:
+                continue
+            low, high = stored.first_pair[v], stored.first_pair[v + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if stored.pair_tgt[middle] < w:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < stored.first_pair[v + 1] and stored.pair_tgt[low] == w:
+                out_prob[p, 0] = stored.prob[low, 0]
+                out_prob[p, 1] = stored.prob[low, 1]
 
 
 @kernel

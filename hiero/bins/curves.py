@@ -54,6 +54,15 @@ class Trend:
     turns: int
     against: float
 
+    @classmethod
+    def of(cls, weight: Floats) -> Trend:
+        """The trend of the weights of bins in order."""
+        step = np.diff(weight)
+        step = step[step != 0]
+        up, down = float(step[step > 0].sum()), float(-step[step < 0].sum())
+        turns = int(np.count_nonzero(np.diff(np.sign(step))))
+        return cls(turns, min(up, down) / (up + down) if turns else 0.0)
+
     def __str__(self) -> str:
         if not self.turns:
             return "monotone"
@@ -83,11 +92,7 @@ class Curve:
 
     @property
     def trend(self) -> Trend:
-        step = np.diff(self.weight)
-        step = step[step != 0]
-        up, down = float(step[step > 0].sum()), float(-step[step < 0].sum())
-        turns = int(np.count_nonzero(np.diff(np.sign(step))))
-        return Trend(turns, min(up, down) / (up + down) if turns else 0.0)
+        return Trend.of(self.weight)
 
 
 def curves_of(bins: Sequence[FeatureBins], weights: Weights | None, path: str = "") -> list[Curve]:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hiero.core.records import Checked, setting
+from hiero.core.plugins import plugins
+from hiero.core.records import Checked, PathKey, setting
 
+# MODULE:CLASS, imported if it is used; see tokenizers.py.
+TOKENIZERS = {
+    "moses": "hiero.bitext.tokenizers:Moses",
+    "characters": "hiero.bitext.tokenizers:Characters",
+    "sentencepiece": "hiero.bitext.tokenizers:SentencePiece",
+}
 NO_LIMIT = 0
 Row = tuple[str, ...]  # one line of each file
 
@@ -14,13 +21,24 @@ Row = tuple[str, ...]  # one line of each file
 class PrepConfig(Checked):
     """Settings of cleaning and filtering; 0 means no limit."""
 
-    tokenize: bool = setting(True, "split off punctuation")
+    tokenize: bool = setting(True, "split text into words")
+    tokenizer: str = setting(
+        "auto",
+        "moses: split off punctuation; characters: each Chinese or Japanese character is a word; "
+        "sentencepiece: pieces by a model; auto: characters for zh and ja, otherwise moses",
+        choices=lambda: ("auto", *TOKENIZERS, *plugins("hiero.tokenizers")),
+    )
+    sentencepiece_model: PathKey | None = setting(None, "of --tokenizer sentencepiece, for both languages")
     normalize_punctuation: bool = setting(False, "write quotes, dashes and spaces as Moses does")
     lowercase: bool = setting(False, "write all words in lower case")
     min_words: int = setting(1, "lines of fewer words", least=0)
     max_words: int = setting(80, "lines of more words", least=0)
     max_ratio: float = setting(9.0, "pairs with a larger ratio of the longer to the shorter side", least=0)
     keep_empty: bool = setting(False, "keep pairs with an empty side, regardless of --min-words")
+
+    @property
+    def needs_language(self) -> bool:
+        return self.normalize_punctuation or (self.tokenize and self.tokenizer != "sentencepiece")
 
     def reason_to_drop(self, row: Row) -> str:
         """The name of a count of ``PrepCounts``, or an empty string."""

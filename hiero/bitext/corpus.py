@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +57,11 @@ class Bitext(NamedTuple):
 
 def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
     """Read two parallel files, plain or gz. Either side of a pair may be empty, but there must be a pair."""
-    bitext = Bitext(read_text(src, "source text"), read_text(tgt, "target text"))
+    return check_bitext(Bitext(read_text(src, "source text"), read_text(tgt, "target text")), src, tgt)
+
+
+def check_bitext(bitext: Bitext, src: str | Path, tgt: str | Path) -> Bitext:
+    """Refuse texts of different lengths, and empty ones; ``src`` and ``tgt`` are their names in messages."""
     if bitext.src.num_lines != bitext.tgt.num_lines:
         (short, short_path), (long, long_path) = sorted(
             [(bitext.src.num_lines, src), (bitext.tgt.num_lines, tgt)], key=lambda side: side[0]
@@ -70,14 +76,19 @@ def read_bitext(src: str | Path, tgt: str | Path) -> Bitext:
 
 def read_text(path: str | Path, what: str = "text") -> Text:
     """Read a UTF-8 text. Lines end at ``\\n`` only, words are separated by spaces and tabs."""
+    return text_of(chunk.data for chunk in read_utf8_chunks(path, what=what))
+
+
+def text_of(chunks: Iterable[bytes]) -> Text:
+    """The text in chunks of whole lines, each ended by ``\\n``."""
     vocabulary = local_vocabulary()
     first: list[Ints] = [np.zeros(1, np.int64)]
     word: list[Ids] = []
     num_words = 0
-    for chunk in read_utf8_chunks(path, what=what):
-        text = np.frombuffer(chunk.data, np.uint8)
+    for chunk in chunks:
+        text = np.frombuffer(chunk, np.uint8)
         token = np.empty((len(text) // 2 + 1, 2), np.int32)
-        last = np.empty(chunk.data.count(b"\n"), np.int64)
+        last = np.empty(chunk.count(b"\n"), np.int64)
         num_tokens = split_lines_kernel(text, token, last)
         vocabulary, ids = intern_tokens(vocabulary, text, token[:num_tokens])
         first.append(last + num_words)
@@ -90,3 +101,26 @@ def read_text(path: str | Path, what: str = "text") -> Text:
         read_only(np.concatenate(word) if word else np.zeros(0, np.int32)),
         word_table_of(read_only(pool), read_only(vocabulary.first[: used + 1].copy())),
     )
+
+
+def bitext_parts(src: str | Path, tgt: str | Path, pairs: int) -> Iterator[Bitext]:
+    """Read two parallel files piece by piece: so many pairs each, with vocabularies of their own."""
+    sides = _lines(src, "source text"), _lines(tgt, "target text")
+    done = 0
+    while True:
+        one, other = (list(itertools.islice(side, pairs)) for side in sides)
+        if len(one) != len(other):
+            short, long = (src, tgt) if len(one) < len(other) else (tgt, src)
+            line = done + min(len(one), len(other)) + 1
+            expected = f"a line, as there are more in {long}"
+            hint = "line n of one file must be the translation of line n of the other"
+            raise FormatError(short, line, found="the end of the file", expected=expected, hint=hint)
+        if not one:
+            return
+        yield Bitext(*(text_of([b"\n".join(lines) + b"\n"]) for lines in (one, other)))
+        done += len(one)
+
+
+def _lines(path: str | Path, what: str) -> Iterator[bytes]:
+    for chunk in read_utf8_chunks(path, what=what):
+        yield from chunk.data[:-1].split(b"\n")

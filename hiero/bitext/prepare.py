@@ -1,7 +1,7 @@
 """Cleaning, tokenisation and filtering of raw text, a sentence a line, and detokenisation.
 
-Text is normalised to NFC; control characters become spaces, invisible ones are removed; sacremoses splits
-words and punctuation without escaping; lower-casing comes last, because the tokeniser uses capitals.
+Text is normalised to NFC; control characters become spaces, invisible ones are removed; a tokeniser splits
+words and punctuation; lower-casing comes last, because the tokeniser uses capitals.
 
 Lower-case text is recased by rules: capitals at sentence starts and in words of a list. The list has one word
 a line, in its form inside a sentence (Germany, EU, iPhone). It is learnt from cased text: of each word, the
@@ -21,10 +21,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hiero.bitext.config import PrepConfig, Row
-from hiero.core.errors import ConfigError, FormatError, HieroError, show
+from hiero.bitext.tokenizers import BY_CHARACTERS, base_language, make_tokenizer, sacremoses, tokenizer_name
+from hiero.core.errors import FormatError, HieroError, show
 from hiero.core.parallel import process_pools
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.text import open_output, read_lines, read_text, utf8_line, write_output
@@ -149,8 +150,7 @@ class Cleaner:
         if config.normalize_punctuation:
             self._normalize = sacremoses().MosesPunctNormalizer(lang=language).normalize
         if config.tokenize:
-            tokenizer = sacremoses().MosesTokenizer(lang=language)
-            self._tokenize = functools.partial(tokenizer.tokenize, escape=False, return_str=True)
+            self._tokenize = make_tokenizer(language, config).split
 
     def __call__(self, line: str) -> tuple[str, bool]:
         """The words, and whether the line had control or invisible characters."""
@@ -169,46 +169,34 @@ class Cleaner:
 class Detokenizer:
     """Joins words to plain text."""
 
-    def __init__(self, language: str, recaser: Recaser | None) -> None:
+    def __init__(self, language: str, recaser: Recaser | None, config: PrepConfig) -> None:
         self._recase = recaser
-        self._join: Callable[..., str] = sacremoses().MosesDetokenizer(lang=language).detokenize
-        self._join_generic: Callable[..., str] = sacremoses().MosesDetokenizer(lang="").detokenize
+        self._join = make_tokenizer(language, config).join
 
     def __call__(self, line: str) -> str:
         words = line.split()
-        if self._recase is not None:
-            words = self._recase(words)
-        try:
-            return self._join(words, unescape=False)
-        except TypeError:
-            # sacremoses 0.2 calls next() on a list at a Czech "-li": join that line by the generic rules.
-            return self._join_generic(words, unescape=False)
-
-
-def sacremoses() -> Any:
-    """The package, or an error with the command that installs it."""
-    try:
-        import sacremoses as package
-    except ImportError as error:
-        reason = "" if error.name == "sacremoses" else f" ({error})"
-        raise ConfigError(f"sacremoses is not installed (pip install 'hiero-mt[prep]'){reason}") from None
-    return package
+        return self._join(words if self._recase is None else self._recase(words))
 
 
 UNSEGMENTED = {"zh": "Chinese", "ja": "Japanese", "th": "Thai", "lo": "Lao", "km": "Khmer", "my": "Burmese"}
 
 
-def unsegmented_note(language: str) -> str:
-    """A note on languages written without spaces between words; empty for others."""
-    name = UNSEGMENTED.get(language.lower().replace("_", "-").partition("-")[0])
-    if name is None:
+def unsegmented_note(language: str, config: PrepConfig) -> str:
+    """A note on languages written without spaces, if their words stay unsegmented; empty for others."""
+    name = UNSEGMENTED.get(base_language(language))
+    if name is None or tokenizer_name(language, config) != "moses":
         return ""
     return f"{name} words are not segmented: what has no spaces stays one word (use a segmenter before)"
 
 
-def knows_language(language: str) -> bool:
-    """Whether sacremoses has a list of abbreviations; otherwise it uses the English one."""
-    return language in sacremoses().corpus.NonbreakingPrefixes().available_langs
+def knows_language(language: str, config: PrepConfig) -> bool:
+    """Whether sacremoses, if it is used, has a list of abbreviations; otherwise it uses the English one."""
+    if tokenizer_name(language, config) not in ("moses", "characters"):
+        return True
+    return (
+        base_language(language) in BY_CHARACTERS
+        or language in sacremoses().corpus.NonbreakingPrefixes().available_langs
+    )
 
 
 # ---- whole files
@@ -248,12 +236,13 @@ def detokenize(
     recaser: Recaser | None,
     jobs: int = 1,
     progress: Progress | None = None,
+    config: PrepConfig | None = None,
 ) -> int:
     """Write words as text; returns the number of lines. A ``recaser`` adds capitals."""
     progress = progress or SilentProgress()
     progress.begin(None)
     forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
-    work = functools.partial(_join_batch, language, forms)
+    work = functools.partial(_join_batch, config or PrepConfig(), language, forms)
     lines = 0
     with open_output(output) as stream:
         for texts in _map_processes(work, _batches(rows_to_prepare([source])), jobs):
@@ -311,8 +300,8 @@ _cleaner = functools.lru_cache(maxsize=8)(Cleaner)
 
 
 @functools.lru_cache(maxsize=2)
-def _detokenizer(language: str, forms: tuple[tuple[str, str], ...] | None) -> Detokenizer:
-    return Detokenizer(language, None if forms is None else Recaser(dict(forms)))
+def _detokenizer(language: str, forms: tuple[tuple[str, str], ...] | None, config: PrepConfig) -> Detokenizer:
+    return Detokenizer(language, None if forms is None else Recaser(dict(forms)), config)
 
 
 def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]) -> CleanedRows:
@@ -331,8 +320,10 @@ def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]
     return CleanedRows(kept, counts)
 
 
-def _join_batch(language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]) -> list[str]:
-    join = _detokenizer(language, forms)
+def _join_batch(
+    config: PrepConfig, language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]
+) -> list[str]:
+    join = _detokenizer(language, forms, config)
     return [join(line) for (line,) in rows]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from hiero.alignment.config import AlignConfig
 from hiero.cli.options import (
@@ -25,38 +26,62 @@ prior that favours the diagonal, as in fast_align, or an HMM initialised by it (
 links of both directions are combined: a line for each sentence pair, i-j for each link, source position
 first, from 0. The result does not depend on the number of threads.
 
-hiero align score HYP GOLD compares an alignment with a gold standard."""
+--scores writes a line for each sentence pair: the mean log-probability of its words given the other side
+(nan if one is empty), a tab, and the posterior of each link, the geometric mean of both directions.
+--threshold links by posteriors. --save-model keeps the trained model; hiero align apply MODEL aligns other
+text with it. hiero align score HYP GOLD compares an alignment with a gold standard."""
 EPILOG = """\
 examples:
   hiero align -s train.de -t train.en -o train.align.gz -j 4
   hiero align -s train.de -t train.en -o train.align --model hmm --forward train.fwd --reverse train.rev
+  hiero align -s train.de -t train.en -o train.align --model hmm --save-model de-en.aligner
+  hiero align apply de-en.aligner -s new.de -t new.en -o new.align -j 4
   hiero align score dev.align dev.gold"""
+APPLY_DESCRIPTION = """\
+Align the words of a bitext by a model that hiero align --save-model has kept. The text is read piece by
+piece, so memory does not depend on its length. Sentence pairs of the training text get the links that they
+had. Words that the model does not know are linked to unknown words and by their position."""
 SCORE_DESCRIPTION = """\
 Print the alignment error rate (AER), precision and recall of an alignment. In GOLD, i-j or i-j:s is a sure
 link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
 
   AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), precision = |A and P| / |A|, recall = |A and S| / |S|"""
+AS_TRAINED = dict.fromkeys(("symmetrize", "threshold"), "default: as in training")
 FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``hiero align`` with its subcommands."""
     command = add_command(subparsers, "align", "align words, score alignments", DESCRIPTION, EPILOG)
+    add_texts(command)
+    command.add_argument("--save-model", metavar="DIR", help="keep the trained model, for hiero align apply")
+    add_settings(command, AlignConfig)
+    add_threads(command)
+    add_quiet(command)
+    add_files(command, "-s -t", "-o --forward --reverse --scores --save-model")
+    commands = command.add_subparsers(dest="align_command", metavar="apply | score")
+    apply = add_command(commands, "apply", "align other text by a trained model", APPLY_DESCRIPTION)
+    apply.add_argument("trained", metavar="MODEL", help="directory written by hiero align --save-model")
+    add_texts(apply)
+    add_settings(apply, AlignConfig, ["symmetrize", "threshold"], defaults=AS_TRAINED)
+    add_threads(apply)
+    add_quiet(apply)
+    add_files(apply, "MODEL -s -t", "-o --forward --reverse --scores")
+    score = add_command(commands, "score", "compare an alignment with a gold standard", SCORE_DESCRIPTION)
+    score.add_argument("hypothesis", metavar="HYP", type=Path)
+    score.add_argument("gold", metavar="GOLD", type=Path)
+    command.set_defaults(run=run)
+
+
+def add_texts(command: argparse.ArgumentParser) -> None:
+    """Add the arguments of the files of a bitext and of its links."""
     add = command.add_argument
     add("-s", "--source", metavar="SRC", help="source side, a sentence a line; plain or gz")
     add("-t", "--target", metavar="TGT", help="target side, with the same number of lines")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
     add("--forward", metavar="FILE", help="also write the links of target words to source words")
     add("--reverse", metavar="FILE", help="also write the links of source words to target words")
-    add_settings(command, AlignConfig)
-    add_threads(command)
-    add_quiet(command)
-    add_files(command, "-s -t", "-o --forward --reverse")
-    commands = command.add_subparsers(dest="align_command", metavar="score")
-    score = add_command(commands, "score", "compare an alignment with a gold standard", SCORE_DESCRIPTION)
-    score.add_argument("hypothesis", metavar="HYP", type=Path)
-    score.add_argument("gold", metavar="GOLD", type=Path)
-    command.set_defaults(run=run)
+    add("--scores", metavar="FILE", help="also write the score of each pair and of each of its links")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,19 +96,34 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args)
 
     # Imported after the command line is checked, since numba is slow to load.
-    from hiero.alignment.align import align_files
+    from hiero.alignment.files import align_files, apply_files
+    from hiero.alignment.model import read_model
 
     directions = {name: path for name in ("forward", "reverse") if (path := getattr(args, name))}
     files = (args.source, args.target, args.output)
+    common: dict[str, Any] = {"directions": directions, "scores": args.scores, "threads": args.threads}
     with CommandProgress("align", quiet=args.quiet) as progress:
-        summary = align_files(*files, config, directions=directions, threads=args.threads, progress=progress)
-    progress.say(str(summary))
+        if args.align_command == "apply":
+            given = overrides(args, AlignConfig)
+            method, threshold = given.get("symmetrize"), given.get("threshold")
+            model = read_model(args.trained)
+            summary = apply_files(
+                model, *files, method=method, threshold=threshold, **common, progress=progress
+            )
+            note = str(summary)
+        else:
+            saved = args.save_model
+            note = str(align_files(*files, config, model=saved, **common, progress=progress))
+    progress.say(note)
     return 0
 
 
 def _config(args: argparse.Namespace) -> AlignConfig:
     config = replaced(AlignConfig(), args)
-    for name in overrides(args, AlignConfig):
+    given = overrides(args, AlignConfig)
+    if given.get("threshold") and "symmetrize" in given:
+        raise UsageError("argument --threshold: cannot be combined with --symmetrize")
+    for name in given:
         if name in FOR_HMM and config.model != "hmm":
             raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model hmm")
     return config

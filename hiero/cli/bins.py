@@ -36,12 +36,12 @@ learn  reads the rules of a text and makes bins with about the same number of ru
 show   prints bins, and with -w their weights
 plot   draws the weights against the values, and the logarithm that fits them best
 
-hiero tune --neighbours monotone --beta 1000 regularises the weights of neighbouring bins."""
+hiero tune --neighbours isotonic --beta-per curve regularises the weights of neighbouring bins."""
 EPILOG = """\
 examples:
   hiero bins learn -g train.idx -i dev.de --features EgivenFCoherent=probability,CountEF=count -o my.bins
   hiero bins learn -c experiment.yaml -o my.bins --bits 6
-  hiero tune -c experiment.yaml --bins my.bins --algorithm pro --neighbours monotone -o runs/mnr
+  hiero tune -c experiment.yaml --bins my.bins --algorithm pro --neighbours isotonic -o runs/mnr
   hiero bins show my.bins -w runs/mnr/weights.gz
   hiero bins plot my.bins -w runs/mnr/weights.gz -o curves/
   hiero decode -c experiment.yaml --bins my.bins -w runs/mnr/weights.gz -i input.de

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Prepare raw text for the other commands: Unicode in NFC, no control characters, words and punctuation
-separated by single spaces (sacremoses, nothing escaped), optionally lower case.
+separated by single spaces (by sacremoses, nothing escaped; Chinese and Japanese by characters; or by a
+model of SentencePiece), optionally lower case.
 
 Two files, -s and -t, are parallel: pairs that are empty, too long or of too unequal length are dropped, and
 counted on standard error. In a single file, -i, lines are only dropped if a limit is given, so that
@@ -74,7 +75,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--recase", action=argparse.BooleanOptionalAction, help="add capitals (default of --detokenize)")
     add("--truecase", metavar="LIST", help="words with capitals, one a line")
     command.set_defaults(run=run)
-    add_files(command, "-s -t -i --truecase", "-o")
+    add_files(command, "-s -t -i --truecase --sentencepiece-model", "-o")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -116,7 +117,9 @@ def _check(args: argparse.Namespace) -> None:
 
 def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
     """Refuse options that would be ignored."""
-    allowed = () if detokenizing else ("tokenize", "normalize_punctuation")
+    allowed = ["tokenizer", "sentencepiece_model"]
+    if not detokenizing:
+        allowed += ["tokenize", "normalize_punctuation"]
     for name, value in overrides(args, PrepConfig).items():
         if name not in allowed:
             flag = flag_of(PrepConfig, name)
@@ -139,15 +142,15 @@ def _languages(args: argparse.Namespace, config: PrepConfig, names: list[str]) -
     from hiero.bitext.prepare import knows_language, unsegmented_note
 
     languages = []
-    needed = config.tokenize or config.normalize_punctuation
+    needed = config.needs_language
     for name in names:
         language = getattr(args, name)
         if language is None and needed:
             raise UsageError(f"argument --{name.replace('_', '-')} is missing (a language, such as de)")
         joins = args.detokenize or not config.tokenize
-        if not joins and not args.quiet and (note := unsegmented_note(language)):
+        if not joins and not args.quiet and (note := unsegmented_note(language or "", config)):
             print(f"hiero: {note}", file=sys.stderr)
-        elif needed and not args.quiet and not knows_language(language):
+        elif needed and not args.quiet and not knows_language(language, config):
             print(
                 f"hiero: no list of abbreviations for language {language}, using that of English",
                 file=sys.stderr,
@@ -190,12 +193,13 @@ def _notes(counts: PrepCounts, config: PrepConfig, unit: str) -> list[str]:
 def _detokenize(args: argparse.Namespace) -> int:
     from hiero.bitext.prepare import Recaser, detokenize
 
-    (language,) = _languages(args, PrepConfig(), ["lang"])
+    config = replaced(PrepConfig(), args)
+    (language,) = _languages(args, config, ["lang"])
     recaser = None
     if args.recase is not False:
         recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
     with CommandProgress("prep", quiet=args.quiet) as progress:
-        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress)
+        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress, config)
     return 0
 
 

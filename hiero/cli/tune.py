@@ -26,7 +26,7 @@ from hiero.cli.options import (
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import ConfigError, UsageError, is_interrupt
 from hiero.core.progress import CommandProgress, StageProgress
-from hiero.learning.config import ALGORITHMS, COMMON, TuneConfig, check_used
+from hiero.learning.config import COMMON, TuneConfig, algorithms, check_used
 
 if TYPE_CHECKING:
     from hiero.config.config import Config
@@ -84,14 +84,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _defaults() -> dict[str, str]:
     """The defaults of settings that depend on the algorithm: the most frequent one, and the others."""
     found = {}
-    for name in {key: None for row in ALGORITHMS.values() for key in (*COMMON, *row.preset)}:
-        algorithms: dict[Any, list[str]] = {}
-        for algorithm, row in ALGORITHMS.items():
+    rows = algorithms()
+    for name in {key: None for row in rows.values() for key in (*COMMON, *row.preset)}:
+        users: dict[Any, list[str]] = {}
+        for algorithm, row in rows.items():
             value = row.preset.get(name, COMMON.get(name))
             if value is not None:
-                algorithms.setdefault(value, []).append(algorithm)
-        usual, *others = sorted(algorithms, key=lambda value: -len(algorithms[value]))
-        listed = [f"{', '.join(algorithms[value])}: {show_default(value)}" for value in others]
+                users.setdefault(value, []).append(algorithm)
+        usual, *others = sorted(users, key=lambda value: -len(users[value]))
+        listed = [f"{', '.join(users[value])}: {show_default(value)}" for value in others]
         found[name] = "; ".join([f"default {show_default(usual)}", *listed])
     return found
 

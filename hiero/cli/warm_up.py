@@ -113,7 +113,9 @@ def _commands(folder: Path) -> Iterator[str]:
     """Write small inputs into a folder, ``@``; the commands that use them, in an order of dependence."""
     _write_texts(folder)
     yield "align -s @train.de -t @train.en -o @train.align --forward @fwd --reverse @rev -j 2"
-    yield "align -s @train.de -t @train.en -o @hmm.align --model hmm"
+    yield "align -s @train.de -t @train.en -o @hmm.align --model hmm --save-model @hmm"
+    yield "align apply @hmm -s @dev.de -t @dev.en -o @dev.align --scores @scores"
+    yield "align -s @dev.de -t @dev.en -o @likely.align --threshold 0.5"
     for heuristic in ("intersection", "union", "grow-diag", "grow-diag-final"):
         yield f"align -s @dev.de -t @dev.en -o @{heuristic}.align --symmetrize {heuristic}"
     yield "align score @train.align @hmm.align"
@@ -181,7 +183,7 @@ def _tuning(folder: Path) -> Iterator[str]:
             (folder / f"tune.{name}.{number}.yaml").write_text(DATA + model + TUNE % settings)
             yield f"tune -c @tune.{name}.{number}.yaml -o @tune.{name}.{number} -q"
     model = MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "bins: bins")
-    for pull in ("linear", "monotone"):
+    for pull in ("linear", "monotone", "isotonic"):
         (folder / f"tune.{pull}.yaml").write_text(DATA + model + TUNE % f"algorithm: pro, neighbours: {pull}")
         yield f"tune -c @tune.{pull}.yaml -o @tune.{pull} -q"
 

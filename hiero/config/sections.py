@@ -55,13 +55,13 @@ class DataSection:
 class PrepSection(PrepConfig):
     """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
 
-    source_language: str | None = None  # needed unless tokenize is off
+    source_language: str | None = None  # needed for most tokenisers
     target_language: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("source_language", "target_language"):
-            if getattr(self, name) is None and (self.tokenize or self.normalize_punctuation):
+            if getattr(self, name) is None and self.needs_language:
                 raise ConfigError(f"{name} is missing (such as de)")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
@@ -274,6 +274,33 @@ def is_notebook() -> bool:
     return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
-def notebook_progress(what: str) -> AbstractContextManager[Progress]:
-    """Progress for functions of the Python interface: shown in notebooks, silent elsewhere."""
-    return CommandProgress(what) if is_notebook() else nullcontext(SilentProgress())
+Callback = Callable[[str, int, int | None], object]
+
+
+class CallbackProgress(SilentProgress):
+    """Calls a function with the name of the current task, the steps done, and their number if known."""
+
+    def __init__(self, function: Callback) -> None:
+        self._function = function
+        self._what, self._done = "", 0
+        self._total: int | None = None
+
+    def begin(self, total: int | None, what: str = "") -> None:
+        self._what, self._done, self._total = what, 0, total
+        self._function(what, 0, total)
+
+    def advance(self, steps: int, note: str = "") -> None:
+        self._done += steps
+        self._function(self._what, self._done, self._total)
+
+
+def shown_progress(
+    what: str, progress: Progress | Callback | None = None
+) -> AbstractContextManager[Progress]:
+    """Progress for functions of the Python interface.
+
+    progress  an object, a function for ``CallbackProgress``, or None: bars in notebooks, silence elsewhere
+    """
+    if progress is None:
+        return CommandProgress(what) if is_notebook() else nullcontext(SilentProgress())
+    return nullcontext(CallbackProgress(progress) if callable(progress) else progress)

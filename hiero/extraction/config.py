@@ -71,6 +71,46 @@ class ExtractConfig(RuleLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LookupConfig(Checked):
+    """Which phrases and translations are looked up."""
+
+    max_words: int = setting(5, "words and gaps of a phrase, at most", least=1, most=MAX_SYMBOLS)
+    gaps: bool = setting(False, "also phrases with one or two gaps, written [1] and [2]")
+    longest: bool = setting(False, "leave out phrases inside longer ones that the index has")
+    whole: bool = setting(False, "look up each line as one phrase")
+    translations: int = setting(5, "translations of a phrase, most frequent first; 0: all", least=0)
+    min_count: int = setting(1, "leave out translations seen less often", least=1)
+    examples: int = setting(0, "pairs of the bitext for each translation, the shortest", least=0, most=1000)
+    samples: int = setting(
+        300, "occurrences of a phrase that are counted, evenly spaced", least=1, most=10**6
+    )
+
+    @property
+    def extract(self) -> ExtractConfig:
+        """Settings of an extractor that finds these phrases."""
+        words = MAX_SYMBOLS if self.whole else self.max_words
+        return ExtractConfig(
+            max_symbols=words, max_span=max(words, 15), max_gaps=2 if self.gaps else 0, samples=self.samples
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexiconSettings(Checked):
+    """Which pairs of words are written, and how."""
+
+    format: Literal["tsv", "marian"] = setting(
+        "tsv",
+        "tsv: source, target, p(target | source), p(source | target); "
+        "marian: target, source, p(target | source)",
+    )
+    reverse: bool = setting(
+        False, "the opposite direction: sort and choose by p(source | target), and write that for marian"
+    )
+    top: int = setting(0, "translations of each word, at most; 0: all", least=0)
+    min_prob: float = setting(0.0, "leave out less probable translations", least=0.0, most=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FrequentSettings:
     """Which sequences of words are frequent, so that an index lists their collocations."""
 

@@ -52,7 +52,7 @@ from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
 
 NO_PAIRS = np.zeros(0, np.int64)
-COUNT = 2  # column of CountEF, which is log10(1 + count)
+LOSS, SAMPLED, COUNT = 0, 1, 2  # columns: -log10 c/n, log10(1 + n), log10(1 + c); see FEATURES
 FIRST_PATTERNS = FIRST_RULES = 1 << 14  # initial capacity
 
 
@@ -268,9 +268,14 @@ def counted_rules(rules: Rules, min_count: int) -> Rules:
     """The rules with this count at least, and all rules of single source words."""
     if min_count == 1:
         return rules
-    count = np.rint(10.0 ** rules.dense[:, COUNT].astype(np.float64)) - 1
+    count = counts_of(rules.dense[:, COUNT])
     kept = np.flatnonzero((count >= min_count) | (np.diff(rules.first_src) == 1))
     return take_rules(rules, kept)
+
+
+def counts_of(column: npt.NDArray[np.float32]) -> Ints:
+    """The numbers n of log10(1 + n)."""
+    return np.rint(10.0 ** column.astype(np.float64) - 1).astype(np.int64)
 
 
 def emitted_rules(patterns: Patterns | Grown, store: Store, found: Ids) -> Rules:

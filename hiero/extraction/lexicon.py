@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import HieroError
+from hiero.core.symbol_kernels import WordTable
+from hiero.extraction.config import LexiconSettings
 from hiero.extraction.lexicon_kernels import (
     count_lexicon_kernel,
     grow_lexicon_kernel,
@@ -18,6 +21,9 @@ from hiero.extraction.lexicon_kernels import (
     recount_lexicon_kernel,
 )
 from hiero.extraction.table_kernels import IndexedLinks, IndexedText, LexicalLosses, Lexicon
+
+if TYPE_CHECKING:
+    from hiero.extraction.index import BitextIndex
 
 FIRST_SIZE = 1 << 16
 
@@ -124,3 +130,36 @@ def whole_lexicon(lexicon: LexicalLosses) -> Lexicon:
     floats, ints = np.empty((0, 2), np.float32), np.empty(0, np.int64)
     counts = floats, np.empty(0, np.int32), ints, ints, ints, np.zeros(1, np.int32)
     return Lexicon(read_only(lexicon.pair_key), read_only(lexicon.pair_loss), *counts)
+
+
+def lexicon_lines(index: BitextIndex, settings: LexiconSettings) -> Iterator[str]:
+    """The pairs of words of an index that are linked, as text; see ``LexiconSettings``."""
+    slot = np.flatnonzero(index.lexicon.pair_key >= 0)
+    key = index.lexicon.pair_key[slot]
+    src, tgt = key >> 32, key & 0xFFFFFFFF
+    # p(target | source), p(source | target)
+    prob = 10.0 ** -index.lexicon.pair_loss[slot].astype(np.float64)[:, ::-1]
+    is_marian = settings.format == "marian"
+    given, found = (tgt, src) if settings.reverse else (src, tgt)
+    main = prob[:, 1] if settings.reverse else prob[:, 0]
+    order = np.lexsort((found, -main, given))
+    kept = order[main[order] >= settings.min_prob * (1 - 1e-6)]  # losses are of single precision
+    if is_marian:
+        kept = kept[(src[kept] > 0) & (tgt[kept] > 0)]
+    if settings.top:
+        first = np.searchsorted(given[kept], given[kept])  # of the pairs of each word
+        kept = kept[np.arange(len(kept)) - first < settings.top]
+    names = [_names(table) for table in (index.src_words, index.tgt_words)]
+    for row in kept.tolist():
+        one, other = names[0][src[row]], names[1][tgt[row]]
+        if is_marian:
+            pair = (one, other) if settings.reverse else (other, one)
+            yield f"{pair[0]} {pair[1]} {main[row]:.7f}\n"
+        else:
+            yield f"{one}\t{other}\t{prob[row, 0]:.6g}\t{prob[row, 1]:.6g}\n"
+
+
+def _names(table: WordTable) -> list[str]:
+    """The words of a side by number; 0 is that of words without links."""
+    pool, first = table.pool.tobytes(), table.first.tolist()
+    return ["NULL", *(pool[a:b].decode() for a, b in itertools.pairwise(first))]

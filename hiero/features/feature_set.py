@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hiero.core.errors import ConfigError, did_you_mean
+from hiero.core.plugins import plugins
 from hiero.core.symbols import Symbols
 from hiero.features.index import KINDS, EdgeFeature, RuleFeature
 from hiero.features.index_kernels import NAME, RULE_ID
@@ -78,6 +79,7 @@ CDEC_NAMES = {
     "SourceWordPenalty": SOURCE_WORD_PENALTY,
     "ArityPenalty": ARITY,
 }
+PLUGINS = "hiero.features"  # entry points: what MODULE:NAME can be
 BUILT_IN = (*TEMPLATES, *GROUPS, SOURCE_WORD_PENALTY, ARITY, *EDGE_FEATURES)
 
 
@@ -145,9 +147,10 @@ def _named(name: str, symbols: Symbols, here: bool) -> Feature:
     if name in EDGE_FEATURES:
         built_in: EdgeFeature = pkgutil.resolve_name(EDGE_FEATURES[name])(symbols)
         return built_in
-    module_name, _, attribute = name.partition(":")
+    target = name if ":" in name else plugins(PLUGINS).get(name, "")
+    module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
-        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES])
+        hint = did_you_mean(name, [*BUILT_IN, *CDEC_NAMES, *plugins(PLUGINS)])
         raise ConfigError(f"features: unknown feature {name!r}; {hint} (your own is MODULE:NAME)")
     searched = working_directory_importable() if here else contextlib.nullcontext()
     with searched, user_code(f"features: cannot import {module_name!r}"):

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +39,7 @@ from hiero.config.model import (
     with_bundled,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, did_you_mean
-from hiero.core.progress import Progress, SilentProgress, notebook_progress
+from hiero.core.progress import Callback, Progress, SilentProgress, shown_progress
 from hiero.core.records import map_paths, record, record_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import TRANSLATED_BARS, parse_json, write_output
@@ -175,7 +174,7 @@ def tune(
     workers: int = 1,
     executor: str = "threads",
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | Callback | None = None,
     allow_grammar_paths: bool = False,
     **keys: Any,
 ) -> Tuned:
@@ -183,7 +182,8 @@ def tune(
 
     config    path of a YAML file, or its content, with a ``tune`` section
     run_dir   a new directory; with ``resume``, that of an earlier run of the same configuration
-    progress  shows how far it is; by default bars in notebooks, and nothing elsewhere
+    progress  an object, or a function of task, steps done, and steps; by default bars in notebooks, and
+              nothing elsewhere
     executor  threads, processes, or dask://HOST:PORT; the result is the same on all of them
     keys      keys of the ``tune`` section, which override it
     allow_grammar_paths  permit paths in ``<seg grammar=…>`` outside the directory of their text
@@ -196,7 +196,7 @@ def tune(
         content = resolved(config) if isinstance(config, Config) else config
         settings, where = config_of(content, base=Path.cwd()), "config"
     tuning = Tuning(_with_keys(settings, keys), where, allow_grammar_paths=allow_grammar_paths)
-    with notebook_progress("tune") if progress is None else nullcontext(progress) as shown:
+    with shown_progress("tune", progress) as shown:
         return tuning.run(Path(run_dir), workers=workers, executor=executor, resume=resume, progress=shown)
 
 

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 from hiero.core.errors import ConfigError
+from hiero.core.plugins import load_plugin, plugins
 from hiero.core.records import Checked, PathKey, setting
 
 Filled = TypeVar("Filled", bound="TuneConfig")
 Mix = Literal["none", "end", "epoch"]
 Peer = Literal["cdec", "moses", "hopkins-may"]
 Variant = Literal["printed", "released"]
-Pull = Literal["none", "linear", "monotone"]  # penalty on the weights of neighbouring bins
+Pull = Literal["none", "linear", "monotone", "isotonic"]  # what weights of neighbouring bins are drawn to
+Per = Literal["bin", "curve"]
 
 LARGEST_BETA = 1e15  # beyond it, the loss of the pairs is lost to rounding
+LEARNERS = "hiero.learners"  # a group of entry points
 STARTS = ("zero", "uniform")  # names of initial weights; anything else is the path of a file
 
 
@@ -25,7 +28,7 @@ STARTS = ("zero", "uniform")  # names of initial weights; anything else is the p
 class TuneConfig(Checked):
     """Settings of tuning. Missing ones are those of the algorithm: see ``ALGORITHMS``."""
 
-    algorithm: str = setting("sgd", "learning algorithm", choices=lambda: ALGORITHMS, group="data")
+    algorithm: str = setting("sgd", "learning algorithm", choices=lambda: algorithms(), group="data")
     variant: Variant | None = setting(
         None,
         "printed: defaults as in the paper; released: as in the authors' program (default: released; for "
@@ -119,9 +122,15 @@ class TuneConfig(Checked):
     )
     epsilon: float = setting(0.0, "adagrad: added to the root of the summed squares; Phrasal: 1e-3", least=0)
     neighbours: Pull = setting(
-        "none", "penalise weights of neighbouring bins that are not linear, or not monotone", group="bins"
+        "none",
+        "penalise weights of neighbouring bins that are not linear, or not monotone; isotonic: admit only "
+        "monotone ones, and penalise what is not linear",
+        group="bins",
     )
     beta: float = setting(1.0, "strength of the penalty", least=0, most=LARGEST_BETA)
+    beta_per: Per = setting(
+        "bin", "strength for each bin, as in the paper, or for a curve, the same for any number of bins"
+    )
     gamma: float = setting(2.0, "monotone: sharpness of the penalty where the order is violated", least=1)
     c: float | None = setting(None, "largest step", above=0, group="MIRA")
     oracle: Literal["lu", "hope"] | None = setting(
@@ -163,6 +172,24 @@ class TuneConfig(Checked):
             raise ConfigError("l2 cannot be combined with stale: true")
         if self.neighbours != "none" and self.freeze is not None:
             raise ConfigError("neighbours cannot be combined with freeze")
+        if self.beta_per == "curve" and self.variant == "released":
+            raise ConfigError("beta_per: curve cannot be combined with variant: released")
+        if self.neighbours == "isotonic":
+            self._check_isotonic()
+
+    def _check_isotonic(self) -> None:
+        """Refuse settings with which the objective has no minimum, or its minimum is not found."""
+        chosen = {**COMMON, "l2_sparse": None, **self._preset()}
+        given = {name: getattr(self, name) for name in chosen}
+        chosen |= {name: value for name, value in given.items() if value is not None}
+        if self.variant == "released":
+            raise ConfigError("neighbours: isotonic cannot be combined with variant: released")
+        if chosen["l1"]:
+            raise ConfigError("neighbours: isotonic cannot be combined with l1")
+        if chosen["interpolation"] < 1:
+            raise ConfigError("neighbours: isotonic cannot be combined with interpolation")
+        if not (chosen["l2_previous"] or (chosen["l2"] and chosen["l2_sparse"] != 0)):
+            raise ConfigError("neighbours: isotonic needs l2 or l2_previous above 0")
 
     def _check_algorithm(self) -> None:
         """Refuse settings that the algorithm does not work with."""
@@ -172,6 +199,7 @@ class TuneConfig(Checked):
             ("average: sentences", self.average == "sentences", "averages"),
             ("freeze", self.freeze is not None, "freezes"),
             ("neighbours", self.neighbours != "none", "terms"),
+            ("neighbours: isotonic", self.neighbours == "isotonic", "orders"),
             ("forest", self.forest, "forests"),
             ("history", self.history > 0, "batch"),
         ):
@@ -254,6 +282,7 @@ class Algorithm:
     freezes   works with ``freeze``: updates of features do not depend on each other
     averages  works with ``average: sentences``
     terms     works with ``neighbours``: its learner takes further terms of the objective
+    orders    works with ``neighbours: isotonic``: its learner can keep weights in order
     stale     works with ``stale``: its learner applies gradients of other threads
     peers     works with ``peer``
     forests   works with ``forest``
@@ -270,6 +299,7 @@ class Algorithm:
     freezes: bool = False
     averages: bool = False
     terms: bool = False
+    orders: bool = False
     stale: bool = False
     peers: bool = False
     forests: bool = False
@@ -300,10 +330,21 @@ class Algorithm:
 
 
 _ONLINE = ("batch", "mix", "by_sentences", "select", "norm", "average", "mix_what")
-_TERMS = ("beta", "gamma")
+_TERMS = ("beta", "beta_per", "gamma")
 _SAMPLE = ("metric", "pairs", "draws", "keep", "threshold", "soft", "length_deviations", "largest")
 _RIDGE = ("l2", "l2_sparse")
 _PAIRWISE = (*_SAMPLE, *_RIDGE, "share", "loss", "margin", "by_gold")
+
+
+def algorithms() -> dict[str, Algorithm]:
+    """``ALGORITHMS``, with those of plug-ins: entry points of the group hiero.learners, each a row."""
+    for name in plugins(LEARNERS):
+        if name not in ALGORITHMS:
+            row = load_plugin(LEARNERS, name)
+            if not isinstance(row, Algorithm):
+                raise ConfigError(f"plug-in {name!r} of {LEARNERS}: found {row!r}, expected an Algorithm")
+            ALGORITHMS[name] = row
+    return ALGORITHMS
 
 
 def check_used(algorithm: str, keys: Iterable[str], names: Callable[[str], str] = str) -> None:
@@ -447,6 +488,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         learner="hiero.learning.pro:ProLearner",
         online=False,
         terms=True,
+        orders=True,
         peers=True,
         uses=(*_SAMPLE, *_RIDGE, "l1", "min_count", "l2_previous", "interpolation", "iterations", "buffers"),
         advice={

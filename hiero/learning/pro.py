@@ -14,7 +14,7 @@ The optimiser is L-BFGS. With an l1 term, each weight is the difference of two t
 
 With terms between neighbours, on which L-BFGS does not converge, it is Newton's method (``newton.py``) for
 all but the l1 term. It starts from the minimum of a convex relaxation, so that the result hardly depends on
-the previous weights.
+the previous weights. Curves of bins that have to be monotone are found by a barrier method (``isotonic.py``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from hiero.core.arrays import Flags, Floats, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError
 from hiero.core.records import Checked, part, setting
 from hiero.evaluation.bleu import sentence_bleu
-from hiero.learning import newton
+from hiero.learning import isotonic, newton
 from hiero.learning.config import TuneSettings
+from hiero.learning.isotonic import Isotonic
 from hiero.learning.learner import LearnerContext
 from hiero.learning.lists import CandidateLists
 from hiero.learning.newton import Curvature
@@ -189,7 +190,7 @@ class Ranking:
     def __init__(
         self, rows: Differences, weight: Floats, terms: Sequence[Regulariser], l1: float = 0.0
     ) -> None:
-        self.terms, self.l1 = terms, l1
+        self.terms, self.l1 = [term for term in terms if not isinstance(term, Isotonic)], l1
         self.active = _active_features(
             [term.features() for term in terms if not isinstance(term, Ridge)],
             [rows.id.astype(np.int64), np.flatnonzero(weight), *(term.features() for term in terms)],
@@ -197,6 +198,10 @@ class Ranking:
         place = np.zeros(len(weight), np.int32)
         place[self.active] = np.arange(len(self.active))
         self.rows = rows._replace(id=read_only(place[rows.id]))
+        ordered = [group for term in terms if isinstance(term, Isotonic) for group in term.groups]
+        self._ordered = [
+            place[group].astype(np.int64) for group in ordered
+        ]  # curves that have to be monotone
         self.start = weight
         self._weight, self._place, self._errors = weight.copy(), place, 0
 
@@ -232,7 +237,9 @@ class Ranking:
         if not len(self.active):
             return self._unchanged()
         start = self.start[self.active]
-        if self._has_neighbours():
+        if self._ordered:
+            found = isotonic.minimum(self, start, self._ordered, iterations)
+        elif self._has_neighbours():
             found = self._by_newton(start, iterations)
             if self.l1:  # it has no second derivatives; L-BFGS starts near its minimum
                 found = self._by_lbfgs(found.x, iterations, buffers)

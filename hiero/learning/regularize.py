@@ -13,7 +13,8 @@ from hiero.core.arrays import Flags, Floats, Ids, Ints
 from hiero.core.errors import ConfigError
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
-from hiero.learning.config import LARGEST_BETA, TuneSettings, Variant
+from hiero.learning.config import LARGEST_BETA, Per, TuneSettings, Variant
+from hiero.learning.isotonic import Isotonic
 from hiero.learning.newton import Curvature
 
 SATURATED = 20.0  # from here on tanh is 1, and its slope 0, in double precision
@@ -110,6 +111,11 @@ class Neighbours:
 
     groups   for each discretised feature, the numbers of its bins' features, in the order of the bins
     gamma    None: linear
+    per      curve: the strength is multiplied by N³ if linear, by N⁴ if monotone, for a curve of N steps from
+             one bin to the next. A curve w(t), t from 0 to 1, has off = -½ w''(t) / N², so that the linear
+             penalty is a quarter of the integral of w''², and a turning point of the monotone one costs in
+             proportion to w''² there, whatever the number of bins. bin: the strength is that of each bin, as
+             in the paper
     variant  released: as in the program of the paper's authors, in which a bin's penalty has no gradient for
              its neighbours. If linear, it moves bins at the ends towards half of their only neighbour, and
              all features without neighbours towards 0; if monotone, D is 1 with slope 0 where the quotient
@@ -119,8 +125,10 @@ class Neighbours:
     groups: Sequence[Ints]
     strength: float
     gamma: float | None = None
+    per: Per = "bin"
     variant: Variant = "printed"
     _triples: Ints = field(init=False, repr=False)  # [T, 3] left neighbour, bin, right neighbour
+    _scale: Floats = field(init=False, repr=False)  # [T] factor of the strength
 
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= LARGEST_BETA:
@@ -130,6 +138,16 @@ class Neighbours:
         rows = [np.stack([g[:-2], g[1:-1], g[2:]], axis=1) for g in self.groups if len(g) > 2]
         triples = np.concatenate([np.zeros((0, 3), np.int64), *rows]).astype(np.int64)
         object.__setattr__(self, "_triples", triples)
+        power = 0 if self.per == "bin" else 3 if self.gamma is None else 4
+        steps = np.array([len(g) - 1 for g in self.groups if len(g) > 2], np.float64)
+        scale = steps**power
+        most = LARGEST_BETA / float(scale.max(initial=1.0))
+        if self.strength > most:
+            number = f"{steps.max() + 1:,.0f} bins"
+            raise ConfigError(
+                f"beta: found {self.strength:g} per curve of {number}, expected 0 to {most:.3g}"
+            )
+        object.__setattr__(self, "_scale", np.repeat(scale, [len(row) for row in rows]))
 
     def features(self) -> Ints:
         """The features of all bins, neighbours adjacent."""
@@ -143,12 +161,12 @@ class Neighbours:
         value, by_off, by_radius = off * off, 2 * off, np.zeros(len(off))
         if self.gamma is not None:
             value, by_off, by_radius = self._damped(off, radius)
-        gradient = np.zeros(len(weight))
-        np.add.at(gradient, here, -by_off)
+        gradient, scale = np.zeros(len(weight)), self._scale
+        np.add.at(gradient, here, -scale * by_off)
         if self.variant == "printed":
-            np.add.at(gradient, left, 0.5 * (by_off + by_radius))
-            np.add.at(gradient, right, 0.5 * (by_off - by_radius))
-        return self.strength * float(value.sum()), self.strength * gradient
+            np.add.at(gradient, left, 0.5 * scale * (by_off + by_radius))
+            np.add.at(gradient, right, 0.5 * scale * (by_off - by_radius))
+        return self.strength * float((scale * value).sum()), self.strength * gradient
 
     def _damping(self, off: Floats, radius: Floats) -> tuple[Flags, Floats, Floats, Floats]:
         """Where D is not saturated; there q = off / radius, D = tanh(q)^(2 gamma), and its derivative by q.
@@ -182,7 +200,9 @@ class Neighbours:
             by_off_off, by_off_radius, by_radius_radius = _nearest_semidefinite(*second)
         hessian = np.stack([by_off_off, by_off_radius, by_off_radius, by_radius_radius], axis=-1)
         block = OFF_AND_RADIUS.T @ hessian.reshape(-1, 2, 2) @ OFF_AND_RADIUS
-        return Curvature(np.zeros(len(weight)), self._triples, self.strength * block)
+        return Curvature(
+            np.zeros(len(weight)), self._triples, self.strength * self._scale[:, None, None] * block
+        )
 
     def _second_derivatives(self, off: Floats, radius: Floats) -> tuple[Floats, Floats, Floats]:
         """The second derivatives of D off²: by off twice, by off and radius, by radius twice.
@@ -201,7 +221,9 @@ class Neighbours:
         return by_off_off, by_off_radius, by_radius_radius
 
     def relaxed(self) -> Regulariser:
-        return replace(self, gamma=None)
+        linear = replace(self, gamma=None)
+        object.__setattr__(linear, "_scale", self._scale)  # the same strength of each bin
+        return linear
 
     def _released_linear(self, weight: Floats) -> tuple[float, Floats]:
         """Squared distance of each weight from half the sum of its neighbours, taken as constants."""
@@ -240,4 +262,7 @@ def structured_terms(
     gamma = config.gamma if config.neighbours == "monotone" else None
     groups = bin_features(bins, symbols, index)
     variant = config.variant or "printed"
-    return [Neighbours(groups=groups, strength=config.beta, gamma=gamma, variant=variant)]
+    smooth = Neighbours(
+        groups=groups, strength=config.beta, gamma=gamma, per=config.beta_per, variant=variant
+    )
+    return [smooth, Isotonic(groups)] if config.neighbours == "isotonic" else [smooth]

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hiero.alignment.align import align_files
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.files import align_files
 from hiero.bitext.config import NO_LIMIT, PrepConfig
 from hiero.bitext.groups import sequester
 from hiero.bitext.prepare import prepare, unsegmented_note
@@ -48,6 +48,8 @@ def add_prep(plan: Plan) -> None:
         return
     settings = dataclasses.asdict(section)
     languages = settings.pop("source_language") or "", settings.pop("target_language") or ""
+    model = section.sentencepiece_model
+    models = {"prep: sentencepiece_model": Path(model)} if model is not None else {}
     data = {}
     for name, given in plan.config.data.items():
         is_train = name == TRAIN
@@ -69,7 +71,7 @@ def add_prep(plan: Plan) -> None:
         plan.add(
             name=f"prep:{name}",
             work=partial(_prepare, texts, outputs, text_languages, config),
-            inputs=dict(zip(keys, map(Path, texts), strict=True)),
+            inputs=dict(zip(keys, map(Path, texts), strict=True)) | models,
             outputs=tuple(outputs),
             settings=dataclasses.asdict(config) | {"languages": text_languages},
         )
@@ -83,8 +85,9 @@ def _prepare(
     texts: list[str], outputs: list[Path], languages: list[str], config: PrepConfig, task: Task
 ) -> Figures:
     outputs[0].parent.mkdir(exist_ok=True)
-    for note in filter(None, map(unsegmented_note, dict.fromkeys(languages) if config.tokenize else ())):
-        task.progress.say(note)
+    for language in dict.fromkeys(languages) if config.tokenize else ():
+        if note := unsegmented_note(language, config):
+            task.progress.say(note)
     return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
 
 
@@ -172,6 +175,8 @@ def add_align(plan: Plan) -> None:
     settings = dataclasses.asdict(config)
     if config.model != "hmm":
         settings = {key: value for key, value in settings.items() if not key.startswith("hmm_")}
+    if not config.threshold:
+        del settings["threshold"]  # runs made before there was one are not repeated
     source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
 
     def work(task: Task) -> Figures:

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.alignment.align import Trainer, align, fit_tension, pair_index
+from hiero.alignment.align import (
+    Fitted,
+    Trainer,
+    align,
+    fit_tension,
+    links_above,
+    pair_index,
+    posteriors_of,
+    score_links,
+)
 from hiero.alignment.config import AlignConfig
 from hiero.alignment.hmm_kernels import NUM_JUMPS, fit_jumps_kernel, hmm_decode_kernel, hmm_expect_kernel
 from hiero.alignment.ibm2_kernels import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
@@ -202,6 +211,45 @@ def test_links_of_the_hmm(world: World) -> None:
     ]
     assert fwd.tolist() == [i for links, _ in expected for i in links]
     assert rev.tolist() == [j for _, links in expected for j in links]
+
+
+@settings(max_examples=30)
+@given(worlds(), st.sampled_from(["ibm2", "hmm"]), st.floats(0.05, 0.9))
+def test_posteriors_of_links(world: World, model: str, threshold: float) -> None:
+    positions = world.weights if model == "hmm" else world.tension
+    fitted = Fitted(world.index, world.lexicon, positions, world.null)
+    begin, end = min(1, len(world.pairs)), len(world.pairs)
+    found = posteriors_of(fitted, begin, end)
+    expected, logs, links, lines = [], [], [], []
+    for src, tgt in world.pairs[begin:]:
+        both, log = [], 0.0
+        for direction, (emit, null) in enumerate(
+            naive.directions((src, tgt), world.table, world.null_words) if src and tgt else ()
+        ):
+            twin = naive.hmm_posteriors if model == "hmm" else naive.ibm2_posteriors
+            posterior, _, likelihood = twin(emit, null, positions[direction].tolist(), world.null)
+            both.append(posterior)
+            log += likelihood
+        cells = [
+            (both[0][j][i] * both[1][i][j]) ** 0.5 if both else 0.0
+            for i in range(len(src))
+            for j in range(len(tgt))
+        ]
+        expected += cells
+        logs.append(log / (len(src) + len(tgt)) if both else np.nan)
+        lines.append([divmod(k, len(tgt)) for k, value in enumerate(cells) if value >= threshold])
+        links += lines[-1]
+    assert found.link == near(np.array(expected))
+    assert found.log_prob == pytest.approx(np.array(logs), rel=1e-9, nan_ok=True)
+    assume(all(abs(value - threshold) > 1e-6 for value in expected))
+    chosen = links_above(fitted, begin, end, threshold)
+    assert np.diff(chosen.first).tolist() == list(map(len, lines))
+    assert [tuple(link) for link in chosen.link.tolist()] == links
+    # Those scores belong to those links; offsets are those of all pairs.
+    first = np.concatenate([np.zeros(begin, np.int64), chosen.first])
+    scores = score_links(fitted, begin, end, first, chosen.link)
+    assert scores.link == near(np.array([value for value in expected if value >= threshold]))
+    assert scores.log_prob == pytest.approx(found.log_prob, nan_ok=True)
 
 
 @settings(max_examples=30)

@@ -23,7 +23,7 @@ def test_systems_are_valid(tmp_path: Path, paper: str) -> None:
         write_settings(path, settings_of(Experiment.of(args), args, system, seed=7), "a system")
         config = read_config(path)
         assert config.tune is not None
-        assert {"train", "dev", "devtest", "test", "other"} == config.data.keys()
+        assert {"train", "dev", "held", "devtest", "test", "other"} == config.data.keys()
         name, *settings = system.split(":")
         algorithm, on, features = name.split(".")
         assert (config.tune.algorithm, config.tune.seed) == (algorithm, 7)

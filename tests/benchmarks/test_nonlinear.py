@@ -16,8 +16,11 @@ def test_conditions_are_valid(tmp_path: Path, condition: str) -> None:
     write_settings(path, variant(condition), "a condition")
     config = read_config(path)
     assert config.tune is not None
-    assert (config.bins is None) == (condition in ("p", "log-p"))
-    assert (config.tune.neighbours != "none") == condition.endswith(("nr-p", "nr-c"))
+    kind, _, columns = condition.partition("-")
+    assert (config.bins is None) == (kind in ("p", "p7", "log"))
+    assert (config.tune.neighbours != "none") == (kind in ("lnr", "mnr", "iso"))
+    one = columns.endswith("7") or condition in ("p7", "log-c")
+    assert ((config.tune.l2, config.tune.l2_previous) == (250, 2500)) == one
     grid = variant(condition).get("grid", {})
     assert bool(OF_BINS & grid.keys()) == (config.bins is not None)
     assert ("beta" in grid) == (config.tune.neighbours != "none")

@@ -112,6 +112,109 @@ def test_options_change_the_models(tmp_path: Path, capsys: pytest.CaptureFixture
         assert output("--model", "hmm", *options) != hmm, options
 
 
+@pytest.mark.heavy
+@pytest.mark.parametrize("model", ["ibm2", "hmm"])
+def test_a_kept_model_links_its_training_text_alike(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hiero.alignment.files.APPLIED_PAIRS", 7)
+    src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
+    files = ("-s", src, "-t", tgt)
+    options = ("--model", model, "--symmetrize", "union", "--forward", tmp_path / "forward")
+    assert hiero("-q", *files, *options, "--save-model", tmp_path / "model") == 0
+    links, forward = capsys.readouterr().out, (tmp_path / "forward").read_text()
+    for threads in (1, 3):
+        apply: list[object] = ["apply", tmp_path / "model", *files, "-j", threads]
+        assert hiero(*apply, "--forward", tmp_path / "again") == 0
+        captured = capsys.readouterr()
+        assert captured.out == links
+        assert f"hiero: {len(links.splitlines())} sentence pairs; " in captured.err
+        assert (tmp_path / "again").read_text() == forward
+        assert hiero("-q", *apply, "--symmetrize", "none") == 0
+        assert capsys.readouterr().out == forward
+    # Other pairs do not change the links of a pair.
+    short = [part.write_bytes(b"".join(path.read_bytes().splitlines(True)[3:6])) for path, part in
+             ((src, tmp_path / "s"), (tgt, tmp_path / "t"))]  # fmt: skip
+    assert all(short)
+    assert hiero("-q", "apply", tmp_path / "model", "-s", tmp_path / "s", "-t", tmp_path / "t") == 0
+    assert capsys.readouterr().out.splitlines() == links.splitlines()[3:6]
+
+
+@pytest.mark.parametrize("model", ["ibm2", pytest.param("hmm", marks=pytest.mark.heavy)])
+def test_posteriors_as_scores_and_threshold(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hiero.alignment.files.APPLIED_PAIRS", 7)
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 200)
+    src, tgt = small_bitext(tmp_path, 9 if INTERPRETED else 60)
+    for path in (src, tgt):
+        path.write_bytes(path.read_bytes() + (b"\n" if path == src else b"extra\n"))
+    files, scores = ("-q", "-s", src, "-t", tgt), tmp_path / "scores"
+    training = ("--model", model, "--iterations", 2, "--hmm-iterations", 1)[: 6 if model == "hmm" else 4]
+
+    def read() -> tuple[list[list[tuple[int, int]]], list[float], list[list[float]]]:
+        (tmp_path / "links").write_text(capsys.readouterr().out)
+        lines = [line.split("\t") for line in scores.read_text().splitlines()]
+        rows = [[float(value) for value in found.split()] for _, found in lines]
+        return lines_of(read_alignment(tmp_path / "links")), [float(score) for score, _ in lines], rows
+
+    saved = ("--save-model", tmp_path / "model")
+    assert hiero(*files, *training, "--symmetrize", "union", "--scores", scores, *saved) == 0
+    links, logs, posteriors = read()
+    assert list(map(len, links)) == list(map(len, posteriors))
+    assert all(0 <= value <= 1 for row in posteriors for value in row)
+    assert np.isnan(logs[-1])
+    assert max(logs[:-1]) < 0
+    values = sorted(value for row in posteriors for value in row)
+    threshold = next(value for value in values if value > 0.4) + 0.0001
+    assert hiero(*files, *training, "--threshold", threshold, "--scores", scores, *saved, "-j", 2) == 0
+    chosen, again, certain = read()
+    assert again == pytest.approx(logs, nan_ok=True)
+    assert min(value for row in certain for value in row) >= threshold - 0.0001
+    # All links of the union that are as certain.
+    for row, kept, found in zip(links, chosen, posteriors, strict=True):
+        assert {link for link, value in zip(row, found, strict=True) if value >= threshold + 0.0001} <= set(
+            kept
+        )
+    # The model has the threshold.
+    apply = ("apply", tmp_path / "model", *files, "--scores", scores)
+    assert hiero(*apply, "-j", 2) == 0
+    found = read()
+    assert found[0] == chosen
+    assert found[1] == pytest.approx(logs, nan_ok=True)
+    assert found[2] == certain
+    assert hiero(*apply, "--symmetrize", "union") == 0
+    assert read()[0] == links
+    assert hiero(*apply, "--threshold", 1) == 0
+    assert sum(map(len, read()[0])) < sum(map(len, chosen))
+    # Directional links do not depend on the threshold.
+    directions = [tmp_path / name for name in ("forward", "again")]
+    assert hiero(*files, *training, "--symmetrize", "none") == 0
+    forward = capsys.readouterr().out
+    assert hiero(*files, *training, "--threshold", 0.5, "--forward", directions[0]) == 0
+    assert hiero(*apply, "--forward", directions[1]) == 0
+    assert [path.read_text() for path in directions] == [forward] * 2
+    capsys.readouterr()
+
+
+def test_models_are_kept_with_care(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    src, tgt = small_bitext(tmp_path, 3)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    assert hiero("-s", src, "-t", tgt, "--save-model", tmp_path / "full") == 1
+    expected = f"hiero: {tmp_path}/full: already exists and contains no hiero alignment model\n"
+    assert capsys.readouterr().err.removeprefix("hiero: ") == expected.removeprefix("hiero: ")
+    assert hiero("apply", tmp_path / "full", "-s", src, "-t", tgt) == 1
+    assert "found no such file, expected a hiero alignment model" in capsys.readouterr().err
+    assert hiero("-q", "-s", src, "-t", tgt, "-o", tmp_path / "out", "--save-model", tmp_path / "model") == 0
+    (tmp_path / "short").write_bytes(b"a\n")
+    assert hiero("apply", tmp_path / "model", "-s", src, "-t", tmp_path / "short") == 1
+    expected = f"{tmp_path}/short:2: found the end of the file, expected a line, as there are more in {src}"
+    assert capsys.readouterr().err.splitlines()[-1].startswith(expected)
+    assert hiero("apply", tmp_path / "model", "-s", src) == 2
+    assert "the target text is missing" in capsys.readouterr().err
+
+
 def test_empty_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "src").write_text("a b\n\nc\n \n")
     (tmp_path / "tgt").write_text("x y\nz\n\n\n")
@@ -150,6 +253,11 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
         (
             ("-s", "-", "-t", "-"),
             "argument -t: standard input (-) can be read only once",
+        ),
+        (("-s", "a", "-t", "b", "--threshold", "2"), "argument --threshold: found 2.0, expected 0 to 1"),
+        (
+            ("-s", "a", "-t", "b", "--threshold", ".5", "--symmetrize", "union"),
+            "argument --threshold: cannot be combined with --symmetrize",
         ),
         (("-s", "a", "-t", "b", "--null", "2"), "argument --null: found 2.0, expected 1e-06 to 0.999999"),
         (

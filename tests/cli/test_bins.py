@@ -120,8 +120,19 @@ def test_unseen_bins_are_learnt_from_neighbours(world: Tuning, capfd: Capture) -
         assert (said in capfd.readouterr().err) != learnt
 
 
-def test_results_after_a_kill_between_epochs(world: Tuning) -> None:
-    world.set(features={"bins": learn(world).name}, tune={"neighbours": "monotone"})
+def test_isotonic_curves_are_monotone(world: Tuning, capfd: Capture) -> None:
+    """Where the data are not: figure 4 needs a turning point."""
+    bins = learn(world)
+    world.set(features={"bins": bins.name}, tune={"neighbours": "isotonic", "beta": 0.01})
+    assert world.run("-q", "--beta-per", "curve") == 0
+    capfd.readouterr()
+    assert main(["bins", "show", str(bins), "-w", str(world.out / "weights.gz")]) == 0
+    assert capfd.readouterr().out.splitlines()[0].endswith("; monotone")
+
+
+@pytest.mark.parametrize("neighbours", ["monotone", "isotonic"])
+def test_results_after_a_kill_between_epochs(world: Tuning, neighbours: str) -> None:
+    world.set(features={"bins": learn(world).name}, tune={"neighbours": neighbours})
     assert world.run("-q") == 0
     whole, world.out = world.answer(), world.folder / "resumed"
     assert world.run("-q", "--epochs", "2") == 0

@@ -324,18 +324,20 @@ class TestWithSacremoses:
 
 
 @pytest.mark.parametrize(
-    ("language", "name"),
+    ("language", "name", "tokenizer"),
     [
-        pytest.param("zh", "Chinese", marks=pytest.mark.once),
-        ("ja", "Japanese"),
-        pytest.param("zh-TW", "Chinese", marks=pytest.mark.once),
+        pytest.param("zh", "Chinese", "moses", marks=pytest.mark.once),
+        ("th", "Thai", "auto"),
+        pytest.param("zh-TW", "Chinese", "moses", marks=pytest.mark.once),
     ],
 )
 def test_text_without_spaces_is_not_segmented(
-    tmp_path: Path, language: str, name: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, language: str, name: str, tokenizer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in").write_text("我们有一本书。\n", encoding="utf-8")
-    assert prep("-i", tmp_path / "in", "--lang", language, "-o", tmp_path / "out") == 0
+    assert (
+        prep("-i", tmp_path / "in", "--lang", language, "--tokenizer", tokenizer, "-o", tmp_path / "out") == 0
+    )
     assert capsys.readouterr().err.splitlines()[0] == (
         f"hiero: {name} words are not segmented: what has no spaces stays one word (use a segmenter before)"
     )

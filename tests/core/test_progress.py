@@ -158,19 +158,19 @@ def test_the_parts_of_a_task_share_its_bar(
 
 
 def test_in_notebooks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with display.notebook_progress("tune") as progress:
+    with display.shown_progress("tune") as progress:
         work(progress)
     assert capsys.readouterr().err == ""
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setattr(display, "find_spec", lambda name: None)  # no ipywidgets: lines
-    with display.notebook_progress("tune") as progress:
+    with display.shown_progress("tune") as progress:
         work(progress)
     assert "hiero: a message\n" in capsys.readouterr().err
     drawn = []
     monkeypatch.setattr(display, "find_spec", lambda name: object())
     monkeypatch.setattr(display, "_make_bars", lambda stages: drawn.append(stages))
-    display.notebook_progress("tune")
+    display.shown_progress("tune")
     assert drawn == [False]
 
 

@@ -91,6 +91,28 @@ def test_variants_of_the_presets() -> None:
         check_used("mira", ["variant"])
 
 
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"algorithm": "sgd"}, "neighbours: isotonic works with pro, not with sgd"),
+        ({"l1": 0.1}, "neighbours: isotonic cannot be combined with l1"),
+        ({"peer": "hopkins-may"}, "neighbours: isotonic cannot be combined with interpolation"),
+        ({"variant": "released"}, "neighbours: isotonic cannot be combined with variant: released"),
+        ({"l2": 0.0}, "neighbours: isotonic needs l2 or l2_previous above 0"),
+        ({"l2_sparse": 0.0}, "neighbours: isotonic needs l2 or l2_previous above 0"),
+        (
+            {"neighbours": "linear", "beta_per": "curve", "variant": "released"},
+            "beta_per: curve cannot be combined with variant: released",
+        ),
+    ],
+)
+def test_settings_without_a_monotone_minimum(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        TuneConfig(**{"algorithm": "pro", "neighbours": "isotonic"} | keys)
+    for fine in ({}, {"l2": 0.0, "l2_previous": 1.0}, {"peer": "cdec"}, {"l1": 0.0}):
+        TuneConfig(algorithm="pro", neighbours="isotonic", **fine).resolved()  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("algorithm", ["sgd", "mixsgd", "itermixsgd", "iterselsgd", "adagrad"])
 def test_l2_is_a_term_of_online_learners(algorithm: str) -> None:
     def made(**keys: Any) -> Any:

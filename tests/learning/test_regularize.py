@@ -193,6 +193,41 @@ def test_strong_linear_regularization_gives_a_line() -> None:
     assert np.polyfit(np.arange(7), target, 1)[0] == pytest.approx(np.diff(w).mean(), abs=1e-3)
 
 
+@pytest.mark.parametrize("gamma", [None, 2.0])
+def test_strength_of_a_curve_does_not_depend_on_the_number_of_bins(gamma: float | None) -> None:
+    """A curve with a turning point, in 32 and in 512 bins; each bin alone costs far less in the latter."""
+    value: dict[str, list[float]] = {"bin": [], "curve": []}
+    for number in (32, 512):
+        curve = (np.linspace(0, 1, number) - 0.4) ** 2
+        for per, found in value.items():
+            term = Neighbours(groups=[np.arange(number)], strength=2.0, gamma=gamma, per=per)  # type: ignore[arg-type]
+            found.append(term.value_and_gradient(curve)[0])
+    assert value["curve"][1] == pytest.approx(value["curve"][0], rel=0.35)
+    assert value["bin"][1] < 1e-3 * value["bin"][0]
+    if gamma is None:  # 2 * ¼ * the integral of w''², which is 4
+        assert value["curve"][1] == pytest.approx(2.0, rel=0.01)
+
+
+def test_strength_of_curves_is_that_of_their_bins_times_a_power() -> None:
+    """Curves of different lengths, and the convex relaxation, which has the same strength of each bin."""
+    groups = [np.arange(4), np.arange(4, 10), np.arange(10, 12)]
+    weight = np.random.default_rng(1).normal(size=12)
+    for gamma, power in ((None, 3), (2.0, 4)):
+        whole = Neighbours(groups=groups, strength=0.5, gamma=gamma, per="curve")
+        for one in (whole, whole.relaxed()):
+            parts = [
+                Neighbours(groups=[g], strength=0.5 * (len(g) - 1) ** power, gamma=gamma) for g in groups
+            ]
+            parts = parts if one is whole else [part.relaxed() for part in parts]  # type: ignore[misc]
+            value, gradient = one.value_and_gradient(weight)
+            assert gradient == pytest.approx(slopes(one, weight), rel=1e-4, abs=1e-3)
+            assert value == pytest.approx(sum(part.value_and_gradient(weight)[0] for part in parts))
+            assert gradient == pytest.approx(sum(part.value_and_gradient(weight)[1] for part in parts))
+            curvature = one.curvature(weight)
+            assert curvature is not None
+            assert dense(curvature) == pytest.approx(sum(dense(part.curvature(weight)) for part in parts))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_strong_monotone_regularization_leaves_no_violations(seed: int) -> None:
     """Weights that rise already do not change."""
@@ -246,6 +281,15 @@ def test_released_monotone_moves_only_the_bin_itself(values: list[float], gamma:
 def test_invalid_settings(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Neighbours(groups=[], **keys)
+
+
+def test_strongest_penalty_of_a_curve() -> None:
+    groups = [np.arange(3), np.arange(3, 1004)]
+    Neighbours(groups=groups, strength=1e6, per="curve")
+    with pytest.raises(
+        ConfigError, match=r"beta: found 2e\+06 per curve of 1,001 bins, expected 0 to 1e\+06"
+    ):
+        Neighbours(groups=groups, strength=2e6, per="curve")
 
 
 @given(st.lists(weights, min_size=4, max_size=4), st.sampled_from([0.0, 0.5, 7.0]))

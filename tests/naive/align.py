@@ -53,6 +53,29 @@ def normalize(count: dict[tuple[int, int], tuple[float, float]], smoothing: floa
     return table
 
 
+def unaligned(
+    count: dict[tuple[int, int], tuple[float, float]], num_src: int, num_tgt: int, smoothing: float
+) -> tuple[list[float], list[float]]:
+    """Probabilities of a pair without counts, by source and by target word."""
+    by_src = [[fwd for (a, _), (fwd, _) in count.items() if a == v] for v in range(num_src)]
+    by_tgt = [[rev for (_, b), (_, rev) in count.items() if b == w] for w in range(num_tgt)]
+    return (
+        [share(0.0, counts, smoothing) if counts else 1 / num_tgt for counts in by_src],
+        [share(0.0, counts, smoothing) if counts else 1 / num_src for counts in by_tgt],
+    )
+
+
+def look_up_pairs(
+    pairs: list[tuple[int, int]], table: Table, rest: tuple[dict[int, float], dict[int, float]]
+) -> list[tuple[float, float]]:
+    """p(w | v), p(v | w) of words that a model may know; ``rest`` has all that it knows."""
+    known_src, known_tgt = rest
+    return [
+        table.get((v, w), (known_src.get(v, 1 / len(known_tgt)), known_tgt.get(w, 1 / len(known_src))))
+        for v, w in pairs
+    ]
+
+
 def normalize_null(count: list[float], smoothing: float) -> list[float]:
     return [share(each, count, smoothing) for each in count]
 

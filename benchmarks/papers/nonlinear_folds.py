@@ -1,0 +1,378 @@
+"""Paper 003 on whole sets, in two folds, and by the size of the tuning set, with intervals.
+
+    python -m benchmarks.papers.nonlinear_folds OUT --data DIR
+    python -m benchmarks.papers.nonlinear_folds OUT --data DIR --sizes 250,500,1000,2000,4000
+
+DIR has a bitext, and dev and devtest, as for ``benchmarks.papers.nonlinear``, whose conditions these are.
+Before anything else sees it, sets are drawn from the bitext: *choose*, on whose odd lines settings and epochs
+are chosen, and with ``--sizes`` *more*, to tune on. Where dev has several references, drawn sources have as
+many in the bitext: lines with the same source and different targets. All other pairs with a drawn source or
+target are left out.
+
+Folds: tune on dev and test on devtest, and the reverse. All lines of both are scored as one text. The grid
+search is made in each fold, so that no setting was chosen with the help of its test set.
+Sizes: tune on the first lines of *more*, and test on dev and devtest. The grid search is made with the size
+that is nearest to 1,000 lines; other sizes have its settings.
+
+    OUT/drawn/            the drawn sets, and the rest of the bitext
+    OUT/base.run          alignment, language model and index of the rest
+    OUT/rules/            rules of sentences, extracted once for all conditions
+    OUT/CONDITION.a.run   the first fold, b the second, or 250, ..., the size; CONDITION.a.2.run, ... are
+                          further replicas, which differ in the seed of tuning
+    OUT/table.md          the tables; --table only makes them, from the existing runs
+
+It can be killed and restarted at any time. Each system is compared with its control, log P or log C. p is by
+approximate randomisation with all replicas (Clark et al. 2011). Intervals are by bootstrap over sentences and
+replicas; of R replicas R - 1 are drawn, which makes the variance of their mean that of tuning, divided by R.
+
+    python -m benchmarks.papers.nonlinear_folds runs --data grammars/demo --features seven \\
+        --conditions log-p7,mnr-p7,iso-p7 --epochs 2 --replicas 2 --bits 2 --beta 1 --gamma 2 --choose 20 \\
+        --trials 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.papers.experiment import Experiment, Settings, add_arguments, lines, numbers, replica_names
+from benchmarks.papers.nonlinear import (
+    BASELINES,
+    CONDITIONS,
+    CONTROLS,
+    SETS,
+    add_condition_arguments,
+    final_settings,
+    set_given,
+    settings_shown,
+    variant,
+)
+from hiero.core.arrays import Floats
+from hiero.core.text import open_output, write_output
+from hiero.evaluation.compare import System, evaluate
+from hiero.evaluation.config import EvalConfig
+from hiero.evaluation.corpus_metrics import corpus_metric
+from hiero.evaluation.significance import COVERAGE, Metric, significance_marks
+from hiero.jobs.run_directory import Manifest
+
+TUNED, CHOOSE, MORE = "dev", "choose", "more"
+FOLDS = {"a": ("dev", "devtest"), "b": ("devtest", "dev")}  # tuning set and test set
+TESTS = ("dev", "devtest")  # of sizes
+GRID_SIZE = 1000
+EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
+CHUNK = 500  # samples of a bootstrap at a time
+
+
+# ---- sets drawn from the bitext
+
+
+class Drawn(NamedTuple):
+    """Line numbers of each set, a list of references for each source; and those of the rest."""
+
+    sets: list[list[list[int]]]
+    rest: list[int]
+
+
+def draw(
+    source: Sequence[str], target: Sequence[str], sizes: Sequence[int], references: int, seed: int
+) -> Drawn:
+    """Draw sources that occur ``references`` times, with different targets."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for number, line in enumerate(source):
+        places[line].append(number)
+    found = [
+        mine
+        for line, mine in places.items()
+        if line and len(mine) == references == len({target[k] for k in mine}) and all(target[k] for k in mine)
+    ]
+    if len(found) < sum(sizes):
+        sys.exit(f"found {len(found)} sources with {references} targets, expected {sum(sizes)} or more")
+    random.Random(seed).shuffle(found)
+    sets = []
+    for size in sizes:
+        sets.append(found[:size])
+        found = found[size:]
+    numbers = [k for one in sets for mine in one for k in mine]
+    sources, targets = {source[k] for k in numbers}, {target[k] for k in numbers}
+    rest = [k for k in range(len(source)) if source[k] not in sources and target[k] not in targets]
+    return Drawn(sets, rest)
+
+
+def make_drawn(given: Experiment, args: argparse.Namespace) -> Experiment:
+    """Write the sets to OUT/drawn, unless they are there, and return the experiment with the rest."""
+    folder = given.out / "drawn"
+    made = replace(given, data=str(folder), alignment=None)
+    references = len(given.references("dev"))
+    sizes = {CHOOSE: args.choose} | ({MORE: max(args.sizes)} if args.sizes else {})
+    settings = {"sizes": sizes, "references": references, "seed": args.seed}
+    record = folder / "drawn.json"
+    if record.exists():
+        if json.loads(record.read_bytes()) != settings:
+            sys.exit(f"{record}: found other settings, expected {settings} (use another OUT)")
+        return made
+    folder.mkdir(exist_ok=True)
+    train = given.train()
+    texts = {"src": lines(train["source"]), "trg": lines(train["target"])}
+    if "alignment" in train:
+        texts["align"] = lines(train["alignment"])
+    drawn = draw(texts["src"], texts["trg"], list(sizes.values()), references, args.seed)
+    for side, text in texts.items():
+        write_lines(folder / f"train.{side}.gz", [text[k] for k in drawn.rest])
+    for name, chosen in zip(sizes, drawn.sets, strict=True):
+        for size in args.sizes if name == MORE else [len(chosen)]:
+            label = f"{name}{size}" if name == MORE else name
+            write_lines(folder / f"{label}.src.gz", [texts["src"][mine[0]] for mine in chosen[:size]])
+            for k in range(references):
+                write_lines(folder / f"{label}.ref{k}.gz", [texts["trg"][mine[k]] for mine in chosen[:size]])
+    write_output(record, json.dumps(settings) + "\n")
+    return made
+
+
+def write_lines(path: Path, text: Sequence[str]) -> None:
+    with open_output(path) as stream:
+        stream.write("".join(f"{line}\n" for line in text).encode())
+
+
+# ---- runs
+
+
+@dataclass(frozen=True)
+class Part:
+    """A fold, or a size: what to tune on, and the sets to test on."""
+
+    label: str
+    tuned: Settings
+    tests: Mapping[str, Settings]
+
+
+def parts_of(given: Experiment, drawn: Experiment, args: argparse.Namespace) -> list[Part]:
+    tests = {name: {f"test-{name}": given.part(name)} for name in TESTS}
+    if not args.sizes:
+        return [Part(key, given.part(on), tests[test]) for key, (on, test) in FOLDS.items()]
+    both = {name: data for one in tests.values() for name, data in one.items()}
+    return [Part(str(size), drawn.part(f"{MORE}{size}"), both) for size in args.sizes]
+
+
+def settings_of(drawn: Experiment, args: argparse.Namespace, condition: str, part: Part) -> Settings:
+    """The configuration of a condition in a part: its tuning set is called dev."""
+    content = variant(condition) | drawn.models()
+    content["grammar"][0]["extract"] = {"store": str(drawn.out.resolve() / "rules")}
+    content["data"] = {TUNED: part.tuned, CHOOSE: drawn.part(CHOOSE), **part.tests}
+    content["tune"] = content["tune"] | {"held_out": CHOOSE}
+    content["eval"] = EVAL
+    set_given(content, args)
+    return content
+
+
+def searched_part(parts: Sequence[Part], part: Part) -> Part:
+    """The part whose grid search gives the settings of another: itself, or the size nearest to GRID_SIZE."""
+    sizes = [one for one in parts if one.label.isdecimal()]
+    return min(sizes, key=lambda one: abs(int(one.label) - GRID_SIZE)) if sizes else part
+
+
+def run_condition(drawn: Experiment, args: argparse.Namespace, condition: str, parts: Sequence[Part]) -> None:
+    """Run the grid search, in each fold or with one size, and all replicas with the chosen settings."""
+    for part in sorted(parts, key=lambda part: part is not searched_part(parts, part)):
+        searched = f"{condition}.{searched_part(parts, part).label}"
+        for replica in range(1, args.replicas + 1):
+            name = f"{condition}.{part.label}{replica_names(replica)[-1]}"
+            content = settings_of(drawn, args, condition, part)
+            if name != searched:
+                folder = drawn.out / f"{searched}.run"
+                content = final_settings(content, Manifest(folder), folder, replica)
+            drawn.run(name, content)
+
+
+# ---- tables
+
+
+class Scored(NamedTuple):
+    """Runs of a system on one test set: their lines and statistics."""
+
+    text: list[list[str]]
+    statistics: Floats  # [replicas, lines, ...]
+
+
+def scored(drawn: Experiment, args: argparse.Namespace, condition: str, part: Part) -> list[Scored]:
+    """Of each test set of a part; empty if a run is missing."""
+    found = []
+    for name, data in part.tests.items():
+        references = [lines(path) for path in _references(data)]
+        folders = [
+            drawn.out / f"{condition}.{part.label}{suffix}.run" for suffix in replica_names(args.replicas)
+        ]
+        text = [lines(path) for folder in folders if (path := folder / f"{name}.output").exists()]
+        if not text:
+            return []
+        metric = corpus_metric("bleu", references, tokenize="none")
+        found.append(Scored(text, np.stack([metric.statistics(run) for run in text])))
+    return found
+
+
+def sampled_scores(metric: Metric, systems: Sequence[Sequence[Floats]], trials: int, seed: int = 1) -> Floats:
+    """Scores [systems, trials] of samples of lines, the same for all systems, and of replicas.
+
+    ``systems[k][s]`` has the statistics of system k on set s, [replicas, lines, ...]; scores are of all sets
+    as one text, the mean over the drawn replicas of its statistics.
+    """
+    rng, scores = np.random.default_rng(seed), []
+    for first in range(0, trials, CHUNK):
+        count = min(CHUNK, trials - first)
+        sums = np.zeros((len(systems), count, systems[0][0].shape[-1]))
+        for of_set in zip(*systems, strict=True):
+            num_lines = of_set[0].shape[1]
+            times = rng.multinomial(num_lines, np.full(num_lines, 1 / num_lines), count).astype(np.float64)
+            for total, runs in zip(sums, of_set, strict=True):
+                drawn = max(1, len(runs) - 1)
+                share = rng.multinomial(drawn, np.full(len(runs), 1 / len(runs)), count) / drawn
+                for run, mine in zip(runs, share.T, strict=True):
+                    total += mine[:, None] * (times @ run)
+        scores.append(np.stack([metric(total) for total in sums]))
+    return np.concatenate(scores, axis=1)
+
+
+def table(
+    given: Experiment,
+    drawn: Experiment,
+    args: argparse.Namespace,
+    parts: Sequence[Part],
+    searches: Sequence[Part],
+) -> str:
+    """BLEU of each condition over some parts as one text, and its difference from the control.
+
+    searches  the parts whose grid searches gave the settings
+    """
+    found = {
+        condition: [scored(drawn, args, condition, part) for part in parts] for condition in args.conditions
+    }
+    whole = {
+        condition: [one for part in mine for one in part] for condition, mine in found.items() if all(mine)
+    }
+    references = [
+        [line for part in parts for data in part.tests.values() for line in lines(_references(data)[k])]
+        for k in range(len(given.references("dev")))
+    ]
+    metric = corpus_metric("bleu", references, tokenize="none").scores
+    head = [
+        "condition",
+        "BLEU",
+        "over replicas",
+        f"difference, {COVERAGE:.0%}",
+        "p",
+        "of each set",
+        "settings",
+    ]
+    rows = [head, ["---", "---:", "---", "---", "---:", "---", "---"]]
+    for condition, mine in whole.items():
+        control = CONTROLS.get(condition, BASELINES[args.features][0])
+        runs = min(len(one.text) for one in mine)
+        per_run = metric(np.stack([sum(one.statistics[r].sum(axis=0) for one in mine) for r in range(runs)]))
+        row = [CONDITIONS[condition], f"{per_run.mean():.2f}", ", ".join(f"{score:.2f}" for score in per_run)]
+        if control in whole and control != condition:
+            row += _compared(metric, references, whole[control], mine, args)
+        else:
+            row += ["", "", ""]
+        shown = [settings_shown(_stages(drawn, condition, searched)) for searched in searches]
+        rows.append([*row, "; ".join(dict.fromkeys(shown))])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _compared(
+    metric: Metric,
+    references: Sequence[Sequence[str]],
+    control: Sequence[Scored],
+    system: Sequence[Scored],
+    args: argparse.Namespace,
+) -> list[str]:
+    """The difference from the control with its interval, p, and the differences of each set."""
+    sampled = sampled_scores(
+        metric, [[one.statistics for one in side] for side in (control, system)], args.trials
+    )
+    low, high = np.quantile(sampled[1] - sampled[0], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    texts = [_whole_runs(side) for side in (control, system)]
+    systems = [System(name, runs) for name, runs in zip(("control", "system"), texts, strict=True)]
+    config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
+    comparison = evaluate(systems, references, config).result("bleu", "system").comparison
+    assert comparison is not None
+    of_sets = []
+    for one, other in zip(control, system, strict=True):
+        of_both = metric(np.stack([side.statistics.mean(axis=0).sum(axis=0) for side in (one, other)]))
+        of_sets.append(f"{of_both[1] - of_both[0]:+.2f}")
+    marks = significance_marks(comparison.p).replace("*", "\\*")
+    return [
+        f"{comparison.difference:+.2f} ({low:+.2f} to {high:+.2f})",
+        f"{comparison.p:.4f}{marks}",
+        ", ".join(of_sets),
+    ]
+
+
+def _whole_runs(sets: Sequence[Scored]) -> list[list[str]]:
+    """Run r of every set, as one text."""
+    number = min(len(one.text) for one in sets)
+    return [[line for one in sets for line in one.text[r]] for r in range(number)]
+
+
+def _references(data: Settings) -> list[str]:
+    return list(data.get("references") or [data["target"]])
+
+
+def _stages(drawn: Experiment, condition: str, part: Part) -> Mapping[str, Settings]:
+    return Manifest(drawn.out / f"{condition}.{part.label}.run").stages
+
+
+def all_tables(given: Experiment, drawn: Experiment, args: argparse.Namespace, parts: Sequence[Part]) -> str:
+    """One table of both folds, or one for each size."""
+    if not args.sizes:
+        return table(given, drawn, args, parts, parts)
+    texts = []
+    for part in parts:
+        of_size = table(given, drawn, args, [part], [searched_part(parts, part)])
+        texts.append(f"{part.label} lines:\n\n{of_size}")
+    return "\n".join(texts)
+
+
+# ---- the command
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers.nonlinear_folds", description=(__doc__ or "").split("\n\n")[0]
+    )
+    add_arguments(parser)
+    add_condition_arguments(parser)
+    add = parser.add_argument
+    add("--sizes", type=numbers(int), default=[], metavar="A,B", help="of tuning sets, in place of folds")
+    add("--choose", type=int, default=2000, metavar="N", help="lines to choose by, drawn (default 2000)")
+    add("--seed", type=int, default=1, help="of the sets that are drawn (default 1)")
+    args = parser.parse_args(arguments)
+    args.conditions = args.conditions or list(SETS[args.features])
+    twice = [name for name, number in Counter(args.sizes).items() if number > 1]
+    if twice:
+        parser.error(f"argument --sizes: {twice[0]} is given twice")
+    return args
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = parsed(arguments)
+    given = Experiment.of(args)
+    drawn = make_drawn(given, args)
+    parts = parts_of(given, drawn, args)
+    if not args.table:
+        drawn.make_base()
+        for condition in args.conditions:
+            run_condition(drawn, args, condition, parts)
+    given.write_table(all_tables(given, drawn, args, parts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

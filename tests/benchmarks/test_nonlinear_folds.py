@@ -1,0 +1,132 @@
+"""benchmarks/papers/nonlinear_folds.py: drawn sets, configurations, and intervals over replicas."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import nonlinear_folds as folds
+from benchmarks.papers.experiment import Experiment
+from benchmarks.papers.nonlinear_folds import FOLDS, draw, main, parsed, sampled_scores
+from hiero.config.config import read_config, write_settings
+
+SOURCE = ["a", "b", "c", "a", "b", "c", "d", "d", "e", "f", "e", ""]
+TARGET = ["A", "B", "C", "AA", "BB", "CC", "D", "D", "E", "A", "EE", ""]
+
+
+def test_drawn_sets_have_their_references_and_share_nothing_with_the_rest() -> None:
+    """``d`` has one target, ``f`` that of another source."""
+    for seed in range(5):
+        drawn = draw(SOURCE, TARGET, [1, 2], 2, seed)
+        assert [len(one) for one in drawn.sets] == [1, 2]
+        chosen = [mine for one in drawn.sets for mine in one]
+        assert all(len(mine) == 2 and len({SOURCE[k] for k in mine}) == 1 for mine in chosen)
+        sources = {SOURCE[mine[0]] for mine in chosen}
+        assert len(sources) == 3
+        assert sources <= {"a", "b", "c", "e"}
+        assert {SOURCE[k] for k in drawn.rest} == {*SOURCE} - sources - ({"f"} if "a" in sources else set())
+    assert draw(SOURCE, TARGET, [2], 2, 1) == draw(SOURCE, TARGET, [2], 2, 1)
+    with pytest.raises(SystemExit, match="found 4 sources with 2 targets, expected 5 or more"):
+        draw(SOURCE, TARGET, [5], 2, 1)
+
+
+def test_intervals_include_the_variance_of_replicas() -> None:
+    """The mean of samples is the score; their variance is that of the lines and of the mean of replicas."""
+
+    def metric(sums: np.ndarray) -> np.ndarray:
+        return sums[..., 0]
+
+    lines = np.random.default_rng(1).normal(size=(1, 50, 1))
+    [alone, same] = sampled_scores(metric, [[lines], [lines]], 400)
+    assert alone.tolist() == same.tolist()
+    assert alone.mean() == pytest.approx(lines.sum(), abs=3 * alone.std() / 20 + 1e-9)
+    assert alone.std() == pytest.approx(lines.std() * 50**0.5, rel=0.15)
+    # Replicas that differ by a constant on each of ten lines: the variance of a mean of three.
+    shifts = np.array([-1.0, 0.0, 1.0])
+    runs = np.zeros((3, 10, 1)) + shifts[:, None, None]
+    [found] = sampled_scores(metric, [[runs]], 4000)
+    assert found.mean() == pytest.approx(0, abs=0.3)
+    assert found.std() == pytest.approx(10 * shifts.std(ddof=1) / 3**0.5, rel=0.05)
+    [both] = sampled_scores(metric, [[runs, lines]], 400)
+    assert both.std() > max(found.std(), alone.std())
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    write(folder / "train.src.gz", SOURCE)
+    write(folder / "train.trg.gz", TARGET)
+    for name in FOLDS["a"]:
+        write(folder / f"{name}.src.gz", ["x y", "z"])
+        for k in (0, 1):
+            write(folder / f"{name}.ref{k}.gz", [f"u v w x {k}", "a b c d e"])
+    return folder
+
+
+@pytest.mark.parametrize("sizes", [[], ["--sizes", "1,2"]])
+def test_configurations(tmp_path: Path, data: Path, sizes: list[str]) -> None:
+    out = tmp_path / "out"
+    args = parsed([str(out), "--data", str(data), "--choose", "1", "--features", "seven", *sizes])
+    given = Experiment.of(args)
+    drawn = folds.make_drawn(given, args)
+    again = folds.make_drawn(given, args)
+    assert again == drawn
+    assert (out / "drawn" / "train.src.gz").exists()
+    args.choose = 2
+    with pytest.raises(SystemExit, match="found other settings"):
+        folds.make_drawn(given, args)
+    parts = folds.parts_of(given, drawn, args)
+    assert [part.label for part in parts] == (["1", "2"] if sizes else ["a", "b"])
+    searched = [folds.searched_part(parts, part).label for part in parts]
+    assert searched == (["2", "2"] if sizes else ["a", "b"])
+    tested = {name for part in parts for name in part.tests}
+    assert tested == {"test-dev", "test-devtest"}
+    for part in parts:
+        content = folds.settings_of(drawn, args, "iso-p7", part)
+        write_settings(tmp_path / "config.yaml", content, "a condition")
+        config = read_config(tmp_path / "config.yaml")
+        assert config.tune is not None
+        assert (config.tune.on, config.tune.held_out) == ("dev", "choose")
+        assert len(config.data["choose"].translations) == len(config.data["dev"].translations) == 2
+        assert {config.data["dev"].source}.isdisjoint(config.data[name].source for name in part.tests)
+
+
+def test_tables(tmp_path: Path, data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    arguments = [
+        str(out),
+        "--data",
+        str(data),
+        "--choose",
+        "1",
+        "--features",
+        "seven",
+        "--table",
+        "--trials",
+        "50",
+    ]
+    for fold, (_, test) in FOLDS.items():
+        for replica in ("", ".2"):
+            for condition, last in (("log-p7", "e"), ("iso-p7", "f"), ("log-c", "g")):
+                text = ["u v w x 0", f"a b c d {last}"]
+                run = out / f"{condition}.{fold}{replica}.run"
+                run.mkdir(parents=True)
+                (run / f"test-{test}.output").write_text("".join(f"{line}\n" for line in text))
+    assert main(arguments) == 0
+    table = capfd.readouterr().out
+    assert (out / "table.md").read_text() == table
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert [row[:2] for row in rows[:1]] == [["log P, 7", "100.00"]]
+    assert [row[0] for row in rows] == ["log P, 7", "isotonic P, 7", "log C"]
+    below = 100 - float(rows[1][1])
+    assert float(rows[1][3].split(" ")[0]) == pytest.approx(-below, abs=0.01)
+    assert rows[0][3:6] == ["", "", ""]  # the control
+    assert [len(row[5].split(", ")) for row in rows[1:]] == [2, 2]
