@@ -37,7 +37,7 @@ import json
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -240,13 +240,13 @@ def sampled_scores(metric: Metric, systems: Sequence[Sequence[Floats]], trials: 
     return np.concatenate(scores, axis=1)
 
 
-def table(
+def rows_of(
     given: Experiment,
     drawn: Experiment,
     args: argparse.Namespace,
     parts: Sequence[Part],
     searches: Sequence[Part],
-) -> str:
+) -> dict[str, list[str]]:
     """BLEU of each condition over some parts as one text, and its difference from the control.
 
     searches  the parts whose grid searches gave the settings
@@ -262,16 +262,7 @@ def table(
         for k in range(len(given.references("dev")))
     ]
     metric = corpus_metric("bleu", references, tokenize="none").scores
-    head = [
-        "condition",
-        "BLEU",
-        "over replicas",
-        f"difference, {COVERAGE:.0%}",
-        "p",
-        "of each set",
-        "settings",
-    ]
-    rows = [head, ["---", "---:", "---", "---", "---:", "---", "---"]]
+    rows = {}
     for condition, mine in whole.items():
         control = CONTROLS.get(condition, BASELINES[args.features][0])
         runs = min(len(one.text) for one in mine)
@@ -282,8 +273,8 @@ def table(
         else:
             row += ["", "", ""]
         shown = [settings_shown(_stages(drawn, condition, searched)) for searched in searches]
-        rows.append([*row, "; ".join(dict.fromkeys(shown))])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        rows[condition] = [*row, "; ".join(dict.fromkeys(shown))]
+    return rows
 
 
 def _compared(
@@ -329,15 +320,33 @@ def _stages(drawn: Experiment, condition: str, part: Part) -> Mapping[str, Setti
     return Manifest(drawn.out / f"{condition}.{part.label}.run").stages
 
 
+HEAD = ["condition", "BLEU", "over replicas", f"difference, {COVERAGE:.0%}", "p", "of each set", "settings"]
+RULE = ["---", "---:", "---", "---", "---:", "---", "---"]
+DIFFERENCE = HEAD.index(f"difference, {COVERAGE:.0%}")
+
+
+def markdown(rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def all_tables(given: Experiment, drawn: Experiment, args: argparse.Namespace, parts: Sequence[Part]) -> str:
-    """One table of both folds, or one for each size."""
+    """One table of both folds; or one for each size, and before them the differences by size."""
+    groups = [[part] for part in parts] if args.sizes else [list(parts)]
+    found = [
+        rows_of(given, drawn, args, group, [searched_part(parts, part) for part in group]) for group in groups
+    ]
+    if not any(found):
+        sys.exit(f"{given.out}: found no translations, expected those of some condition")
+    tables = [markdown([HEAD, RULE, *rows.values()]) for rows in found]
     if not args.sizes:
-        return table(given, drawn, args, parts, parts)
-    texts = []
-    for part in parts:
-        of_size = table(given, drawn, args, [part], [searched_part(parts, part)])
-        texts.append(f"{part.label} lines:\n\n{of_size}")
-    return "\n".join(texts)
+        return tables[0]
+    curve = [["difference by lines tuned on", *(part.label for part in parts)], ["---"] * (len(parts) + 1)]
+    for condition in args.conditions:
+        cells = [rows[condition][DIFFERENCE] if condition in rows else "" for rows in found]
+        if any(cells):
+            curve.append([CONDITIONS[condition], *cells])
+    titled = [f"{part.label} lines:\n\n{text}" for part, text in zip(parts, tables, strict=True)]
+    return "\n".join([markdown(curve), *titled])
 
 
 # ---- the command

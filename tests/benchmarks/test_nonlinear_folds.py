@@ -99,34 +99,47 @@ def test_configurations(tmp_path: Path, data: Path, sizes: list[str]) -> None:
         assert {config.data["dev"].source}.isdisjoint(config.data[name].source for name in part.tests)
 
 
-def test_tables(tmp_path: Path, data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def write_outputs(out: Path, part: str, tests: list[str]) -> None:
+    for replica in ("", ".2"):
+        for condition, last in (("log-p7", "e"), ("iso-p7", "f"), ("log-c", "g")):
+            run = out / f"{condition}.{part}{replica}.run"
+            run.mkdir(parents=True)
+            for test in tests:
+                (run / f"test-{test}.output").write_text(f"u v w x 0\na b c d {last}\n")
+
+
+def cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if "|" in line]
+
+
+def test_table_of_folds(tmp_path: Path, data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    arguments = [
-        str(out),
-        "--data",
-        str(data),
-        "--choose",
-        "1",
-        "--features",
-        "seven",
-        "--table",
-        "--trials",
-        "50",
-    ]
+    flags = ["--choose", "1", "--features", "seven", "--table", "--trials", "50"]
+    arguments = [str(out), "--data", str(data), *flags]
+    with pytest.raises(SystemExit, match="found no translations, expected those of some condition"):
+        main(arguments)
     for fold, (_, test) in FOLDS.items():
-        for replica in ("", ".2"):
-            for condition, last in (("log-p7", "e"), ("iso-p7", "f"), ("log-c", "g")):
-                text = ["u v w x 0", f"a b c d {last}"]
-                run = out / f"{condition}.{fold}{replica}.run"
-                run.mkdir(parents=True)
-                (run / f"test-{test}.output").write_text("".join(f"{line}\n" for line in text))
+        write_outputs(out, fold, [test])
     assert main(arguments) == 0
     table = capfd.readouterr().out
     assert (out / "table.md").read_text() == table
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
-    assert [row[:2] for row in rows[:1]] == [["log P, 7", "100.00"]]
+    rows = cells(table)[2:]
+    assert rows[0][:2] == ["log P, 7", "100.00"]
     assert [row[0] for row in rows] == ["log P, 7", "isotonic P, 7", "log C"]
     below = 100 - float(rows[1][1])
     assert float(rows[1][3].split(" ")[0]) == pytest.approx(-below, abs=0.01)
     assert rows[0][3:6] == ["", "", ""]  # the control
     assert [len(row[5].split(", ")) for row in rows[1:]] == [2, 2]
+
+
+def test_tables_by_size(tmp_path: Path, data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    flags = ["--choose", "1", "--features", "seven", "--table", "--trials", "50", "--sizes", "1,2"]
+    for size in ("1", "2"):
+        write_outputs(out, size, ["dev", "devtest"])
+    assert main([str(out), "--data", str(data), *flags]) == 0
+    rows = cells(capfd.readouterr().out)
+    assert rows[0] == ["difference by lines tuned on", "1", "2"]
+    assert [row[0] for row in rows[2:4]] == ["isotonic P, 7", "log C"]
+    assert rows[2][1] == rows[2][2] == rows[7][3]
+    assert [row[0] for row in rows].count("condition") == 2
