@@ -89,13 +89,13 @@ class Experiment:
         index, lm = self.index or base / "train.index", self.lm or base / "LanguageModel.lm"
         return {"grammar": [{"index": str(index.resolve())}], "lm": [{"path": str(lm.resolve())}]}
 
-    def run(self, name: str, content: Mapping[str, Any]) -> Manifest:
-        """Write a configuration as OUT/NAME.yaml and run it."""
+    def run(self, name: str, content: Mapping[str, Any], only: Sequence[str] = ()) -> Manifest:
+        """Write a configuration as OUT/NAME.yaml and run it, or only some stages."""
         path, folder = self.out / f"{name}.yaml", self.out / f"{name}.run"
         write_settings(path, dict(content), "made by a benchmark")
         print(f"== {name}", file=sys.stderr)
         with StageProgress(quiet=self.quiet) as display:
-            Run(path, folder).run(display, self.threads)
+            Run(path, folder, only).run(display, self.threads)
         return Manifest(folder)
 
     def references(self, name: str) -> list[list[str]]:

@@ -263,9 +263,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         make_base(experiment, args)
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
             for system in args.systems:
-                experiment.run(
-                    f"{folder_name(system)}{suffix}", settings_of(experiment, args, system, replica)
-                )
+                content = settings_of(experiment, args, system, replica)
+                only = ["tune", *(f"decode:{name}" for name in sets_of(experiment, args))]
+                experiment.run(f"{folder_name(system)}{suffix}", content, only)
     experiment.write_table(table(experiment, args))
     return 0
 
