@@ -36,7 +36,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.papers.experiment import CONFIGS, Experiment, Settings, add_arguments, numbers, some_of
-from benchmarks.papers.learners import DRAWN, FEATURES, add_base_arguments, make_base, settings_of
+from benchmarks.papers.learners import FEATURES, add_base_arguments, make_base, settings_of
 from benchmarks.papers.list_losses import (
     OBJECTIVES,
     STRENGTHS,
@@ -61,20 +61,32 @@ from hiero.learning.learner import Example
 from hiero.learning.pairs import Multipartite
 from hiero.tuning.batch import read_batch_examples
 
-SETS = ("train", *DRAWN)
+CHOOSE, REPORT = "devtest", "test"
+SETS = ("train", CHOOSE, REPORT)
 FIRST = "multipartite"  # the objective of the paper, with which others are compared
+TOLD = ("BLEU", "BLEU, length tuned")  # the measures of which objectives are compared
+LABELS = {"dense": "dense", "sparse": "all"}
 PARTS = 5  # of the sentences, over which features are selected
 FLATNESS = 10.0  # translations: the mean perplexity of the softmax of "expected"
 # Of each sentence: BLEU statistics and sentence BLEU of the best translation, pairs ranked as by BLEU, all
-# pairs, expected sentence BLEU, and 1.
+# pairs, expected sentence BLEU, and 1; BLEU statistics of the best translation with a bonus for each word.
 GOLD, RIGHT, PAIRS, EXPECTED, ONE = range(10, 15)
+TUNED = slice(15, 25)
+BONUSES = np.linspace(-2.0, 2.0, 81)  # to try, in deviations of the scores in a list
+
+
+def bleu_of(sums: Floats) -> Floats:
+    return np.asarray(100 * corpus_bleu(sums.reshape(-1, 10)).reshape(sums.shape[:-1]))
+
+
 MEASURES: dict[str, Callable[[Floats], Floats]] = {
     "pair accuracy": lambda sums: 100 * sums[..., RIGHT] / np.maximum(sums[..., PAIRS], 1),
-    "BLEU": lambda sums: 100 * corpus_bleu(sums[..., :10].reshape(-1, 10)).reshape(sums.shape[:-1]),
+    "BLEU": lambda sums: bleu_of(sums[..., :10]),
+    "BLEU, length tuned": lambda sums: bleu_of(sums[..., TUNED]),
     "sentence BLEU": lambda sums: 100 * sums[..., GOLD] / sums[..., ONE],
     "expected BLEU": lambda sums: 100 * sums[..., EXPECTED] / sums[..., ONE],
 }
-Rows = Floats  # [sentences, 15]
+Rows = Floats  # [sentences, 25]
 
 
 # ---- lists
@@ -149,11 +161,24 @@ class Unseen:
         self.lists = lists
         self.pair, self.sentence = pairs_of(lists, Multipartite())
 
-    def rows(self, weight: Floats) -> Rows:
+    def bonus(self, weight: Floats) -> float:
+        """The bonus for each word that gives the best BLEU, as if the weight of the length were tuned."""
+        score, first = np.asarray(self.lists.features @ weight), self.lists.first
+        row = np.repeat(np.arange(self.lists.size), np.diff(first))
+        mean = np.add.reduceat(score, first[:-1]) / np.diff(first)
+        bonuses = BONUSES * float(np.std(score - mean[row]))
+        sums = [
+            self.lists.statistics[best_of(score + bonus * self.lists.statistics[:, 0], first)].sum(axis=0)
+            for bonus in bonuses.tolist()
+        ]
+        return float(bonuses[np.argmax(bleu_of(np.array(sums)))])
+
+    def rows(self, weight: Floats, bonus: float = 0.0) -> Rows:
         lists, size = self.lists, self.lists.size
         score = np.asarray(lists.features @ weight)
         best = best_of(score, lists.first)
-        found = np.empty((size, 15))
+        found = np.empty((size, 25))
+        found[:, TUNED] = lists.statistics[best_of(score + bonus * lists.statistics[:, 0], lists.first)]
         found[:, :10], found[:, GOLD], found[:, ONE] = lists.statistics[best], lists.gold[best], 1
         ahead = score[self.pair[:, 0]] - score[self.pair[:, 1]]
         right = np.where(ahead > 0, 1.0, np.where(ahead == 0, 0.5, 0.0))
@@ -203,7 +228,7 @@ def drawn(size: int, trials: int, seed: int) -> Floats:
 
 def samples(name: str, systems: Sequence[Sequence[Rows]], trials: int, seed: int = 1) -> Floats:
     """A measure of systems on the same samples of sentences and of runs, [systems, trials]."""
-    stacked = np.array(systems)  # [systems, runs, sentences, 15]
+    stacked = np.array(systems)  # [systems, runs, sentences, 25]
     num_systems, num_runs, size, width = stacked.shape
     times, shares = drawn(size, trials, seed), drawn(num_runs, trials, seed + 1)
     sums = times @ stacked.transpose(2, 0, 1, 3).reshape(size, -1)
@@ -255,7 +280,7 @@ class Fits:
 
     def __init__(self, folder: Path, world: World) -> None:
         self.folder, self.world = folder, world
-        self.unseen = {name: Unseen(world.sets[name]) for name in DRAWN}
+        self.unseen = {name: Unseen(world.sets[name]) for name in SETS[1:]}
         folder.mkdir(parents=True, exist_ok=True)
 
     def of(self, fit: Fit) -> Fitted:
@@ -263,7 +288,7 @@ class Fits:
         if not path.exists():
             self._learn(fit, path)
         content = read_npz(path, "a fit", {})
-        rows = {name: content[name] for name in DRAWN}
+        rows = {name: content[name] for name in SETS[1:]}
         count, learnt, steps, seconds = content["figures"].tolist()
         return Fitted(content["dense"], rows, int(count), learnt, int(steps), seconds)
 
@@ -281,7 +306,8 @@ class Fits:
         weight = np.zeros(len(start))
         some = lists.with_features(kept)
         weight[kept], steps = learn(fit.objective, some, is_dense[kept], fit.strength, start[kept], fit.seed)
-        rows = {name: unseen.rows(weight) for name, unseen in self.unseen.items()}
+        bonus = self.unseen[CHOOSE].bonus(weight)
+        rows = {name: unseen.rows(weight, bonus) for name, unseen in self.unseen.items()}
         best = best_of(np.asarray(lists.features @ weight), lists.first)
         learnt = 100 * float(corpus_bleu(lists.statistics[best].sum(axis=0))[0])
         seconds = time.process_time() - started
@@ -289,7 +315,7 @@ class Fits:
         with open_output(path) as stream:
             arrays: dict[str, Any] = {"dense": weight[is_dense], "figures": figures} | rows
             np.savez(stream, **arrays)
-        shown = f"{fit.name}: BLEU {measure('BLEU', [rows[DRAWN[0]]]):.2f} on devtest, {steps} steps"
+        shown = f"{fit.name}: BLEU {measure('BLEU', [rows[CHOOSE]]):.2f} on devtest, {steps} steps"
         print(f"{shown}, {seconds:.1f} s", file=sys.stderr)
 
     def _selected(self, fit: Fit, lists: Lists, start: Floats) -> Ints:
@@ -319,7 +345,7 @@ def choose(fits: Fits, args: argparse.Namespace, objective: str, size: int) -> C
     """Choose strength, then the number of features, by BLEU on devtest with the first seed."""
 
     def best(candidates: Sequence[Fit]) -> Fit:
-        return max(candidates, key=lambda fit: measure("BLEU", [fits.of(fit).rows[DRAWN[0]]]))
+        return max(candidates, key=lambda fit: measure("BLEU", [fits.of(fit).rows[CHOOSE]]))
 
     strengths = STRENGTHS[objective]
     # Dense features have a regularisation of their own.
@@ -341,7 +367,9 @@ def report(fits: Fits, args: argparse.Namespace) -> str:
     found = {(o, n): choose(fits, args, o, n) for o in args.objectives for n in args.sizes}
     parts = [
         f"On the lists of test ({fits.unseen['test'].lists.size:,} sentences). {first_line(fits)}",
+        dense_measures(found),
         gains(found, args),
+        against(found, args) if FIRST in args.objectives else "",
         growth(found, args),
         sweep(fits, args),
         verdict(found, args),
@@ -350,8 +378,8 @@ def report(fits: Fits, args: argparse.Namespace) -> str:
 
 
 def first_line(fits: Fits) -> str:
-    unseen = fits.unseen["test"]
-    rows = unseen.rows(fits.world.start)
+    unseen = fits.unseen[REPORT]
+    rows = unseen.rows(fits.world.start, fits.unseen[CHOOSE].bonus(fits.world.start))
     given = ", ".join(f"{name} {measure(name, [rows]):.2f}" for name in MEASURES)
     return (
         f"With the weights they were made with: {given}; best by sentence BLEU: BLEU {unseen.oracle():.2f}.\n"
@@ -359,12 +387,7 @@ def first_line(fits: Fits) -> str:
 
 
 def rows_of(fitted: Sequence[Fitted]) -> list[Rows]:
-    return [one.rows["test"] for one in fitted]
-
-
-def spread_of(values: Floats) -> str:
-    found = interval(values)
-    return f"[{found.low:+.2f}, {found.high:+.2f}]"
+    return [one.rows[REPORT] for one in fitted]
 
 
 def difference(name: str, of: Chosen, trials: int) -> tuple[float, Floats]:
@@ -374,43 +397,55 @@ def difference(name: str, of: Chosen, trials: int) -> tuple[float, Floats]:
     return measure(name, systems[1]) - measure(name, systems[0]), sampled[1] - sampled[0]
 
 
+def dense_measures(found: Mapping[tuple[str, int], Chosen]) -> str:
+    """What each objective reaches with dense features."""
+    head = ["dense features", "sentences", *MEASURES, "length"]
+    rows = []
+    for (objective, size), one in found.items():
+        runs = rows_of(one.dense)
+        total = np.sum(runs, axis=(0, 1))
+        cells = [f"{measure(name, runs):.2f}" for name in MEASURES]
+        rows.append([objective, f"{size:,}", *cells, f"{total[0] / total[1]:.3f}"])
+    return table(head, rows)
+
+
 def gains(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -> str:
-    """All features against dense ones, for each objective and number of sentences."""
-    head = ["objective", "sentences", "strength", "weights", "dense: pair accuracy", "BLEU"]
-    head += [f"all − dense: {name}" for name in MEASURES]
-    head += [f"BLEU against {FIRST}, {features}" for features in ("dense", "all")]
-    head += ["BLEU on the lists learnt from, all − dense"]
+    """All features less dense ones, for each objective and number of sentences."""
+    head = ["all − dense", "sentences", "strength", "weights", *MEASURES, "BLEU of the lists learnt from"]
     rows = []
     for (objective, size), one in found.items():
         kept = f", {one.keep:,} kept" if one.keep else ""
         count = f"{np.mean([fitted.count for fitted in one.sparse]):,.0f}"
         row = [objective, f"{size:,}", f"{one.strength:g}{kept}", count]
-        row += [f"{measure(name, rows_of(one.dense)):.2f}" for name in ("pair accuracy", "BLEU")]
-        for name in MEASURES:
-            gain, sampled = difference(name, one, args.trials)
-            row.append(f"{gain:+.2f} {spread_of(sampled)}")
-        row += [against(found, objective, size, name, args.trials) for name in ("dense", "sparse")]
+        row += [shown(*difference(name, one, args.trials)) for name in MEASURES]
         learnt = [np.mean([fitted.learnt for fitted in several]) for several in (one.dense, one.sparse)]
         rows.append([*row, f"{learnt[1] - learnt[0]:+.2f}"])
     return table(head, rows)
 
 
-def against(
-    found: Mapping[tuple[str, int], Chosen], objective: str, size: int, features: str, trials: int
-) -> str:
-    """BLEU against that of the multipartite objective with the same features."""
-    if objective == FIRST or (FIRST, size) not in found:
-        return ""
-    gain, values = of_objectives(found, objective, size, features, trials)
-    return f"{gain:+.2f} {spread_of(values)}"
+def shown(gain: float, sampled: Floats) -> str:
+    found = interval(sampled)
+    return f"{gain:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+
+
+def against(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -> str:
+    """Objectives less that of the paper, with the same features."""
+    kinds = [(features, name) for features in ("dense", "sparse") for name in TOLD]
+    head = [f"less {FIRST}", "sentences", *(f"{LABELS[features]}: {name}" for features, name in kinds)]
+    rows = []
+    for objective, size in found:
+        if objective != FIRST:
+            cells = [shown(*of_objectives(found, objective, size, *kind, args.trials)) for kind in kinds]
+            rows.append([objective, f"{size:,}", *cells])
+    return table(head, rows)
 
 
 def of_objectives(
-    found: Mapping[tuple[str, int], Chosen], objective: str, size: int, features: str, trials: int
+    found: Mapping[tuple[str, int], Chosen], objective: str, size: int, features: str, name: str, trials: int
 ) -> tuple[float, Floats]:
     systems = [rows_of(getattr(found[one, size], features)) for one in (FIRST, objective)]
-    sampled = samples("BLEU", systems, trials)
-    return measure("BLEU", systems[1]) - measure("BLEU", systems[0]), sampled[1] - sampled[0]
+    sampled = samples(name, systems, trials)
+    return measure(name, systems[1]) - measure(name, systems[0]), sampled[1] - sampled[0]
 
 
 def grown(
@@ -425,14 +460,9 @@ def grown(
 
 def growth(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -> str:
     few, many = min(args.sizes), max(args.sizes)
-    head = [f"gain (all − dense) from {many:,} less that from {few:,}", "pair accuracy", "BLEU"]
-    rows = []
-    for objective in args.objectives:
-        row = [objective]
-        for name in head[1:]:
-            more, values = grown(found, objective, name, args)
-            row.append(f"{more:+.2f} {spread_of(values)}")
-        rows.append(row)
+    names = ("pair accuracy", *TOLD)
+    head = [f"gain (all − dense) from {many:,} less that from {few:,}", *names]
+    rows = [[one, *(shown(*grown(found, one, name, args)) for name in names)] for one in args.objectives]
     return table(head, rows)
 
 
@@ -448,8 +478,7 @@ def sweep(fits: Fits, args: argparse.Namespace) -> str:
         wanted = [Fit(objective, size, 1, "all", strength) for strength in strengths]
         kept = [Fit(objective, size, 1, "all", chosen, keep) for keep in args.keep]
         bleu = [
-            [f"{measure('BLEU', [fits.of(fit).rows[DRAWN[0]]]):.2f}" for fit in some]
-            for some in (wanted, kept)
+            [f"{measure('BLEU', [fits.of(fit).rows[CHOOSE]]):.2f}" for fit in some] for some in (wanted, kept)
         ]
         shown = ", ".join(f"{strength:g}" for strength in strengths)
         rows.append([objective, shown, *bleu[0], *[""] * (most - len(strengths)), *bleu[1]])
@@ -458,7 +487,7 @@ def sweep(fits: Fits, args: argparse.Namespace) -> str:
 
 def verdict(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -> str:
     """What the tables say, of the most sentences: intervals that are above 0."""
-    most = max(args.sizes)
+    most, lines = max(args.sizes), []
 
     def those(values_of: Callable[[str], Floats]) -> list[str]:
         return [one for one in args.objectives if interval(values_of(one)).low > 0]
@@ -467,24 +496,22 @@ def verdict(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -
         return ", ".join(some) or "no objective"
 
     ranks = those(lambda one: difference("pair accuracy", found[one, most], args.trials)[1])
-    gain = those(lambda one: difference("BLEU", found[one, most], args.trials)[1])
-    more = those(lambda one: grown(found, one, "BLEU", args)[1])
-    words = []
-    if more:
-        words.append("data")
-    if gain and FIRST in ranks and FIRST not in gain:
-        words.append("objective")
-    lines = [
-        f"With sparse features, unseen translations are ranked better by {named(ranks)}; BLEU is better by "
-        f"{named(gain)}; the gain in BLEU has grown with the sentences by {named(more)}.",
-        f"So what limits sparse features is: **{' and '.join(words) or 'neither data nor objective'}** "
-        f"(data: a gain in BLEU that grows; objective: {FIRST} ranks better without a gain in BLEU, another "
-        "gains).",
-    ]
-    if FIRST in args.objectives:
-        for features, name in (("dense", "dense"), ("sparse", "all")):
-            better = those(lambda one: of_objectives(found, one, most, features, args.trials)[1])  # noqa: B023
-            lines.insert(-1, f"With {name} features, BLEU is better than by {FIRST} by {named(better)}.")
+    lines.append(f"Sparse features rank unseen translations better with {named(ranks)}.")
+    for name in TOLD:
+        gain = those(lambda one: difference(name, found[one, most], args.trials)[1])  # noqa: B023
+        more = those(lambda one: grown(found, one, name, args)[1])  # noqa: B023
+        words = ["data"] if more else []
+        if gain and FIRST in ranks and FIRST not in gain:
+            words.append("objective")
+        lines.append(
+            f"{name} is better with sparse features by {named(gain)}; this gain has grown with the sentences "
+            f"by {named(more)}. What limits them: **{' and '.join(words) or 'neither data nor objective'}** "
+            f"(data: a gain that grows; objective: {FIRST} ranks better without a gain, and another gains)."
+        )
+        if FIRST in args.objectives:
+            for features, label in LABELS.items():
+                better = those(lambda one: of_objectives(found, one, most, features, name, args.trials)[1])  # noqa: B023
+                lines.append(f"{name}, {label}: better than {FIRST} by {named(better)}.")
     return "\n".join(f"* {line}" for line in lines) + "\n"
 
 

@@ -156,10 +156,11 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     args = command.parsed([*arguments, "--objectives", "multipartite,expected"])
     text = command.report(Fits(tmp_path, world), args)
     both = "multipartite, expected"
-    assert f"unseen translations are ranked better by {both}; BLEU is better by {both}" in text
-    assert "BLEU is better than by multipartite by no objective" in text
-    assert "limits sparse features is: **neither data nor objective**" in text
-    assert len([line for line in text.splitlines() if line.startswith("| multipartite | ")]) == 4
+    assert f"Sparse features rank unseen translations better with {both}." in text
+    assert f"* BLEU is better with sparse features by {both}" in text
+    assert "* BLEU, all: better than multipartite by no objective." in text
+    assert "What limits them: **neither data nor objective**" in text
+    assert len([line for line in text.splitlines() if line.startswith("| multipartite | ")]) == 6
     made = sorted(tmp_path.iterdir())
     # For each objective and number of sentences: dense features with both seeds; all features with each
     # strength, and with one kept; and the best of these with the second seed.

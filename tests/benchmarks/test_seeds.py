@@ -31,5 +31,5 @@ def test_the_plot_of_runs_that_are_done(tmp_path: Path, capfd: pytest.CaptureFix
 
 
 def test_unknown_sets_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="--set: found other, expected devtest, test"):
+    with pytest.raises(SystemExit, match="--set: found other, expected held, devtest, test"):
         seeds.main([str(tmp_path), "--data", DEMO, "--set", "other"])
