@@ -2,10 +2,10 @@
 
     python benchmarks/align.py SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]
 
-Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added. First,
-the alignments with one thread and with three are compared. --loop is the time of the calibration loop of the
-reference data, measured at the same time; times are then also given in loops. Memory is the peak of the
-process, so sizes should be in ascending order.
+Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added, which
+are also linked by thresholds of posteriors. First, the alignments with one thread and with three are
+compared. --loop is the time of the calibration loop of the reference data, measured at the same time; times
+are then also given in loops. Memory is the peak of the process, so sizes should be in ascending order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import append_result, peak_mb
-from hiero.alignment.align import align, combine
+from hiero.alignment.align import align, combine, trained
 from hiero.alignment.config import AlignConfig
 from hiero.bitext.alignments import Alignment, read_alignment, score_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
@@ -28,6 +28,7 @@ from hiero.core.jit import compile_timer
 from hiero.core.text import read_lines
 
 CHECKED_PAIRS = 10000
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def main() -> int:
@@ -72,8 +73,9 @@ def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: P
     part(args, pairs, folder)
     start, wall = time.process_time(), time.perf_counter()
     bitext = read_bitext(folder / "0", folder / "1")
-    aligned = align(bitext, config, args.threads)
-    found = combine(bitext, aligned.links, config.symmetrize)
+    trainer = trained(bitext, config, args.threads)
+    links = trainer.decode()
+    found = combine(bitext, links, config.symmetrize)
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
     cells = int((bitext.src.length * bitext.tgt.length).sum())
     peak = peak_mb()
@@ -90,8 +92,11 @@ def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: P
     )
     if args.gold:
         gold = read_alignment(args.gold[2], possible=True)
-        for method in ("intersection", config.symmetrize, "union"):
-            found = combine(bitext, aligned.links, method)
+        for method in ("intersection", config.symmetrize, "union", *THRESHOLDS):
+            if isinstance(method, float):
+                found = trainer.links_above(method)
+            else:
+                found = combine(bitext, links, method)
             first = found.first[-gold.num_pairs - 1 :]
             last = Alignment(first - first[0], found.link[first[0] :], found.possible[first[0] :])
             score = score_alignment(last, gold)
