@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import append_result, peak_mb
-from hiero.alignment.align import align, combine, trained
+from hiero.alignment.align import align, trained
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.links import combine
 from hiero.bitext.alignments import Alignment, read_alignment, score_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
 from hiero.core.jit import compile_timer

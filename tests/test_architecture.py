@@ -45,7 +45,7 @@ KERNELS = ("*_kernels", "kernels")
 DATA = {("decoder", "hypergraph")}
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
-MAX_MODULES = 192
+MAX_MODULES = 194
 MAX_LINES = 700
 MAX_EXPORTS = 18
 

@@ -8,33 +8,40 @@ from __future__ import annotations
 
 import itertools
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hiero.alignment.config import MAX_TENSION, METHODS, MIN_TENSION, AlignConfig
+from hiero.alignment.config import MAX_TENSION, MIN_TENSION, AlignConfig
 from hiero.alignment.hmm_kernels import (
     JUMP_LIMIT,
     NUM_JUMPS,
     Windows,
     fit_jumps_kernel,
-    hmm_decode_kernel,
     hmm_expect_kernel,
-    hmm_posteriors_kernel,
     num_windows,
 )
 from hiero.alignment.ibm2_kernels import (
     Sizes,
-    ibm2_decode_kernel,
     ibm2_expect_kernel,
-    ibm2_posteriors_kernel,
     tension_kernel,
+)
+from hiero.alignment.links import (
+    DirectionalLinks,
+    Fitted,
+    LinkScores,
+    decode,
+    links_above,
+    score_links,
 )
 from hiero.alignment.pair_kernels import (
     ExpectedCounts,
     LexicalProbs,
     PairIndex,
+    find_pairs_kernel,
     normalize_null_pairs_kernel,
     normalize_pairs_kernel,
     number_pairs_kernel,
@@ -42,7 +49,7 @@ from hiero.alignment.pair_kernels import (
     pair_totals_kernel,
     unaligned_probs_kernel,
 )
-from hiero.alignment.symmetrize_kernels import symmetrize_kernel
+from hiero.alignment.pair_tables import mapped_zeros, sorted_pairs
 from hiero.bitext.alignments import Alignment, alignment_of
 from hiero.bitext.corpus import Bitext
 from hiero.core.arrays import (
@@ -51,10 +58,8 @@ from hiero.core.arrays import (
     Ids,
     Ints,
     joined_offsets,
-    offsets_by_row,
     offsets_of,
     read_only,
-    row_of_entry,
 )
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
@@ -69,17 +74,32 @@ def pair_index(bitext: Bitext) -> PairIndex:
     """Number the pairs of words that occur together, and list the pair of every cell."""
     src, tgt = bitext.src, bitext.tgt
     first_cell = offsets_of(src.length * tgt.length)
-    first_pair = np.empty(src.num_words + 1, np.int64)
+    return number_pairs(src.first, src.word, tgt.first, tgt.word, first_cell, src.num_words, tgt.num_words)
+
+
+def number_pairs(
+    src_first: Ints,
+    src_word: Ids,
+    tgt_first: Ints,
+    tgt_word: Ids,
+    first_cell: Ints,
+    num_src: int,
+    num_tgt: int,
+) -> PairIndex:
+    """``pair_index`` of a bitext as arrays, of so many different words."""
+    first_pair = np.empty(num_src + 1, np.int64)
     pair = np.empty(first_cell[-1], np.int32)
     num_pairs = number_pairs_kernel(
-        src.first, src.word, tgt.first, tgt.word, first_cell, tgt.num_words, MAX_PAIRS, first_pair, pair
+        src_first, src_word, tgt_first, tgt_word, first_cell, num_tgt, MAX_PAIRS, first_pair, pair
     )
     if num_pairs < 0:
-        raise HieroError(f"the bitext has more than {MAX_PAIRS:,} distinct word pairs; align it in parts")
-    pair_tgt, num_tgt = np.empty(num_pairs, np.int32), np.zeros(tgt.num_words, np.int64)
-    pair_targets_kernel(tgt.first, tgt.word, first_cell, pair, pair_tgt, num_tgt)
-    arrays = (first_cell, pair, first_pair, pair_tgt, num_tgt)
-    return PairIndex(src.first, src.word, tgt.first, tgt.word, *(read_only(array) for array in arrays))
+        raise HieroError(
+            f"the bitext has more than {MAX_PAIRS:,} distinct word pairs; align it with --memory"
+        )
+    pair_tgt, of_tgt = np.empty(num_pairs, np.int32), np.zeros(num_tgt, np.int64)
+    pair_targets_kernel(tgt_first, tgt_word, first_cell, pair, pair_tgt, of_tgt)
+    arrays = (first_cell, pair, first_pair, pair_tgt, of_tgt)
+    return PairIndex(src_first, src_word, tgt_first, tgt_word, *(read_only(array) for array in arrays))
 
 
 def sizes_of(index: PairIndex) -> Sizes:
@@ -122,17 +142,30 @@ def training_blocks(first: Ints, size: int) -> list[tuple[int, int]]:
     return [(int(begin), int(end)) for begin, end in itertools.pairwise(cuts)]
 
 
-def uniform_lexicon(num_pairs: int, num_src: int, num_tgt: int) -> LexicalProbs:
-    """The lexical table to train from: all words are equally probable."""
-    prob = np.empty((num_pairs, 2), np.float32)
+def grouped_blocks(
+    blocks: list[tuple[int, int]], first_cell: Ints, memory: int, threads: int
+) -> list[list[tuple[int, int]]]:
+    """Blocks that are worked on together within a limit of memory; 0: no limit."""
+    most = memory // (CELL_BYTES + THREAD_BYTES * threads)
+    if not memory or first_cell[-1] <= most:
+        return [blocks]
+    groups: list[list[tuple[int, int]]] = [[]]
+    for begin, end in blocks:
+        if groups[-1] and first_cell[end] - first_cell[groups[-1][0][0]] > most:
+            groups.append([])
+        groups[-1].append((begin, end))
+    return groups
+
+
+def uniform_lexicon(prob: Floats32, num_src: int, num_tgt: int) -> LexicalProbs:
+    """The lexical table to train from: all words are equally probable. ``prob`` is written."""
     prob[:] = 1.0 / max(num_tgt, 1), 1.0 / max(num_src, 1)
     null_tgt = np.full(num_tgt, 1.0 / max(num_tgt, 1), np.float32)
     return LexicalProbs(prob, null_tgt, np.full(num_src, 1.0 / max(num_src, 1), np.float32))
 
 
-def no_expected_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: int) -> ExpectedCounts:
-    """The expected counts of a thread of training, all zero."""
-    pair = np.zeros((num_pairs, 2), np.int64)
+def no_expected_counts(pair: Ints, num_src: int, num_tgt: int, num_places: int) -> ExpectedCounts:
+    """The expected counts of a thread of training, all zero; ``pair`` is an array of zeros."""
     return ExpectedCounts(
         pair, np.zeros(num_tgt, np.int64), np.zeros(num_src, np.int64), np.zeros(num_places, np.int64)
     )
@@ -142,20 +175,11 @@ def no_expected_counts(num_pairs: int, num_src: int, num_tgt: int, num_places: i
 
 BLOCK_CELLS = 1 << 19  # work is divided into blocks of about as many cells, for any number of threads
 BLOCK_PAIRS = 1 << 20
+# Bytes of memory for a cell whose pair of words occurs nowhere else, and of counts in each thread.
+CELL_BYTES, THREAD_BYTES = 40, 16
 JUMP_ROUNDS = 10
 
 Result = TypeVar("Result")
-
-
-class DirectionalLinks(NamedTuple):
-    """Directional alignments.
-
-    fwd  int32 [target words]  source position in its sentence that a target word is linked to, or -1
-    rev  int32 [source words]  target position that a source word is linked to, or -1
-    """
-
-    fwd: Ids
-    rev: Ids
 
 
 class Iteration(NamedTuple):
@@ -184,10 +208,16 @@ def align(bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progr
 
 
 def trained(
-    bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None
+    bitext: Bitext,
+    config: AlignConfig,
+    threads: int = 1,
+    progress: Progress | None = None,
+    *,
+    memory: int = 0,
+    folder: Path | None = None,
 ) -> Trainer:
-    """Train on a bitext by all rounds of a configuration."""
-    trainer = Trainer(bitext, config, threads, progress)
+    """Train on a bitext by all rounds of a configuration; see ``Trainer``."""
+    trainer = Trainer(bitext, config, threads, progress, memory=memory, folder=folder)
     for _ in range(config.iterations):
         trainer.improve_ibm2()
     if config.model == "hmm":
@@ -201,11 +231,39 @@ def num_rounds(config: AlignConfig) -> int:
     return config.iterations + (config.hmm_iterations if config.model == "hmm" else 0) + 1
 
 
+class BitextPiece(NamedTuple):
+    """Sentence pairs that are worked on together: the whole bitext, or a part of it.
+
+    begin   the first one
+    blocks  of them, counted from ``begin``
+    pair    int64 [P]  places of their word pairs among those of the bitext; None if they are the same
+    """
+
+    begin: int
+    blocks: list[tuple[int, int]]
+    cells: PairIndex
+    sizes: Sizes
+    lexicon: LexicalProbs
+    pair: Ints | None
+
+
 class Trainer:
-    """The state of training; one round of EM at a time."""
+    """The state of training; one round of EM at a time.
+
+    memory  bytes for word pairs; if all of them might need more, the bitext is worked on in pieces, and
+            tables of all pairs are in temporary files; 0: no limit. The result is the same.
+    folder  for temporary files; None: that of the system
+    """
 
     def __init__(
-        self, bitext: Bitext, config: AlignConfig, threads: int = 1, progress: Progress | None = None
+        self,
+        bitext: Bitext,
+        config: AlignConfig,
+        threads: int = 1,
+        progress: Progress | None = None,
+        *,
+        memory: int = 0,
+        folder: Path | None = None,
     ) -> None:
         self.config = config
         self.model = "ibm2"
@@ -213,16 +271,27 @@ class Trainer:
         self.threads = threads
         self.progress = progress or SilentProgress()
         self.progress.begin(bitext.num_pairs * num_rounds(config))
-        self.index = pair_index(bitext)
-        self.blocks = training_blocks(self.index.first_cell, BLOCK_CELLS)
+        src, tgt = bitext.src, bitext.tgt
+        num_src, num_tgt = src.num_words, tgt.num_words
+        first_cell = offsets_of(src.length * tgt.length)
+        self.blocks = training_blocks(first_cell, BLOCK_CELLS)
+        self.grouped = grouped_blocks(self.blocks, first_cell, memory, threads)
+        if len(self.grouped) == 1:
+            self.index = pair_index(bitext)
+            num_pairs = len(self.index.pair_tgt)
+            prob = np.empty((num_pairs, 2), np.float32)
+            counts = [np.zeros((num_pairs, 2), np.int64) for _ in range(threads)]
+        else:
+            self.index = self._index_pieces(bitext, first_cell, memory, folder)
+            num_pairs = len(self.index.pair_tgt)
+            prob = mapped_zeros((num_pairs, 2), np.float32, folder)
+            counts = [mapped_zeros((num_pairs, 2), np.int64, folder)]
         self.word_blocks = training_blocks(self.index.first_pair, BLOCK_PAIRS)
         self.sizes, self.windows = sizes_of(self.index), windows_of(self.index)
-        num_places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
-        num_src, num_tgt = bitext.src.num_words, bitext.tgt.num_words
-        num_pairs = len(self.index.pair_tgt)
-        self.lexicon = uniform_lexicon(num_pairs, num_src, num_tgt)
-        # One for each thread; all except the first are zero between rounds.
-        self.counts = [no_expected_counts(num_pairs, num_src, num_tgt, num_places) for _ in range(threads)]
+        self.num_places = max(int(self.sizes.first[-1, 1]), num_windows(self.windows))
+        self.lexicon = uniform_lexicon(prob, num_src, num_tgt)
+        # In one piece, one for each thread; all except the first are zero between rounds.
+        self.counts = [no_expected_counts(pair, num_src, num_tgt, self.num_places) for pair in counts]
         self.tension = np.full(2, config.tension)
         # Start with jumps by one as the most frequent; EM fits the rest.
         distance = np.abs(np.arange(NUM_JUMPS) - JUMP_LIMIT - 2)
@@ -253,37 +322,101 @@ class Trainer:
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
         self._maximize()
 
-    @property
-    def fitted(self) -> Fitted:
-        """The bitext with the model trained last."""
+    # ---- pieces
+
+    def _index_pieces(self, bitext: Bitext, first_cell: Ints, memory: int, folder: Path | None) -> PairIndex:
+        """The index of a bitext without the pairs of cells."""
+        src, tgt = bitext.src, bitext.tgt
+        texts = PairIndex(
+            *(src.first, src.word, tgt.first, tgt.word, read_only(first_cell)),
+            read_only(np.zeros(0, np.int32)),
+            np.zeros(src.num_words + 1, np.int64),
+            np.zeros(0, np.int32),
+            np.zeros(tgt.num_words, np.int64),
+        )
+        parts = (self._numbered(texts, blocks) for blocks in self.grouped)
+        first_pair, pair_tgt, num_tgt = sorted_pairs(parts, src.num_words, tgt.num_words, memory // 2, folder)
+        return texts._replace(first_pair=first_pair, pair_tgt=pair_tgt, num_tgt=num_tgt)
+
+    def _numbered(self, index: PairIndex, blocks: list[tuple[int, int]]) -> PairIndex:
+        """The index of some blocks."""
+        begin, end = blocks[0][0], blocks[-1][1]
+        src, tgt = (
+            (read_only(first[begin : end + 1] - first[begin]), read_only(word[first[begin] : first[end]]))
+            for first, word in (
+                (index.src_first, index.src_word),
+                (index.tgt_first, index.tgt_word),
+            )
+        )
+        cells = index.first_cell[begin : end + 1] - index.first_cell[begin]
+        return number_pairs(*src, *tgt, cells, len(index.first_pair) - 1, len(index.num_tgt))
+
+    def _pieces(self) -> Iterator[BitextPiece]:
+        if len(self.grouped) == 1:
+            yield BitextPiece(0, self.blocks, self.index, self.sizes, self.lexicon, None)
+            return
+        for blocks in self.grouped:
+            begin, end = blocks[0][0], blocks[-1][1]
+            index = self._numbered(self.index, blocks)
+            pair = np.empty(len(index.pair_tgt), np.int64)
+            table = self.index.first_pair, self.index.pair_tgt
+            find_pairs_kernel(*table, index.first_pair, index.pair_tgt, pair)
+            yield BitextPiece(
+                begin,
+                [(one - begin, other - begin) for one, other in blocks],
+                index,
+                self.sizes._replace(of=self.sizes.of[begin:end]),
+                self.lexicon._replace(prob=self.lexicon.prob[pair]),
+                pair,
+            )
+
+    def _fitted(self, piece: BitextPiece) -> Fitted:
+        """The sentence pairs of a piece with the model trained last."""
         positions = self.jump if self.model == "hmm" else self.tension
-        return Fitted(self.index, self.lexicon, positions, self.config.null)
+        return Fitted(piece.cells, piece.lexicon, positions, self.config.null)
+
+    def _map_fitted(
+        self, work: Callable[[Fitted, int, int, int], Result], note: str = ""
+    ) -> Iterator[Result]:
+        """The results of a function of all blocks: the piece, its first sentence pair, and the block."""
+        for piece in self._pieces():
+            yield from self._map(partial(work, self._fitted(piece), piece.begin), piece.blocks, note)
+
+    # ---- links
 
     def decode(self, note: str = "decoding") -> DirectionalLinks:
         """The best links under the model trained last; without ``note``, no progress is reported."""
+        src_first, tgt_first = self.index.src_first, self.index.tgt_first
         links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
-        fitted = self.fitted
-        self._map(lambda begin, end: decode(fitted, begin, end, links), self.blocks, note)
+
+        def work(fitted: Fitted, first: int, begin: int, end: int) -> None:
+            own = DirectionalLinks(links.fwd[tgt_first[first] :], links.rev[src_first[first] :])
+            decode(fitted, begin, end, own)
+
+        for _ in self._map_fitted(work, note):
+            pass
         return links
 
     def links_above(self, threshold: float) -> Alignment:
         """The links whose posterior is at least ``threshold``."""
-        fitted = self.fitted
-        found = self._map(
-            lambda begin, end: links_above(fitted, begin, end, threshold), self.blocks, "decoding"
-        )
+
+        def work(fitted: Fitted, first: int, begin: int, end: int) -> Alignment:
+            return links_above(fitted, begin, end, threshold)
+
+        found = list(self._map_fitted(work, "decoding"))
         return alignment_of(
             joined_offsets([one.first for one in found]), np.concatenate([one.link for one in found])
         )
 
     def score_links(self, links: Alignment) -> LinkScores:
         """The scores of all sentence pairs and their links."""
-        fitted = self.fitted
-        found = self._map(
-            lambda begin, end: score_links(fitted, begin, end, links.first, links.link), self.blocks
-        )
+
+        def work(fitted: Fitted, first: int, begin: int, end: int) -> LinkScores:
+            return score_links(fitted, begin, end, links.first[first:], links.link)
+
+        found = self._map_fitted(work)
         return LinkScores(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def unaligned(self) -> tuple[Floats32, Floats32]:
@@ -305,39 +438,66 @@ class Trainer:
         )
         return by_src, by_tgt
 
-    def _expect_ibm2(self, begin: int, end: int, counts: ExpectedCounts) -> Floats:
+    def _expect_ibm2(self, piece: BitextPiece, begin: int, end: int, counts: ExpectedCounts) -> Floats:
         sums = np.empty((2, 2))
-        null = self.config.null
-        ibm2_expect_kernel(self.index, self.sizes, self.lexicon, self.tension, null, begin, end, counts, sums)
+        model = piece.cells, piece.sizes, piece.lexicon, self.tension, self.config.null
+        ibm2_expect_kernel(*model, begin, end, counts, sums)
         return sums
 
-    def _expect_hmm(self, begin: int, end: int, counts: ExpectedCounts) -> tuple[Floats, Floats]:
+    def _expect_hmm(
+        self, piece: BitextPiece, begin: int, end: int, counts: ExpectedCounts
+    ) -> tuple[Floats, Floats]:
         sums, jumps = np.empty((2, 2)), np.empty((2, NUM_JUMPS))
-        model = self.index, self.windows, self.lexicon, self.jump, self.config.null
+        model = piece.cells, self.windows, piece.lexicon, self.jump, self.config.null
         hmm_expect_kernel(*model, self.config.hmm_agreement, begin, end, counts, sums, jumps)
         return sums, jumps
 
-    def _expect(self, step: Callable[[int, int, ExpectedCounts], Result]) -> list[Result]:
+    def _expect(self, step: Callable[[BitextPiece, int, int, ExpectedCounts], Result]) -> list[Result]:
         """The E-step: fill ``counts[0]``; return the results of ``step`` for all blocks, in order."""
-        for array in self.counts[0]:
+        total = self.counts[0]
+        for array in total:
             array[:] = 0
-        free: queue.SimpleQueue[ExpectedCounts] = queue.SimpleQueue()
-        for counts in self.counts:
+        results = []
+        note = str(self.history[-1]) if self.history else self.model
+        for piece in self._pieces():
+            counts = self.counts if piece.pair is None else self._no_counts(len(piece.cells.pair_tgt))
+            free: queue.SimpleQueue[ExpectedCounts] = queue.SimpleQueue()
+            for one in counts:
+                free.put(one)
+            results += self._map(partial(self._step, step, piece, free), piece.blocks, note)
+            for one in counts if piece.pair is not None else counts[1:]:
+                self._add_counts(one, piece.pair)
+        return results
+
+    def _no_counts(self, num_pairs: int) -> list[ExpectedCounts]:
+        sizes = len(self.index.first_pair) - 1, len(self.index.num_tgt), self.num_places
+        return [no_expected_counts(np.zeros((num_pairs, 2), np.int64), *sizes) for _ in range(self.threads)]
+
+    def _step(
+        self,
+        step: Callable[[BitextPiece, int, int, ExpectedCounts], Result],
+        piece: BitextPiece,
+        free: queue.SimpleQueue[ExpectedCounts],
+        begin: int,
+        end: int,
+    ) -> Result:
+        counts = free.get()
+        try:
+            return step(piece, begin, end, counts)
+        finally:
             free.put(counts)
 
-        def work(begin: int, end: int) -> Result:
-            counts = free.get()
-            try:
-                return step(begin, end, counts)
-            finally:
-                free.put(counts)
-
-        results = self._map(work, self.blocks, str(self.history[-1]) if self.history else self.model)
-        for other in self.counts[1:]:
-            for total, array in zip(self.counts[0], other, strict=True):
-                total += array
-                array[:] = 0
-        return results
+    def _add_counts(self, counts: ExpectedCounts, pair: Ints | None) -> None:
+        """Add counts to ``counts[0]``, those of pairs at the places ``pair``, and set them to 0."""
+        total = self.counts[0]
+        if pair is None:
+            total.pair[:] += counts.pair
+        else:
+            total.pair[pair] += counts.pair
+        for name in ("null_tgt", "null_src", "place"):
+            getattr(total, name)[:] += getattr(counts, name)
+        for array in counts:
+            array[:] = 0
 
     def _map(
         self, work: Callable[[int, int], Result], blocks: Sequence[tuple[int, int]], note: str = ""
@@ -386,99 +546,6 @@ class Trainer:
         )
 
 
-class Fitted(NamedTuple):
-    """A bitext, and the probabilities by which it is linked.
-
-    positions  weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
-    null       probability of NULL
-    """
-
-    cells: PairIndex
-    lexicon: LexicalProbs
-    positions: Floats
-    null: float
-
-
-def decode(fitted: Fitted, begin: int, end: int, out: DirectionalLinks) -> None:
-    """Write the best links of some sentence pairs."""
-    common = (*fitted, begin, end, out.fwd, out.rev)
-    if fitted.positions.ndim == 2:
-        hmm_decode_kernel(*common)
-    else:
-        ibm2_decode_kernel(*common)
-
-
-def decoded(fitted: Fitted) -> DirectionalLinks:
-    """The best links of all sentence pairs."""
-    index = fitted.cells
-    links = DirectionalLinks(np.empty(len(index.tgt_word), np.int32), np.empty(len(index.src_word), np.int32))
-    decode(fitted, 0, len(index.src_first) - 1, links)
-    return links
-
-
-class Posteriors(NamedTuple):
-    """Posteriors of the links of some sentence pairs.
-
-    link      float64 [cells]  of the link of each cell: the geometric mean of both directions
-    log_prob  float64 [S]      mean log-probability of a word, of both sides, given the other side; NaN if
-                               a side is empty
-    """
-
-    link: Floats
-    log_prob: Floats
-
-
-def posteriors_of(fitted: Fitted, begin: int, end: int) -> Posteriors:
-    """The posteriors of some sentence pairs."""
-    index = fitted.cells
-    prob = np.empty((int(index.first_cell[end] - index.first_cell[begin]), 2))
-    log_prob = np.empty((end - begin, 2))
-    if fitted.positions.ndim == 2:
-        hmm_posteriors_kernel(*fitted, begin, end, prob, log_prob)
-    else:
-        ibm2_posteriors_kernel(*fitted, begin, end, prob, log_prob)
-    words = np.diff(index.src_first[begin : end + 1]) + np.diff(index.tgt_first[begin : end + 1])
-    full = np.diff(index.first_cell[begin : end + 1]) > 0
-    mean = np.where(full, log_prob.sum(axis=1) / np.maximum(words, 1), np.nan)
-    return Posteriors(np.sqrt(prob[:, 0] * prob[:, 1]), mean)
-
-
-def links_above(fitted: Fitted, begin: int, end: int, threshold: float) -> Alignment:
-    """The links of some sentence pairs whose posterior is at least ``threshold``."""
-    index = fitted.cells
-    cell = np.flatnonzero(posteriors_of(fitted, begin, end).link >= threshold)
-    cell += index.first_cell[begin]
-    # Of pairs with an empty side, which have no cells, the last one with the same offset is none of these.
-    pair = np.searchsorted(index.first_cell[: end + 1], cell, side="right") - 1
-    place, length = cell - index.first_cell[pair], np.diff(index.tgt_first)[pair]
-    link = np.stack([place // np.maximum(length, 1), place % np.maximum(length, 1)], axis=1)
-    return alignment_of(offsets_by_row(pair - begin, end - begin), link.astype(np.int32))
-
-
-class LinkScores(NamedTuple):
-    """Scores of the links of some sentence pairs.
-
-    link      float64 [L]  posterior of each link
-    log_prob  float64 [S]  as in Posteriors
-    """
-
-    link: Floats
-    log_prob: Floats
-
-
-def score_links(fitted: Fitted, begin: int, end: int, first: Ints, link: Ids) -> LinkScores:
-    """The scores of sentence pairs begin ... end - 1 and of their links.
-
-    first, link  as in Alignment, of all pairs
-    """
-    found = posteriors_of(fitted, begin, end)
-    pair = begin + row_of_entry(first[begin : end + 1])
-    chosen = link[first[begin] : first[end]].astype(np.int64)
-    cell = fitted.cells.first_cell[pair] - fitted.cells.first_cell[begin]
-    cell += chosen[:, 0] * np.diff(fitted.cells.tgt_first)[pair] + chosen[:, 1]
-    return LinkScores(found.link[cell], found.log_prob)
-
-
 def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:
     """The tension that maximises the likelihood of the expected links, by Newton's method.
 
@@ -503,33 +570,3 @@ def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tensi
         if moved < 1e-7:
             break
     return float(tension)
-
-
-# ---- symmetrisation
-
-
-def combine(bitext: Bitext, links: DirectionalLinks, method: str) -> Alignment:
-    """Symmetrise the links of both directions by one of METHODS, or take one (``forward``, ``reverse``)."""
-    src_first, tgt_first = bitext.src.first, bitext.tgt.first
-    if method == "reverse":
-        return _reverse(src_first, links.rev)
-    method = "none" if method == "forward" else method
-    return symmetrize(src_first, tgt_first, links.fwd, links.rev, method)
-
-
-def symmetrize(src_first: Ints, tgt_first: Ints, fwd: Ids, rev: Ids, method: str) -> Alignment:
-    """Combine directional links by one of METHODS; ``none`` is ``fwd`` alone.
-
-    ``fwd`` has the source position linked to each target word, ``rev`` the opposite; -1 is no link.
-    """
-    first = np.empty(len(src_first), np.int64)
-    link = np.empty((len(fwd) + len(rev), 2), np.int32)
-    used = symmetrize_kernel(src_first, tgt_first, fwd, rev, METHODS.index(method), first, link)
-    return alignment_of(first, link[:used].copy())
-
-
-def _reverse(src_first: Ints, rev: Ids) -> Alignment:
-    linked = rev >= 0
-    position = np.arange(len(rev)) - src_first[row_of_entry(src_first)]
-    first = offsets_of(linked)[src_first]
-    return alignment_of(first, np.stack([position[linked], rev[linked]], axis=1).astype(np.int32))

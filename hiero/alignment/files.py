@@ -8,16 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from hiero.alignment.align import (
-    Iteration,
-    LinkScores,
-    combine,
-    decoded,
-    links_above,
-    score_links,
-    trained,
-)
+from hiero.alignment.align import Iteration, trained
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.links import LinkScores, combine, decoded, links_above, score_links
 from hiero.alignment.model import MODEL, AlignmentModel, model_of, write_model
 from hiero.bitext.alignments import Alignment, write_alignment
 from hiero.bitext.corpus import Bitext, bitext_parts, read_bitext
@@ -75,6 +68,8 @@ def align_files(
     directions: Mapping[str, str | Path] | None = None,
     scores: str | Path | None = None,
     model: str | Path | None = None,
+    memory: int = 0,
+    folder: Path | None = None,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> AlignSummary:
@@ -83,13 +78,14 @@ def align_files(
     directions  files for ``forward`` and ``reverse`` links
     scores      file for scores: see ``write_scores``
     model       directory for the trained model
+    memory      bytes for word pairs, and folder for temporary files: see ``Trainer``
     """
     if model is not None:
         MODEL.check_place(Path(model))
     # Opened first, so that a path that cannot be written is an error before the work.
     with _outputs(output, directions, scores) as streams:
         bitext = read_bitext(source, target)
-        trainer = trained(bitext, config, threads, progress)
+        trainer = trained(bitext, config, threads, progress, memory=memory, folder=folder)
         found = trainer.links_above(config.threshold) if config.threshold else None
         if directions or found is None:
             links = trainer.decode("" if found is not None else "decoding")

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from hiero.alignment.align import DirectionalLinks, Fitted, Trainer, decoded, pair_index
+from hiero.alignment.align import Trainer, pair_index
 from hiero.alignment.config import METHODS, MIN_NULL, MIN_TENSION, Method
 from hiero.alignment.hmm_kernels import NUM_JUMPS
+from hiero.alignment.links import DirectionalLinks, Fitted, decoded
 from hiero.alignment.pair_kernels import LexicalProbs, StoredProbs, look_up_pairs_kernel
 from hiero.bitext.corpus import Bitext
 from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, is_within, offsets_of, read_only
@@ -75,16 +76,21 @@ def model_of(trainer: Trainer, bitext: Bitext) -> AlignmentModel:
     """The model that was trained on a bitext."""
     index, lexicon = trainer.index, trainer.lexicon
     rest_src, rest_tgt = trainer.unaligned()
-    row = np.repeat(np.arange(len(rest_src), dtype=np.int32), np.diff(index.first_pair))
-    kept = np.flatnonzero(
-        (lexicon.prob[:, 0] != rest_src[row]) | (lexicon.prob[:, 1] != rest_tgt[index.pair_tgt])
-    )
-    row, tgt = row[kept], index.pair_tgt[kept]
-    order = np.argsort(row.astype(np.int64) * max(len(rest_tgt), 1) + tgt)
+    of_src = np.zeros(len(rest_src), np.int64)
+    tgt, prob = [np.zeros(0, np.int32)], [np.zeros((0, 2), np.float32)]
+    for begin, end in trainer.word_blocks:  # the tables may be larger than memory
+        own = slice(index.first_pair[begin], index.first_pair[end])
+        row = np.repeat(np.arange(begin, end), np.diff(index.first_pair[begin : end + 1]))
+        target, value = index.pair_tgt[own], lexicon.prob[own]
+        kept = np.flatnonzero((value[:, 0] != rest_src[row]) | (value[:, 1] != rest_tgt[target]))
+        kept = kept[np.lexsort((target[kept], row[kept]))]
+        of_src += np.bincount(row[kept], minlength=len(rest_src))
+        tgt.append(target[kept])
+        prob.append(value[kept])
     stored = StoredProbs(
-        read_only(offsets_of(np.bincount(row, minlength=len(rest_src)))),
-        read_only(tgt[order]),
-        read_only(lexicon.prob[kept[order]]),
+        read_only(offsets_of(of_src)),
+        read_only(np.concatenate(tgt)),
+        read_only(np.concatenate(prob)),
         read_only(lexicon.null_tgt),
         read_only(lexicon.null_src),
         read_only(rest_src),

@@ -288,6 +288,36 @@ def unaligned_probs_kernel(first_pair, pair_tgt, num_tgt, count, smoothing, out_
             out_tgt[w] = max(unseen * scale, LEAST)
 
 
+@leaf
+def find_pair(first_pair, pair_tgt, v, w):
+    """The place of a pair of words in a table whose target words ascend, or -1."""
+    low, high = first_pair[v], first_pair[v + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if pair_tgt[middle] < w:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < first_pair[v + 1] and pair_tgt[low] == w else np.int64(-1)
+
+
+@kernel
+def find_pairs_kernel(first_pair, pair_tgt, own_first_pair, own_pair_tgt, out_place):
+    """The places of the pairs of a part of a bitext among those of the whole, which has them all.
+
+    first_pair      int64 [V + 1]  of the whole, as in StoredProbs
+    pair_tgt        int32 [P]
+    own_first_pair  int64 [V + 1]  of the part, as in PairIndex
+    own_pair_tgt    int32 [P']
+    out_place       int64 [P']     written
+
+    O(P' log(P / V)).  Twin: tests/naive/align.py::find_pairs.
+    """
+    for v in range(own_first_pair.shape[0] - 1):
+        for p in range(own_first_pair[v], own_first_pair[v + 1]):
+            out_place[p] = find_pair(first_pair, pair_tgt, v, own_pair_tgt[p])
+
+
 @kernel
 def look_up_pairs_kernel(stored, src_id, tgt_id, first_pair, pair_tgt, out_prob):
     """The probabilities that a trained model has for the pairs of another bitext.
@@ -310,18 +340,10 @@ def look_up_pairs_kernel(stored, src_id, tgt_id, first_pair, pair_tgt, out_prob)
             w = np.int64(tgt_id[pair_tgt[p]])
             out_prob[p, 0] = stored.rest_src[v] if v >= 0 else uniform_tgt
             out_prob[p, 1] = stored.rest_tgt[w] if w >= 0 else uniform_src
-            if v < 0 or w < 0:
-                continue
-            low, high = stored.first_pair[v], stored.first_pair[v + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if stored.pair_tgt[middle] < w:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < stored.first_pair[v + 1] and stored.pair_tgt[low] == w:
-                out_prob[p, 0] = stored.prob[low, 0]
-                out_prob[p, 1] = stored.prob[low, 1]
+            place = find_pair(stored.first_pair, stored.pair_tgt, v, w) if v >= 0 and w >= 0 else np.int64(-1)
+            if place >= 0:
+                out_prob[p, 0] = stored.prob[place, 0]
+                out_prob[p, 1] = stored.prob[place, 1]
 
 
 @kernel

@@ -13,6 +13,7 @@ from hiero.cli.options import (
     add_quiet,
     add_settings,
     add_threads,
+    at_least,
     flag_of,
     overrides,
     replaced,
@@ -46,6 +47,7 @@ Print the alignment error rate (AER), precision and recall of an alignment. In G
 link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
 
   AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), precision = |A and P| / |A|, recall = |A and S| / |S|"""
+MIN_MEMORY = 100  # MB
 AS_TRAINED = dict.fromkeys(("symmetrize", "threshold"), "default: as in training")
 FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
@@ -56,7 +58,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_texts(command)
     command.add_argument("--save-model", metavar="DIR", help="keep the trained model, for hiero align apply")
     add_settings(command, AlignConfig)
-    add_threads(command)
+    group = command.add_argument_group("resources")
+    text = (
+        "memory for pairs of words that occur together; if they might need more, the bitext is worked on in "
+        f"pieces, with temporary files and the same result; {MIN_MEMORY} or more (default: no limit)"
+    )
+    group.add_argument("--memory", metavar="MB", type=at_least(MIN_MEMORY), help=text)
+    text = "directory of temporary files (default: the system's)"
+    group.add_argument("--temp", metavar="DIR", type=Path, help=text)
+    add_threads(group)
     add_quiet(command)
     add_files(command, "-s -t", "-o --forward --reverse --scores --save-model")
     commands = command.add_subparsers(dest="align_command", metavar="apply | score")
@@ -112,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
             )
             note = str(summary)
         else:
+            common |= {"memory": (args.memory or 0) * 1_000_000, "folder": args.temp}
             saved = args.save_model
             note = str(align_files(*files, config, model=saved, **common, progress=progress))
     progress.say(note)

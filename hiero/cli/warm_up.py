@@ -208,6 +208,10 @@ def _use_larger_tables(folder: Path) -> None:
     """Call what only larger texts than those above need."""
     import numpy as np
 
+    from hiero.alignment.align import pair_index
+    from hiero.alignment.pair_kernels import find_pairs_kernel
+    from hiero.alignment.pair_tables import sorted_pairs
+    from hiero.bitext.corpus import read_bitext
     from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search
     from hiero.extraction.config import ExtractConfig
     from hiero.extraction.extractor import new_patterns
@@ -220,6 +224,10 @@ def _use_larger_tables(folder: Path) -> None:
     sorter.add(np.arange(64, dtype=np.uint64).reshape(-1, 2))
     for _ in sorter.blocks():
         pass
+    bitext = read_bitext(folder / "dev.de", folder / "dev.en")
+    index = pair_index(bitext)
+    table = sorted_pairs([index], bitext.src.num_words, bitext.tgt.num_words, 1 << 20, folder)[:2]
+    find_pairs_kernel(*table, index.first_pair, index.pair_tgt, np.empty(len(index.pair_tgt), np.int64))
     doubled(open_table(1))
     larger_kbest_search(new_kbest_search(1, 4), 8, 8)
     rehash_patterns_kernel(new_patterns(ExtractConfig()))

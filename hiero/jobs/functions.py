@@ -19,8 +19,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from hiero.alignment.align import combine, decoded, links_above, score_links, trained
+from hiero.alignment.align import trained
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.links import combine, decoded, links_above, score_links
 from hiero.alignment.model import AlignmentModel, model_of, read_model, write_model
 from hiero.bitext.alignments import Alignment, write_alignment
 from hiero.bitext.corpus import Bitext, Text, check_bitext, read_text, text_of

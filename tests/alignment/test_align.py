@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiero.alignment.align import (
-    Fitted,
-    Trainer,
-    align,
-    fit_tension,
-    links_above,
-    pair_index,
-    posteriors_of,
-    score_links,
-)
+from hiero.alignment.align import Trainer, align, fit_tension, pair_index, trained
 from hiero.alignment.config import AlignConfig
 from hiero.alignment.hmm_kernels import NUM_JUMPS, fit_jumps_kernel, hmm_decode_kernel, hmm_expect_kernel
 from hiero.alignment.ibm2_kernels import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
+from hiero.alignment.links import Fitted, links_above, posteriors_of, score_links
+from hiero.alignment.model import model_of
 from hiero.alignment.pair_kernels import (
     UNIT,
     ExpectedCounts,
     exp_digamma,
+    find_pairs_kernel,
     normalize_null_pairs_kernel,
     normalize_pairs_kernel,
     pair_totals_kernel,
 )
+from hiero.alignment.pair_tables import sorted_pairs
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.progress import SilentProgress
 from tests.conftest import INTERPRETED
@@ -347,6 +344,60 @@ def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.Monkey
         assert other.history == one.history
         assert np.array_equal(other.links.fwd, one.links.fwd)
         assert np.array_equal(other.links.rev, one.links.rev)
+
+
+@pytest.mark.parametrize("model", ["ibm2", pytest.param("hmm", marks=pytest.mark.heavy)])
+def test_results_do_not_depend_on_memory(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit: history, links, posteriors, and the model that is kept."""
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 30)
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_PAIRS", 20)
+    random = np.random.default_rng(7)
+    drawn = [
+        (random.integers(0, 12, n % 5).tolist(), random.integers(0, 12, (n + 2) % 6).tolist())
+        for n in range(14)
+    ]
+    bitext = bitext_of(drawn, 12)
+    config = AlignConfig(model=model, iterations=3, hmm_iterations=2)  # type: ignore[arg-type]
+    whole = trained(bitext, config)
+    for memory, threads in ((1, 1), (5000, 2)):
+        parts = trained(bitext, config, threads, memory=memory, folder=tmp_path)
+        assert 1 < len(parts.grouped) <= len(parts.blocks)
+        assert parts.history == whole.history
+        for one, other in zip(parts.decode(), whole.decode(), strict=True):
+            assert np.array_equal(one, other)
+        links = whole.links_above(0.2)
+        above = parts.links_above(0.2)
+        assert above.first.tolist() == links.first.tolist()
+        assert above.link.tolist() == links.link.tolist()
+        mine, theirs = (trainer.score_links(links) for trainer in (parts, whole))
+        assert np.array_equal(mine.link, theirs.link)
+        assert np.array_equal(mine.log_prob, theirs.log_prob, equal_nan=True)
+        kept, expected = (model_of(trainer, bitext).lexicon for trainer in (parts, whole))
+        for name, array in expected._asdict().items():
+            assert np.array_equal(getattr(kept, name), array), name
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(pairs(longest=6), st.integers(0, 5))
+def test_pairs_of_parts_are_found_in_the_whole(drawn: list[naive.Pair], cut: int) -> None:
+    parts = [bitext_of(drawn[:cut]), bitext_of(drawn[cut:])]
+    indexes = [pair_index(part) for part in parts]
+    first, tgt, num_tgt = sorted_pairs(iter(indexes), NUM_WORDS, NUM_WORDS, 1 << 20, None)
+    of_src = np.repeat(np.arange(NUM_WORDS), np.diff(first)).tolist()
+    whole = list(zip(of_src, tgt.tolist(), strict=True))
+    assert whole == sorted(naive.number_pairs(drawn))
+    assert num_tgt.tolist() == [sum(w == other for _, other in whole) for w in range(NUM_WORDS)]
+    for part, index in zip((drawn[:cut], drawn[cut:]), indexes, strict=True):
+        found = np.empty(len(index.pair_tgt), np.int64)
+        find_pairs_kernel(first, tgt, index.first_pair, index.pair_tgt, found)
+        assert found.tolist() == naive.find_pairs(whole, naive.number_pairs(part))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 1)
+    bitext = bitext_of([([0, 1], [1, 2])] * 3)
+    with pytest.raises(HieroError, match=r"none: temporary files cannot be written: no such file .*--temp"):
+        Trainer(bitext, AlignConfig(), memory=1, folder=tmp_path / "none")
 
 
 def test_progress_adds_up() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.alignment.align import DirectionalLinks, combine, symmetrize
 from hiero.alignment.config import METHODS
+from hiero.alignment.links import DirectionalLinks, combine, symmetrize
 from hiero.bitext.alignments import Alignment, alignment_of
 from tests.naive import align as naive
 from tests.worlds.align import bitext_of

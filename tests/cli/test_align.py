@@ -197,6 +197,27 @@ def test_posteriors_as_scores_and_threshold(
     capsys.readouterr()
 
 
+@pytest.mark.heavy
+def test_a_limit_of_memory_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 100)
+    monkeypatch.setattr("hiero.alignment.align.CELL_BYTES", 100_000)  # as if there were more cells
+    src, tgt = small_bitext(tmp_path, 20 if INTERPRETED else 60)
+    (tmp_path / "temp").mkdir()
+    files = ("-q", "-s", src, "-t", tgt, "--model", "hmm", "--scores")
+    assert hiero(*files, tmp_path / "whole") == 0
+    links = capsys.readouterr().out
+    assert hiero(*files, tmp_path / "pieces", "--memory", 100, "--temp", tmp_path / "temp") == 0
+    assert capsys.readouterr().out == links
+    assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert hiero(*files, tmp_path / "none", "--memory", 100, "--temp", tmp_path / "no") == 1
+    assert "no: temporary files cannot be written: no such file" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        hiero(*files, tmp_path / "none", "--memory", 5)
+    assert "argument --memory: found 5, expected at least 100" in capsys.readouterr().err
+
+
 def test_models_are_kept_with_care(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     src, tgt = small_bitext(tmp_path, 3)
     (tmp_path / "full").mkdir()

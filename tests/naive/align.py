@@ -65,6 +65,10 @@ def unaligned(
     )
 
 
+def find_pairs(whole: list[tuple[int, int]], part: list[tuple[int, int]]) -> list[int]:
+    return [whole.index(pair) for pair in part]
+
+
 def look_up_pairs(
     pairs: list[tuple[int, int]], table: Table, rest: tuple[dict[int, float], dict[int, float]]
 ) -> list[tuple[float, float]]:
