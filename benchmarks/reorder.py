@@ -1,6 +1,7 @@
 """Orientation learning: the table and the figure of Alrajeh and Niranjan (2014), and scaling.
 
     python -m benchmarks.reorder [table] [--pairs N] [--passes 100] [--orientation phrase|word] ...
+    python -m benchmarks.reorder gaps [--set NAME] [--alignment FILE] [--pairs N] [--learner dual]
     python -m benchmarks.reorder scale [--examples 1,2,5,10,20]
 
 ``table`` makes examples of the first N pairs of a bitext (default: all of europarl-de-en), holds out one pair
@@ -8,6 +9,11 @@ in twenty, and trains the primal model and dual ones at three levels of shrinkin
 for all passes and the error on held-out examples; also the passes and CPU seconds after which the error stays
 within 0.2 points of the best error of all models; P, and a bound on its distance from the minimum. Their
 Figure 1: percentage of active examples at the beginning of each pass.
+
+``gaps`` prints bits of held-out examples by kind of block: with known words, and as gaps, whose words are not
+known; of the latter by the weights that were learnt with word pairs, too. As learnt, and calibrated. The exit
+code is 1, after a line that begins with ``NOT MET``, if a calibrated model is worse than the frequencies of
+the classes.
 
 ``scale`` trains on millions of examples (a smaller bitext is repeated), each time in a separate process: CPU
 seconds of a pass of either learner, examples per second, the memory of the process without mapped files
@@ -31,12 +37,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.results import append_result, peak_mb
 from hiero.core.text import read_lines
 from hiero.reordering.config import ExampleConfig, LearnConfig
+from hiero.reordering.evaluate import evaluate, evaluate_majority
 from hiero.reordering.examples import Examples, extract_examples, open_examples
 from hiero.reordering.learn import Learned, learn_dual, learn_primal, train_model
-from hiero.reordering.model import open_model
+from hiero.reordering.model import Classifier, open_model
+from hiero.reordering.table_kernels import KIND_SHIFT, PAIR
 
 PROJECT = Path(__file__).resolve().parents[1]
 DATA = PROJECT.parent / "shared" / "data"
@@ -58,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        return _table(args, folder) if args.what == "table" else _scale(args, folder)
+        return {"table": _table, "gaps": _gaps, "scale": _scale}[args.what](args, folder)
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -66,10 +76,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("what", nargs="?", choices=["table", "scale", "one"], default="table")
+    add("what", nargs="?", choices=["table", "gaps", "scale", "one"], default="table")
     add("--data", type=Path, default=DATA)
     add("--set", default="europarl-de-en", help="folder with train.src.gz, train.trg.gz, train.align.gz")
     add("--pairs", type=int, default=0, help="0: all")
+    add("--alignment", type=Path, help="default: train.align.gz of the set")
+    add("--learner", choices=["dual", "primal"], default="dual", help="gaps: default dual")
     add("--passes", type=int, default=100)
     add("--variance", type=float, default=LearnConfig().variance)
     add("--orientation", choices=["phrase", "word"], default="phrase")
@@ -90,8 +102,10 @@ def _bitext(args: argparse.Namespace, folder: Path, pairs: int, times: int = 1) 
     """The first pairs of the bitext as plain text, repeated if necessary."""
     paths = []
     for side in SIDES:
-        path = folder / f"train.{side}"
-        lines = itertools.islice(read_lines(args.data / args.set / f"train.{side}.gz"), pairs or None)
+        path, found = folder / f"train.{side}", args.data / args.set / f"train.{side}.gz"
+        if side == "align" and args.alignment is not None:
+            found = args.alignment
+        lines = itertools.islice(read_lines(found), pairs or None)
         text = b"".join(line + b"\n" for line in lines)
         path.write_bytes(text * times)
         paths.append(path)
@@ -185,6 +199,34 @@ def _figure_1(learned: dict[str, Learned]) -> str:
         primal = [one for one in learned["primal"].history if one.number == number]
         lines.append(row + errors + (f"{100 * (primal[0].error or 0):9.2f} (primal)" if primal else ""))
     return "\n".join(lines) + "\n"
+
+
+# ---- blocks of known and of unknown words
+
+
+def _gaps(args: argparse.Namespace, folder: Path) -> int:
+    src, tgt, align = _bitext(args, folder, args.pairs)
+    examples, place = folder / "examples", folder / "held"
+    print(extract_examples(src, tgt, align, examples, _config(args), held_out=place, every=20))
+    held, bits, better = open_examples(place), {}, True
+    for title, calibrate in (("as learnt", False), ("calibrated", True)):
+        base = LearnConfig(learner=args.learner, passes=args.passes, variance=args.variance)
+        config = dataclasses.replace(base, calibrate=calibrate)
+        train_model(examples, folder / "model", config, seed=args.seed, held_out=place)
+        model = open_model(folder / "model")
+        assert isinstance(model, Classifier)
+        is_pair = (model.key >> KIND_SHIFT == PAIR)[:, None]
+        before = dataclasses.replace(model, gap_weight=np.where(is_pair, np.float32(0), model.weight))
+        found = [evaluate(model, held), evaluate(before, held, True), evaluate(model, held, True)]
+        bits[title] = [one.loss for one in found]
+        prior = evaluate_majority(model, held).loss
+        better = better and not (calibrate and max(found[0].loss, found[2].loss) > prior)
+    print("| bits | words known | gap, by weights with pairs | gap, by its own |\n|---|---:|---:|---:|")
+    for title, row in (bits | {"frequencies of classes": [prior] * 3}).items():
+        print(f"| {title} | {' | '.join(f'{x:.4f}' for x in row)} |")
+    if not better:
+        print("NOT MET: a calibrated model is worse than the frequencies of the classes")
+    return 0 if better else 1
 
 
 # ---- size

@@ -381,7 +381,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
         pops = np.int64(min(most, limit[c]) if pop_limit > 0 else most)
         most_scored = np.int64(min(most, float(SCORED_PER_POP * pops)))
         nodes = larger_search_nodes(nodes, num_nodes + pops + 2)
-        gap_nodes = larger_gap_nodes(gaps, gap_nodes, num_nodes + pops + 2)
+        gap_nodes = larger_gap_nodes(gaps, gap_nodes, num_nodes + pops + 2, pops)
         edges = larger_search_edges(edges, num_edges + pops)
         num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
         agenda = larger_agenda(agenda, num_bundles + 3 * most_scored, most_scored, pops)
@@ -426,14 +426,20 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
 
 
 @kernel
-def _gains(nodes, num_nodes, gap_nodes):
-    """The gains of the nodes of a chart as fillers of gaps, none without ``gap_nodes``; 0 for the goal."""
+def _gain_rows(nodes, num_nodes, gap_nodes):
+    """The rows of the gains of the nodes of a chart as fillers of gaps, -1 for none."""
     if gap_nodes is None:
-        return np.empty((0, 0))
-    gain = gap_nodes.gain[:num_nodes].copy()
+        return np.empty(0, np.int32)
+    row = gap_nodes.row[:num_nodes].copy()
     if num_nodes > 0 and nodes.cell[num_nodes - 1] < 0:
-        gain[num_nodes - 1] = 0.0
-    return gain
+        row[num_nodes - 1] = -1  # the goal
+    return row
+
+
+@kernel
+def _gains(gap_nodes):
+    """The gains of nodes as fillers of gaps."""
+    return np.empty((0, 0)) if gap_nodes is None else gap_nodes.gain[: gap_nodes.used[0]].copy()
 
 
 @kernel
@@ -451,7 +457,8 @@ def _pack(nodes, num_nodes, edges, num_edges, gap_nodes):
         np.empty(num_edges, np.int32),
         np.empty(num_edges, np.float64),
         np.empty((num_edges, edges.lm.shape[1]), np.float32),
-        _gains(nodes, num_nodes, gap_nodes),
+        _gain_rows(nodes, num_nodes, gap_nodes),
+        _gains(gap_nodes),
     )
     filled = first_edge[:num_nodes].copy()
     for e in range(num_edges):

@@ -81,7 +81,8 @@ class Forest:
     node_label   int32 [V]       category; ``labels`` has its name
     node_start   int32 [V]       first source word ...
     node_end     int32 [V]       ... and the one after the last
-    node_gain    float64 [V, 6]  of GapNodes: what it adds to orientations of gaps; no rows without models
+    gain_row     int32 [V]       row of ``gain``, -1 for none; empty without orientation models
+    gain         float64 [F, 9]  of GapNodes: what nodes add to the orientations of gaps that they fill
     rules        Rules
     source       the words of the sentence
 
@@ -103,7 +104,7 @@ class Forest:
         source: Sequence[str] = (),
         edge_lm: Floats32 | None = None,
         lm_names: Sequence[str] = (),
-        node_gain: Floats | None = None,
+        gains: tuple[Ids, Floats] | None = None,
         edge_features: EdgeFeatures | None = None,
         features: ForestFeatures | None = None,
         origin: Origin | None = None,
@@ -114,7 +115,9 @@ class Forest:
         if edge_lm is None:
             edge_lm = np.zeros((len(edge_score), 0), np.float32)
         self.edge_lm: Floats32 = read_only(edge_lm)
-        self.node_gain: Floats = read_only(np.zeros((0, 0)) if node_gain is None else node_gain)
+        row, gain = (np.empty(0, np.int32), np.empty((0, 0))) if gains is None else gains
+        self.gain_row: Ids = read_only(row)
+        self.gain: Floats = read_only(gain)
         self.node_label: Ids = read_only(node_label)
         self.node_start: Ids = read_only(node_start)
         self.node_end: Ids = read_only(node_end)
@@ -363,7 +366,7 @@ class Forest:
             source=self.source,
             edge_lm=self.edge_lm[edge],
             lm_names=self.lm_names,
-            node_gain=self.node_gain[node] if len(self.node_gain) else None,
+            gains=(self.gain_row[node], self.gain) if len(self.gain_row) else None,
             edge_features=None if features else self.features_of_edges(edge),
             features=features,
             origin=origin,

@@ -105,7 +105,7 @@ class ForestFeatures(Replay):
         parts = self.rules(rules[rules >= 0].tolist())
         if self.scorer.features.edge_features:
             parts = [*parts, *self.edges(_batch(forest, edges[rules >= 0], self.scorer.symbols))]
-        if len(forest.node_gain):
+        if len(forest.gain_row):
             parts = [*parts, *self._mappings(self._gap_rows(forest, edges, self._index))]
         if self.kept is not None:
             parts = [*parts, *self._mappings(self._bigram_rows(forest, edges, self._index, self.kept))]
@@ -146,7 +146,7 @@ class ForestFeatures(Replay):
         rows = FeatureRows(first, np.tile(np.array(models, np.int32), len(edges)), scores.reshape(-1))
         if self.kept is not None:
             rows = merge_feature_rows([rows, self._bigram_rows(forest, edges, index, self.kept)])
-        if len(forest.node_gain):
+        if len(forest.gain_row):
             rows = merge_feature_rows([rows, self._gap_rows(forest, edges, index)])
         features = scorer.features.edge_features
         if not features:
@@ -163,7 +163,8 @@ class ForestFeatures(Replay):
         from hiero.reordering.feature import gap_rows
 
         tail, rule = forest.graph.tail[edges], forest.edge_rule[edges]
-        rows = gap_rows(self.scorer.features.edge_features, tail, rule, forest.rules, forest.node_gain)
+        gains = forest.gain_row, forest.gain
+        rows = gap_rows(self.scorer.features.edge_features, tail, rule, forest.rules, *gains)
         return number_feature_rows(rows, index, self.scorer.symbols.names)
 
     def _bigram_rows(self, forest: Forest, edges: Ids, index: FeatureIndex, kept: Flags) -> FeatureRows:

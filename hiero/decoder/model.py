@@ -508,7 +508,7 @@ class Model:
             source=segment.words,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
-            node_gain=chart.gain,
+            gains=(chart.gain_row, chart.gain),
             features=ForestFeatures(self.scorer, grammar, lm_word, kept=kept),
         )
 
@@ -561,6 +561,7 @@ _EMPTY_CHART = Chart(
     NO_IDS,
     np.zeros(0),
     np.zeros((0, 0), np.float32),
+    NO_IDS,
     np.zeros((0, 0)),
 )
 

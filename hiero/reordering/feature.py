@@ -210,11 +210,11 @@ def gap_models(
 
 
 def gap_rows(
-    features: Sequence[EdgeFeature], tail: Ids, rule: Ids, rules: Rules, gain: Floats
+    features: Sequence[EdgeFeature], tail: Ids, rule: Ids, rules: Rules, row: Ids, gain: Floats
 ) -> FeatureRows:
     """The changes of features on some edges of a forest with the gains of its nodes; ids in Symbols.names."""
     rules = Rules._make(read_only(array) for array in rules)
-    tail, rule, gain = read_only(tail), read_only(rule), read_only(gain)
+    tail, rule, row, gain = read_only(tail), read_only(rule), read_only(row), read_only(gain)
     applied = read_only(np.unique(rule[rule >= 0]))
     blocks = _cut(applied, rules)
     label = np.empty((len(rules.lhs), 2 * MAX_GAPS), np.int8)
@@ -222,7 +222,7 @@ def gap_rows(
     first, most = np.empty(len(rule) + 1, np.int64), 3 * MAX_GAPS * len(rule)
     ids, value = np.empty(most, np.int32), np.empty(most)
     names = _gain_names(_reorderings(features))
-    used = gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
+    used = gap_rows_kernel(rule, tail, read_only(label), row, gain, names, first, ids, value)
     return FeatureRows(first, ids[:used], value[:used])
 
 

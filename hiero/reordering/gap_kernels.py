@@ -73,16 +73,20 @@ class GapModels(NamedTuple):
 
 
 class GapNodes(NamedTuple):
-    """The nodes of a search as fillers of gaps, V of them.
+    """The nodes of a search as fillers of gaps, V of them; F are short enough to be known to a model.
 
-    score   float64 [V, 6]  weighted gains by class: for the block itself, and for the one after it
-    gain    float64 [V, 9]  gains of log10 probabilities
-    pair    float64 [V, 3]  sums of the weights of the pairs of words of the best derivation
-    length  int32 [V]       words of its translation; -1 if there are more than models know
-    word    int32 [V, L]    these words
-    best    int32 [V]       its topmost edge
+    row     int32 [V]       rows of the nodes in the tables below, -1 for longer ones
+    used    int64 [1]       F
+    score   float64 [F, 6]  weighted gains by class: for the block itself, and for the one after it
+    gain    float64 [F, 9]  gains of log10 probabilities
+    pair    float64 [F, 3]  sums of the weights of the pairs of words of the best derivation
+    length  int32 [F]       words of its translation; -1 if there are more than models know
+    word    int32 [F, L]    these words
+    best    int32 [F]       its topmost edge
     """
 
+    row: np.ndarray
+    used: np.ndarray
     score: np.ndarray
     gain: np.ndarray
     pair: np.ndarray
@@ -115,6 +119,8 @@ def new_gap_nodes(gaps, size):
     if gaps is None:
         return None
     return GapNodes(
+        np.empty(size, np.int32),
+        np.zeros(1, np.int64),
         np.empty((size, 2 * NUM_CLASSES)),
         np.empty((size, NUM_GAINS)),
         np.empty((size, NUM_CLASSES)),
@@ -125,14 +131,21 @@ def new_gap_nodes(gaps, size):
 
 
 @kernel
-def larger_gap_nodes(gaps, nodes, size):
-    """The tables, or larger ones if they have no room for ``size`` nodes."""
+def larger_gap_nodes(gaps, nodes, size, more):
+    """The tables, or larger ones if they have no room for ``size`` nodes, ``more`` of which are new."""
     if gaps is None:
         return nodes
-    if size <= nodes.length.shape[0]:
-        return nodes
-    size *= 2
+    row, rows = nodes.row, nodes.used[0] + more
+    if size > row.shape[0]:
+        row = longer(row, 2 * size)
+    if rows <= nodes.length.shape[0]:
+        return GapNodes(
+            row, nodes.used, nodes.score, nodes.gain, nodes.pair, nodes.length, nodes.word, nodes.best
+        )
+    size = 2 * rows
     return GapNodes(
+        row,
+        nodes.used,
         longer_rows(nodes.score, size),
         longer_rows(nodes.gain, size),
         longer_rows(nodes.pair, size),
@@ -143,8 +156,11 @@ def larger_gap_nodes(gaps, nodes, size):
 
 
 @leaf
-def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
-    """Write the translation of a node whose best derivation begins with a rule; returns its length or -1."""
+def _enter_words(gaps, nodes, row, rule, tail_1, tail_2):
+    """Write the translation of a node whose best derivation begins with a rule; returns its length or -1.
+
+    Nodes are given by their rows here and below.
+    """
     most = nodes.word.shape[1]
     n = np.int64(0)
     for k in range(gaps.rules.first_tgt[rule], gaps.rules.first_tgt[rule + 1]):
@@ -152,7 +168,7 @@ def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
         if symbol >= 0:
             if n == most:
                 return np.int64(-1)
-            nodes.word[node, n] = symbol
+            nodes.word[row, n] = symbol
             n += 1
             continue
         tail = tail_1 if gap_index(symbol) == 1 else tail_2
@@ -160,7 +176,7 @@ def _enter_words(gaps, nodes, node, rule, tail_1, tail_2):
         if length < 0 or n + length > most:
             return np.int64(-1)
         for i in range(length):
-            nodes.word[node, n + i] = nodes.word[tail, i]
+            nodes.word[row, n + i] = nodes.word[tail, i]
         n += length
     return n
 
@@ -188,7 +204,8 @@ def _look_up(gaps, nodes, node, start, end):
 def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown):
     """Write the row of a node that covers the words start ... end - 1; rule and tails of its best edge.
 
-    unknown  log10 probabilities of the classes before the words were known
+    node, tail_1, tail_2  rows
+    unknown               log10 probabilities of the classes before the words were known
     """
     for k in range(NUM_CLASSES):
         nodes.score[node, k] = 0.0
@@ -197,8 +214,6 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
     for k in range(NUM_GAINS):
         nodes.gain[node, k] = 0.0
     nodes.length[node] = -1
-    if rule < 0 or end - start > nodes.word.shape[1]:
-        return
     length = _enter_words(gaps, nodes, node, rule, tail_1, tail_2)
     nodes.length[node] = length
     if gaps.longest[0] > 0 and math.isnan(gaps.pair[rule, 0]):
@@ -242,14 +257,21 @@ def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edge
     first_node, last_node   the nodes of the cell
     edges                   Edges; those into the cell are first_edge ... last_edge - 1
     """
+    is_long = end - start > nodes.word.shape[1]
+    first_row = nodes.used[0] - first_node
     for v in range(first_node, last_node):
-        nodes.best[v] = -1
+        nodes.row[v] = -1 if is_long else first_row + v
+    if is_long:
+        return
+    nodes.used[0] += last_node - first_node
+    for v in range(first_node, last_node):
+        nodes.best[first_row + v] = -1
     for e in range(first_edge, last_edge):
         total = edges.local[e]
         for t in range(2):
             if edges.tail[e, t] >= 0:
                 total += score[edges.tail[e, t]]
-        head = edges.head[e]
+        head = first_row + edges.head[e]
         # The best total is kept in the row until that is written; of equal edges the first counts.
         if nodes.best[head] < 0 or total > nodes.gain[head, 0]:
             nodes.best[head] = e
@@ -260,43 +282,40 @@ def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edge
         total = log_sum(a, b, c)
         unknown = (a - total) / LN_10, (b - total) / LN_10, (c - total) / LN_10
     for v in range(first_node, last_node):
-        best = nodes.best[v]
-        finish_gap_node(
-            gaps,
-            nodes,
-            v,
-            start,
-            end,
-            np.int64(edges.rule[best]),
-            np.int64(edges.tail[best, 0]),
-            np.int64(edges.tail[best, 1]),
-            unknown,
-        )
+        best = nodes.best[first_row + v]
+        one, two = edges.tail[best, 0], edges.tail[best, 1]
+        # The spans of tails are no longer than this one.
+        row_1 = np.int64(nodes.row[one]) if one >= 0 else np.int64(-1)
+        row_2 = np.int64(nodes.row[two]) if two >= 0 else np.int64(-1)
+        rule = np.int64(edges.rule[best])
+        finish_gap_node(gaps, nodes, first_row + v, start, end, rule, row_1, row_2, unknown)
 
 
 @leaf
 def score_gaps(gaps, nodes, rule, tail_1, tail_2):
     """The weighted gains of the gaps of a rule application."""
     score = 0.0
-    if gaps.label[rule, 0] >= 0:
-        score += nodes.score[tail_1, gaps.label[rule, 0]]
-    if gaps.label[rule, 1] >= 0:
-        score += nodes.score[tail_2, gaps.label[rule, 1]]
-    if gaps.label[rule, 2] >= 0:
-        score += nodes.score[tail_1, NUM_CLASSES + gaps.label[rule, 2]]
-    if gaps.label[rule, 3] >= 0:
-        score += nodes.score[tail_2, NUM_CLASSES + gaps.label[rule, 3]]
+    one = nodes.row[tail_1] if tail_1 >= 0 else -1
+    two = nodes.row[tail_2] if tail_2 >= 0 else -1
+    if one >= 0 and gaps.label[rule, 0] >= 0:
+        score += nodes.score[one, gaps.label[rule, 0]]
+    if two >= 0 and gaps.label[rule, 1] >= 0:
+        score += nodes.score[two, gaps.label[rule, 1]]
+    if one >= 0 and gaps.label[rule, 2] >= 0:
+        score += nodes.score[one, NUM_CLASSES + gaps.label[rule, 2]]
+    if two >= 0 and gaps.label[rule, 3] >= 0:
+        score += nodes.score[two, NUM_CLASSES + gaps.label[rule, 3]]
     return score
 
 
 @kernel
-def gap_rows_kernel(rule, tail, label, gain, names, out_first, out_id, out_value):
+def gap_rows_kernel(rule, tail, label, row, gain, names, out_first, out_id, out_value):
     """The gains of some edges as values of features.
 
     rule               int32 [N]       of the edges; -1 for none
     tail               int32 [N, 2]
     label              int8 [R, 4]     of ``gap_labels_kernel``
-    gain               float64 [V, 9]  of the nodes
+    row, gain          int32 [V], float64 [F, 9]  of GapNodes
     names              int32 [9]       ids of the features, -1 for those of no model
     out_first          int64 [N + 1]   written
     out_id, out_value  int32, float64 [6 * N]  written; their length is returned
@@ -308,14 +327,15 @@ def gap_rows_kernel(rule, tail, label, gain, names, out_first, out_id, out_value
     for e in range(rule.shape[0]):
         begin = n
         for t in range(4 if rule[e] >= 0 else 0):
-            k = np.int64(label[rule[e], t])
-            ahead = t >= 2
+            k, ahead = np.int64(label[rule[e], t]), t >= 2
+            node = tail[e, t - 2 if ahead else t]
+            at_row = row[node] if k >= 0 else -1
             for model in range(
                 LOOKED_AHEAD if ahead else 0, NUM_GAINS if ahead else LOOKED_AHEAD, NUM_CLASSES
             ):
                 value = 0.0
-                if k >= 0 and names[model + k] >= 0:
-                    value = gain[tail[e, t - 2 if ahead else t], model + k]
+                if at_row >= 0 and names[model + k] >= 0:
+                    value = gain[at_row, model + k]
                 if value == 0.0:
                     continue
                 at = begin

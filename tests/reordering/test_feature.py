@@ -446,14 +446,16 @@ def test_gains_of_edges_equal_their_twin(world: tuple[list[naive.Rule], list[str
     gap_labels_kernel(blocks, label)
     for number in numbers:
         assert label[number].tolist() == naive.gap_labels(world[0][number])
-    gain = read_only(np.arange(27.0).reshape(3, 9) - 3)
+    gain, row = read_only(np.arange(27.0).reshape(3, 9) - 3), read_only(np.array([2, 0, -1], np.int32))
     tail = read_only(np.array([[p % 3, (p + 1) % 3] for p in range(len(numbers))], np.int32))
     names = read_only(np.array([17, 18, 19, -1, -1, -1, 3, 4, 5], np.int32))
     first, room = np.empty(len(rule) + 1, np.int64), 6 * len(rule)
     ids, value = np.empty(room, np.int32), np.empty(room)
-    gap_rows_kernel(rule, tail, read_only(label), gain, names, first, ids, value)
+    gap_rows_kernel(rule, tail, read_only(label), row, gain, names, first, ids, value)
     for p, number in enumerate(numbers):
-        rows = naive.gap_rows(world[0][number], [gain[v].tolist() for v in tail[p]])
+        rows = naive.gap_rows(
+            world[0][number], [gain[row[v]].tolist() if row[v] >= 0 else [0] * 9 for v in tail[p]]
+        )
         expected = {names[k]: x for k, x in rows.items() if x and names[k] >= 0}
         here = slice(first[p], first[p + 1])
         found = zip(ids[here].tolist(), value[here].tolist(), strict=True)
