@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from benchmarks import bpe, transformer
 from benchmarks.papers.lineplot import Line, decades, svg
+from hiero.core.text import read_lines
 
+GRAMMARS = Path(__file__).parents[2] / "grammars"
 WORDS = st.text(st.sampled_from("abcdeß語"), min_size=1, max_size=7)
 
 
@@ -96,6 +98,32 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(SystemExit, match="torch is not installed"):
         transformer.main(["train", str(tmp_path / "out"), "--data", str(tmp_path)])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_curve_of_hiero(tmp_path: Path) -> None:
+    """Weights set by hand cost the base only, and each iteration costs more."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, number in (("train", 150), ("dev", 8), ("devtest", 8)):
+        for side, language in (("src", "de"), ("trg", "en")):
+            path = GRAMMARS / f"demo.{name}.{language}{'.gz' if name == 'train' else ''}"
+            text = b"".join(line + b"\n" for line in itertools.islice(read_lines(path), number))
+            (data / f"{name}.{side}.gz").write_bytes(gzip.compress(text))
+    arguments = ["hiero", str(tmp_path / "out"), "--data", str(data), "--epochs", "2", "-q"]
+    assert transformer.main(arguments) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out" / "curve.jsonl").read_text().splitlines()]
+    assert [row["what"] for row in rows] == [
+        "weights set by hand",
+        "kbmira, iteration 1",
+        "kbmira, iteration 2",
+    ]
+    minutes = [row["minutes"] for row in rows]
+    assert 0 < minutes[0] < minutes[1] < minutes[2]
+    base = json.loads((tmp_path / "out" / "base.run" / "manifest.json").read_text())["stages"]
+    assert {name.partition(":")[0] for name in base} >= {"align", "lm", "index"}
+    assert minutes[0] == pytest.approx(sum(map(transformer.seconds, base.values())) / 60)
+    assert all(0 < row["bleu"] <= 100 for row in rows)
 
 
 # ---- with PyTorch
