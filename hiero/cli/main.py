@@ -28,6 +28,7 @@ COMMANDS = {
     "lexicon": "lexicon",
     "lm": "lm",
     "lookup": "lookup",
+    "pack": "pack",
     "prep": "prep",
     "reorder": "reorder",
     "run": "run",

@@ -19,6 +19,8 @@ import yaml
 
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
+from hiero.config.package import CONFIG as PACKED_CONFIG
+from hiero.config.package import is_package, unpacked
 from hiero.config.sections import (
     SEQUESTER,
     TRAIN,
@@ -92,7 +94,9 @@ NOT_OF_MODEL = ("store", "target_counts", "estimate", "text", "vocabulary")  # c
 
 
 def read_config(path: str | Path) -> Config:
-    """Read a configuration from a YAML file."""
+    """Read a configuration from a YAML file, or that of a model package, which is unpacked."""
+    if is_package(path):
+        path = unpacked(path) / PACKED_CONFIG
     content = read_settings(path)
     return config_of({} if content is None else content, str(path), Path(path).parent)
 
