@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pack(args: argparse.Namespace) -> int:
     from hiero.config.config import read_config
-    from hiero.config.package import write_package
+    from hiero.jobs.pack import write_package
     from hiero.pipeline.run import MODEL
 
     source = Path(args.source)

@@ -12,8 +12,9 @@ import pytest
 import hiero
 from hiero.cli.main import main
 from hiero.config.config import read_config
-from hiero.config.package import CARD, CONFIG, META, read_package, unpacked, write_package
+from hiero.config.package import CARD, CONFIG, META, read_package, unpacked
 from hiero.core.errors import HieroError
+from hiero.jobs.pack import write_package
 
 RULES = "[X] ||| a ||| A ||| p=1\n[X] ||| b ||| B ||| p=2 q=1\n[X] ||| b ||| C ||| p=1\n"
 SETTINGS = """\
