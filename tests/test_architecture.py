@@ -45,7 +45,7 @@ KERNELS = ("*_kernels", "kernels")
 DATA = {("decoder", "hypergraph")}
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
-MAX_MODULES = 195
+MAX_MODULES = 197
 MAX_LINES = 700
 MAX_EXPORTS = 18
 
@@ -250,10 +250,10 @@ def test_names_mean_one_thing() -> None:
 # Files that are written where they stand. All others appear by being renamed, or in a new directory that is:
 # a mapped file that is truncated kills the processes that read it.
 IN_PLACE = {
-    "config/package.py": 1,  # files of a new directory
     "core/directories.py": 2,  # meta.json of a new directory; a note in the cache, renamed
     "core/text.py": 1,  # devices and pipes
     "core/usage.py": 1,  # a file of the system
+    "jobs/pack.py": 1,  # an entry of an archive
     "extraction/growth.py": 1,  # temporary files without names
     "extraction/store.py": 4,  # rules of sentences, which are appended, and not mapped
     "jobs/resumable_output.py": 1,  # OUT.part, which is not read before it is renamed
