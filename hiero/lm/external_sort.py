@@ -7,12 +7,12 @@ name, which the operating system removes in any case when the process ends.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,29 +32,31 @@ class TemporaryStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         with self._errors():
-            file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-        self._file = file.fileno()
-        self._finalizer = weakref.finalize(self, file.close)
+            self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        # Not pread and pwrite, which Windows lacks.
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(self, self._file.close)
         self.size = 0
 
     def append(self, array: npt.NDArray[Any]) -> int:
         """Append an array; returns its offset."""
         start, rest = self.size, np.ascontiguousarray(array).data.cast("B")
-        with self._errors():
+        with self._errors(), self._lock:
+            self._file.seek(self.size)
             while rest:
-                written = os.pwrite(self._file, rest, self.size)
+                written = self._file.write(rest)
                 self.size += written
                 rest = rest[written:]
         return start
 
     def read(self, start: int, out: npt.NDArray[Any]) -> None:
         rest = out.data.cast("B")
-        with self._errors():
+        with self._errors(), self._lock:
+            self._file.seek(start)
             while rest:
-                count = os.preadv(self._file, [rest], start)
+                count = self._file.readinto(rest)
                 if not count:
                     raise OSError(0, "the temporary file was truncated")
-                start += count
                 rest = rest[count:]
 
     def close(self) -> None:
