@@ -30,6 +30,7 @@ FIRST_GAP = 0.1
 SHRINK = 0.1  # factor of the strength from one minimum to the next
 APART = 0.1  # first distance of equal bins, of the mean distance of bins
 LEAST_RANGE = 1e-3  # of a curve, for the same
+FLAT = 1e-4  # range of a curve to try in the other direction, relative to that without constraints
 MOST_POOLINGS = 20
 
 
@@ -186,7 +187,7 @@ def minimum(objective: Objective, start: Floats, groups: Sequence[Ints], steps: 
         spent += tried.steps
         if found is not None and tried.value >= found.value:
             break
-        flat = [np.ptp(tried.x[group]) == 0 for group in groups]
+        flat = [np.ptp(tried.x[group]) <= FLAT * np.ptp(free.x[group]) for group in groups]
         turned = [-way if is_flat else way for way, is_flat in zip(directions, flat, strict=True)]
         if not any(flat) or found is not None or spent >= steps:
             found = tried
