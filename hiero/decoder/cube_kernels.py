@@ -38,12 +38,6 @@ from hiero.decoder.search_table_kernels import (
     new_search_nodes,
     order_by_score,
 )
-from hiero.reordering.gap_kernels import (
-    finish_gap_nodes,
-    larger_gap_nodes,
-    new_gap_nodes,
-    score_gaps,
-)
 
 # Candidates scored for each that is popped, at most. Real grammars need 1.5 to 2.
 SCORED_PER_POP = 4
@@ -163,8 +157,6 @@ def _search_cell(
     num_edges,
     agenda,
     bigrams,
-    gaps,
-    gap_nodes,
 ):
     """Fill one cell; all tables have enough room. Returns the new numbers of nodes and edges."""
     doubt = 0.0
@@ -211,8 +203,6 @@ def _search_cell(
                 local += weight[m] * agenda.lm[row, m]
             if bigrams is not None:
                 local += score_bigrams(rules, pairs.rule[pair], nodes.state, tail_1, tail_2, bigrams)
-            if gaps is not None:
-                local += score_gaps(gaps, gap_nodes, pairs.rule[pair], tail_1, tail_2)
             agenda.local[row] = local
             before = pairs.estimate[pair] - local
             score = local
@@ -342,7 +332,7 @@ def _limits(parse, pairs, weight, goal, pop_limit, by_loss):
 
 
 @scalar
-def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams, gaps):
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams):
     """Search a parse with language models.
 
     parse          Parse
@@ -355,7 +345,6 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     by_loss        False: all cells pop as many. True: FINE exp(-x / WIDTH) times as many for a loss (see
                    ``loss_kernel``) of x log10 units of language models
     bigrams        Bigrams, or None: compiled apart, so that a search without them does nothing for them
-    gaps           GapModels, or None; likewise
 
     Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
     a goal, if that is not all of them). O(pops * log) language model scores of a rule.
@@ -369,7 +358,6 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     nodes = new_search_nodes(np.int64(1024), num_models, stride)
     edges = new_search_edges(np.int64(1024), num_models)
     agenda = new_agenda(np.int64(1024), np.int64(1024), np.int64(512), num_models, stride)
-    gap_nodes = new_gap_nodes(gaps, np.int64(1024))
     cells = np.zeros((num_cells, 2), np.int64)
     num_nodes = np.int64(0)
     num_edges = np.int64(0)
@@ -377,16 +365,14 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     for c in range(num_cells):
         most = _num_candidates(parse, cells, c)
         if pop_limit == 0 and most + num_edges > most_edges:
-            return c, total_scored, _pack(nodes, num_nodes, edges, num_edges, gap_nodes)
+            return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
         pops = np.int64(min(most, limit[c]) if pop_limit > 0 else most)
         most_scored = np.int64(min(most, float(SCORED_PER_POP * pops)))
         nodes = larger_search_nodes(nodes, num_nodes + pops + 2)
-        gap_nodes = larger_gap_nodes(gaps, gap_nodes, num_nodes + pops + 2, pops)
         edges = larger_search_edges(edges, num_edges + pops)
         num_bundles = parse.first_bundle[c + 1] - parse.first_bundle[c]
         agenda = larger_agenda(agenda, num_bundles + 3 * most_scored, most_scored, pops)
         cells[c, 0] = num_nodes
-        first_edge = num_edges
         num_nodes, num_edges, num_scored = _search_cell(
             c,
             parse,
@@ -403,16 +389,9 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
             num_edges,
             agenda,
             bigrams,
-            gaps,
-            gap_nodes,
         )
         total_scored += num_scored
         cells[c, 1] = num_nodes
-        if gaps is not None:
-            start, end = np.int64(parse.cell[c, 1]), np.int64(parse.cell[c, 2])
-            finish_gap_nodes(
-                gaps, gap_nodes, start, end, nodes.score, cells[c, 0], num_nodes, edges, first_edge, num_edges
-            )
         # Candidates are no longer needed.
         order_by_score(nodes.score, cells[c, 0], num_nodes, nodes.rank, agenda.entry)
     if goal >= 0:
@@ -422,28 +401,11 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
         edges = larger_search_edges(edges, num_edges + last - first)
         num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
         num_nodes += 1
-    return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges, gap_nodes)
+    return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges)
 
 
 @kernel
-def _gain_rows(nodes, num_nodes, gap_nodes):
-    """The rows of the gains of the nodes of a chart as fillers of gaps, -1 for none."""
-    if gap_nodes is None:
-        return np.empty(0, np.int32)
-    row = gap_nodes.row[:num_nodes].copy()
-    if num_nodes > 0 and nodes.cell[num_nodes - 1] < 0:
-        row[num_nodes - 1] = -1  # the goal
-    return row
-
-
-@kernel
-def _gains(gap_nodes):
-    """The gains of nodes as fillers of gaps."""
-    return np.empty((0, 0)) if gap_nodes is None else gap_nodes.gain[: gap_nodes.used[0]].copy()
-
-
-@kernel
-def _pack(nodes, num_nodes, edges, num_edges, gap_nodes):
+def _pack(nodes, num_nodes, edges, num_edges):
     """The chart: exact sizes, edges by head and among those as found."""
     first_edge = np.zeros(num_nodes + 1, np.int64)
     for e in range(num_edges):
@@ -457,8 +419,6 @@ def _pack(nodes, num_nodes, edges, num_edges, gap_nodes):
         np.empty(num_edges, np.int32),
         np.empty(num_edges, np.float64),
         np.empty((num_edges, edges.lm.shape[1]), np.float32),
-        _gain_rows(nodes, num_nodes, gap_nodes),
-        _gains(gap_nodes),
     )
     filled = first_edge[:num_nodes].copy()
     for e in range(num_edges):

@@ -82,7 +82,7 @@ class Forest:
     node_start   int32 [V]       first source word ...
     node_end     int32 [V]       ... and the one after the last
     gain_row     int32 [V]       row of ``gain``, -1 for none; empty without orientation models
-    gain         float64 [F, 9]  of GapNodes: what nodes add to the orientations of gaps that they fill
+    gain         float32 [F, .]  of GapNodes: what nodes add to the orientations of gaps that they fill
     rules        Rules
     source       the words of the sentence
 
@@ -104,7 +104,7 @@ class Forest:
         source: Sequence[str] = (),
         edge_lm: Floats32 | None = None,
         lm_names: Sequence[str] = (),
-        gains: tuple[Ids, Floats] | None = None,
+        gains: tuple[Ids, Floats32] | None = None,
         edge_features: EdgeFeatures | None = None,
         features: ForestFeatures | None = None,
         origin: Origin | None = None,
@@ -115,9 +115,9 @@ class Forest:
         if edge_lm is None:
             edge_lm = np.zeros((len(edge_score), 0), np.float32)
         self.edge_lm: Floats32 = read_only(edge_lm)
-        row, gain = (np.empty(0, np.int32), np.empty((0, 0))) if gains is None else gains
+        row, gain = (np.empty(0, np.int32), np.empty((0, 0), np.float32)) if gains is None else gains
         self.gain_row: Ids = read_only(row)
-        self.gain: Floats = read_only(gain)
+        self.gain: Floats32 = read_only(gain)
         self.node_label: Ids = read_only(node_label)
         self.node_start: Ids = read_only(node_start)
         self.node_end: Ids = read_only(node_end)

@@ -64,8 +64,6 @@ class Chart(NamedTuple):
     rule        int32 [E]      -1 on edges into the goal
     local       float64 [E]    score of the edge itself
     lm          float32 [E, M] its share of each model's log10 probability
-    gain_row    int32 [V]      rows of ``gain``, -1 for none; empty without orientation models
-    gain        float64 [F, 9] of GapNodes
     """
 
     first_edge: Ints
@@ -74,8 +72,6 @@ class Chart(NamedTuple):
     rule: Ids
     local: Floats
     lm: Floats32
-    gain_row: Ids
-    gain: Floats
 
 
 def validate(graph: Hypergraph) -> None:

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Flags, Floats, Ids, Ints, is_finite, offsets_of, read_only
+from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_of, read_only
 from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
@@ -406,9 +406,7 @@ class Model:
             search = search_of(self.search.algorithm)
             limits = self.search.pop_limit, self.search.max_edges
             kept = self._kept_words(lm_word)
-            more: dict[str, Any] = self._gap_models(src, grammar, pairs)
-            if kept is not None:
-                more["bigrams"] = new_bigrams(self.scorer, lm_word, arrays, kept)
+            more = {} if kept is None else {"bigrams": new_bigrams(self.scorer, lm_word, arrays, kept)}
             done, num_scored, chart = search(parse, pairs, states, arrays, lm_weight, goal, *limits, **more)
         if done < len(parse.cell):
             raise HieroError(
@@ -419,8 +417,10 @@ class Model:
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
+        with statistics.timed("features"):
+            gains = self._rescored(src, grammar, parse, pairs, chart)
         with statistics.timed("cube"):
-            return self._forest(segment, grammar, lm_word, parse, chart, kept)
+            return self._forest(segment, grammar, lm_word, parse, chart, kept, gains)
 
     def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
@@ -470,14 +470,22 @@ class Model:
         extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
         return Pairs(first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra)
 
-    def _gap_models(self, src: Ids, grammar: Grammar, pairs: Pairs) -> dict[str, Any]:
-        """The orientation models for the gaps of applied rules, as an argument of a search; none without."""
+    def _rescored(
+        self, src: Ids, grammar: Grammar, parse: Parse, pairs: Pairs, chart: Chart
+    ) -> tuple[Ids, Floats32] | None:
+        """Score gaps again, now that their words are known, by orientation models; None without any.
+
+        Changes the scores of edges. Returns what each node adds to the orientation of a gap that it fills.
+        """
         features = self.features.edge_features
         if not any(map(scores_gaps, features)):
-            return {}
-        from hiero.reordering.feature import gap_models
+            return None
+        from hiero.reordering.feature import rescore_gaps
 
-        return {"gaps": gap_models(features, src, pairs.rule, grammar.rules, self.scorer.name_weights())}
+        weights = self.scorer.name_weights()
+        return rescore_gaps(
+            features, src, pairs.rule, grammar.rules, weights, chart[:4], parse.cell, chart.local
+        )
 
     def _goal_cell(self, parse: Parse, num_words: int) -> int:
         whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == num_words)
@@ -491,7 +499,14 @@ class Model:
         return kept_words(self.language_models.arrays, lm_word, self.scorer.shared_words())
 
     def _forest(
-        self, segment: Segment, grammar: Grammar, lm_word: Ids, parse: Parse, chart: Chart, kept: Flags | None
+        self,
+        segment: Segment,
+        grammar: Grammar,
+        lm_word: Ids,
+        parse: Parse,
+        chart: Chart,
+        kept: Flags | None,
+        gains: tuple[Ids, Floats32] | None = None,
     ) -> Forest:
         cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
         cell = cells[chart.cell]  # -1 for the goal: the row appended above
@@ -508,7 +523,7 @@ class Model:
             source=segment.words,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
-            gains=(chart.gain_row, chart.gain),
+            gains=gains,
             features=ForestFeatures(self.scorer, grammar, lm_word, kept=kept),
         )
 
@@ -561,8 +576,6 @@ _EMPTY_CHART = Chart(
     NO_IDS,
     np.zeros(0),
     np.zeros((0, 0), np.float32),
-    NO_IDS,
-    np.zeros((0, 0)),
 )
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hiero.decoder.hypergraph import Chart, Pairs
     from hiero.decoder.lm_state_kernels import RuleStates
     from hiero.decoder.parse_kernels import Parse
-    from hiero.reordering.gap_kernels import GapModels
 
 # MODULE:FUNCTION, imported for the first sentence: a ``SearchFunction``.
 SEARCHES = {"coarse_to_fine": f"{__name__}:coarse_to_fine", "cube": f"{__name__}:cube"}
@@ -34,13 +33,12 @@ class SearchFunction(Protocol):
         /,
         *,
         bigrams: Bigrams | None = None,
-        gaps: GapModels | None = None,
     ) -> tuple[int, int, Chart]:
         """Return the number of cells done, the number of candidates scored, and a chart.
 
         ``goal`` is the cell to finish with <s> and </s>. A search stops, with fewer cells done, before it has
         more than ``most_edges`` edges; ``pop_limit`` is 0 for an exhaustive one. ``bigrams`` are passed only
-        if the model has the feature ``bigram``, ``gaps`` only if it has orientation models.
+        if the model has the feature ``bigram``.
         """
         ...
 
@@ -52,19 +50,15 @@ def search_of(algorithm: str) -> SearchFunction:
     return found
 
 
-def cube(
-    *arguments: Any, bigrams: Bigrams | None = None, gaps: GapModels | None = None
-) -> tuple[int, int, Chart]:
+def cube(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Chart]:
     """Cube pruning: the same number of pops for every cell."""
     from hiero.decoder.cube_kernels import search_kernel
 
-    return search_kernel(*arguments, False, bigrams, gaps)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, False, bigrams)  # type: ignore[no-any-return, call-arg]
 
 
-def coarse_to_fine(
-    *arguments: Any, bigrams: Bigrams | None = None, gaps: GapModels | None = None
-) -> tuple[int, int, Chart]:
+def coarse_to_fine(*arguments: Any, bigrams: Bigrams | None = None) -> tuple[int, int, Chart]:
     """Cube pruning with more pops for cells of good derivations, by estimates, than for others."""
     from hiero.decoder.cube_kernels import search_kernel
 
-    return search_kernel(*arguments, True, bigrams, gaps)  # type: ignore[no-any-return, call-arg]
+    return search_kernel(*arguments, True, bigrams)  # type: ignore[no-any-return, call-arg]

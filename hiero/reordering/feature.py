@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.array_kernels import distinct_kernel
-from hiero.core.arrays import Floats, Ids, offsets_of, read_only
+from hiero.core.arrays import Floats, Floats32, Ids, Ints, offsets_of, read_only
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import WordTable
@@ -42,6 +42,7 @@ from hiero.reordering.gap_kernels import (
     GapModels,
     gap_labels_kernel,
     gap_rows_kernel,
+    rescore_gaps_kernel,
 )
 from hiero.reordering.indicator_kernels import distortion_kernel, orientation_items_kernel
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
@@ -209,8 +210,31 @@ def gap_models(
     )
 
 
+def rescore_gaps(
+    features: Sequence[EdgeFeature],
+    src: Ids,
+    applied: Ids,
+    rules: Rules,
+    name_weights: Floats,
+    chart: tuple[Ints, Ids, Ids, Ids],
+    cells: Ids,
+    local: Floats,
+) -> tuple[Ids, Floats32] | None:
+    """Add to the scores of edges what knowing the words in gaps changes; see ``rescore_gaps_kernel``.
+
+    ``chart``: first_edge, cell, tail and rule. Returns the gains of nodes; None without models.
+    """
+    gaps = gap_models(features, src, applied, rules, name_weights)
+    if gaps is None:
+        return None
+    first_edge, cell, tail, rule = chart
+    edges = read_only(first_edge), read_only(cell), read_only(tail), read_only(rule)
+    row, gain = rescore_gaps_kernel(gaps, *edges, read_only(cells), local)
+    return row, gain
+
+
 def gap_rows(
-    features: Sequence[EdgeFeature], tail: Ids, rule: Ids, rules: Rules, row: Ids, gain: Floats
+    features: Sequence[EdgeFeature], tail: Ids, rule: Ids, rules: Rules, row: Ids, gain: Floats32
 ) -> FeatureRows:
     """The changes of features on some edges of a forest with the gains of its nodes; ids in Symbols.names."""
     rules = Rules._make(read_only(array) for array in rules)

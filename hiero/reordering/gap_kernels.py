@@ -1,10 +1,10 @@
 # mypy: ignore-errors
 """Orientations of gaps whose words are known: those of the best derivation of the node that fills the gap.
 
-Before the search, a gap is scored as a block of unknown words. When a search has found the nodes of a cell,
-it knows the best derivation of each: the sum of the weights of its word pairs, and its translation. Both are
-passed from tails to heads, as those of a language model are. What knowing the words adds to log10 of the
-probability of each class, the *gain*, depends on the node alone, since its span has the words around it.
+Before the search, a gap is scored as a block of unknown words. When it is done, the nodes of its chart are
+passed in their order: each has the sum of the weights of the word pairs of its best derivation, and its
+translation, from the topmost rule and the tails. What knowing the words adds to log10 of the probability of
+each class, the *gain*, depends on the node alone, since its span has the words around it.
 
 The sum counts a word pair once for each rule that has it, a classifier once for a block. So the gain is that
 of the model for a filler of one rule, and for others unless a pair recurs in it.
@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.array_kernels import longer, longer_rows
 from hiero.core.hash_kernels import mix
-from hiero.core.jit import kernel, leaf, routine
+from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index
 from hiero.reordering.feature_kernels import (
     CLASS,
@@ -73,26 +72,20 @@ class GapModels(NamedTuple):
 
 
 class GapNodes(NamedTuple):
-    """The nodes of a search as fillers of gaps, V of them; F are short enough to be known to a model.
+    """The nodes of a chart as fillers of gaps, V of them; F are short enough to be known to a model.
 
-    row     int32 [V]       rows of the nodes in the tables below, -1 for longer ones
-    used    int64 [1]       F
-    score   float64 [F, 6]  weighted gains by class: for the block itself, and for the one after it
-    gain    float64 [F, 9]  gains of log10 probabilities
-    pair    float64 [F, 3]  sums of the weights of the pairs of words of the best derivation
+    row     int32 [V]       rows of the nodes in the tables below, -1 for longer ones and the goal
+    gain    float32 [F, 3]  gains of log10 probabilities by class; [F, 9] with a lexicalised model
+    pair    float32 [F, 3]  sums of the weights of the pairs of words of the best derivation
     length  int32 [F]       words of its translation; -1 if there are more than models know
-    word    int32 [F, L]    these words
-    best    int32 [F]       its topmost edge
+    word    int32 [F, L]    the first of these words, for a lexicalised model
     """
 
     row: np.ndarray
-    used: np.ndarray
-    score: np.ndarray
     gain: np.ndarray
     pair: np.ndarray
     length: np.ndarray
     word: np.ndarray
-    best: np.ndarray
 
 
 @kernel
@@ -113,69 +106,28 @@ def gap_labels_kernel(blocks, out_label):
             out_label[blocks.rule[n], 2 + blocks.before_block[n, LOW_RUN]] = blocks.block[n, CLASS]
 
 
-@kernel
-def new_gap_nodes(gaps, size):
-    """Tables for ``size`` nodes; None without ``gaps``."""
-    if gaps is None:
-        return None
-    return GapNodes(
-        np.empty(size, np.int32),
-        np.zeros(1, np.int64),
-        np.empty((size, 2 * NUM_CLASSES)),
-        np.empty((size, NUM_GAINS)),
-        np.empty((size, NUM_CLASSES)),
-        np.empty(size, np.int32),
-        np.empty((size, max(gaps.longest[0], gaps.longest[1])), np.int32),
-        np.empty(size, np.int32),
-    )
-
-
-@kernel
-def larger_gap_nodes(gaps, nodes, size, more):
-    """The tables, or larger ones if they have no room for ``size`` nodes, ``more`` of which are new."""
-    if gaps is None:
-        return nodes
-    row, rows = nodes.row, nodes.used[0] + more
-    if size > row.shape[0]:
-        row = longer(row, 2 * size)
-    if rows <= nodes.length.shape[0]:
-        return GapNodes(
-            row, nodes.used, nodes.score, nodes.gain, nodes.pair, nodes.length, nodes.word, nodes.best
-        )
-    size = 2 * rows
-    return GapNodes(
-        row,
-        nodes.used,
-        longer_rows(nodes.score, size),
-        longer_rows(nodes.gain, size),
-        longer_rows(nodes.pair, size),
-        longer(nodes.length, size),
-        longer_rows(nodes.word, size),
-        longer(nodes.best, size),
-    )
-
-
 @leaf
 def _enter_words(gaps, nodes, row, rule, tail_1, tail_2):
     """Write the translation of a node whose best derivation begins with a rule; returns its length or -1.
 
     Nodes are given by their rows here and below.
     """
-    most = nodes.word.shape[1]
+    most, kept = max(gaps.longest[0], gaps.longest[1]), nodes.word.shape[1]
     n = np.int64(0)
     for k in range(gaps.rules.first_tgt[rule], gaps.rules.first_tgt[rule + 1]):
         symbol = gaps.rules.tgt[k]
         if symbol >= 0:
             if n == most:
                 return np.int64(-1)
-            nodes.word[row, n] = symbol
+            if n < kept:
+                nodes.word[row, n] = symbol
             n += 1
             continue
         tail = tail_1 if gap_index(symbol) == 1 else tail_2
         length = np.int64(nodes.length[tail])
         if length < 0 or n + length > most:
             return np.int64(-1)
-        for i in range(length):
+        for i in range(min(length, kept - n)):
             nodes.word[row, n + i] = nodes.word[tail, i]
         n += length
     return n
@@ -207,11 +159,7 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
     node, tail_1, tail_2  rows
     unknown               log10 probabilities of the classes before the words were known
     """
-    for k in range(NUM_CLASSES):
-        nodes.score[node, k] = 0.0
-        nodes.score[node, NUM_CLASSES + k] = 0.0
-        nodes.pair[node, k] = 0.0
-    for k in range(NUM_GAINS):
+    for k in range(nodes.gain.shape[1]):
         nodes.gain[node, k] = 0.0
     nodes.length[node] = -1
     length = _enter_words(gaps, nodes, node, rule, tail_1, tail_2)
@@ -221,17 +169,18 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
         a, b, c = weigh_words(gaps.words, gaps.rules, rule, np.int64(0), size)
         gaps.pair[rule, 0], gaps.pair[rule, 1], gaps.pair[rule, 2] = a, b, c
     for k in range(NUM_CLASSES):
-        nodes.pair[node, k] = gaps.pair[rule, k]
+        pairs = gaps.pair[rule, k]
         if tail_1 >= 0:
-            nodes.pair[node, k] += nodes.pair[tail_1, k]
+            pairs += nodes.pair[tail_1, k]
         if tail_2 >= 0:
-            nodes.pair[node, k] += nodes.pair[tail_2, k]
+            pairs += nodes.pair[tail_2, k]
+        nodes.pair[node, k] = pairs
     if length <= 0:
         return  # no block, or a longer one than any example
     most = max(length, end - start)
     if most <= gaps.longest[0]:
-        at = gaps.places
-        a, b, c = nodes.pair[node, 0], nodes.pair[node, 1], nodes.pair[node, 2]
+        at, pair = gaps.places, nodes.pair
+        a, b, c = np.float64(pair[node, 0]), np.float64(pair[node, 1]), np.float64(pair[node, 2])
         a, b, c = place_scores(at.start, at.end, at.both, start, end, a, b, c)
         total = log_sum(a, b, c)
         nodes.gain[node, CLASSIFIED] = (a - total) / LN_10 - unknown[0]
@@ -239,56 +188,6 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
         nodes.gain[node, CLASSIFIED + 2] = (c - total) / LN_10 - unknown[2]
     if most <= gaps.longest[1]:
         _look_up(gaps, nodes, node, start, end)
-    for k in range(NUM_CLASSES):
-        nodes.score[node, k] = (
-            gaps.weight[CLASSIFIED + k] * nodes.gain[node, CLASSIFIED + k]
-            + gaps.weight[LOOKED_UP + k] * nodes.gain[node, LOOKED_UP + k]
-        )
-        nodes.score[node, NUM_CLASSES + k] = (
-            gaps.weight[LOOKED_AHEAD + k] * nodes.gain[node, LOOKED_AHEAD + k]
-        )
-
-
-@routine
-def finish_gap_nodes(gaps, nodes, start, end, score, first_node, last_node, edges, first_edge, last_edge):
-    """Write the rows of the nodes of a cell, which covers the words start ... end - 1, when all are found.
-
-    score                   float64 [V]  of the best derivations
-    first_node, last_node   the nodes of the cell
-    edges                   Edges; those into the cell are first_edge ... last_edge - 1
-    """
-    is_long = end - start > nodes.word.shape[1]
-    first_row = nodes.used[0] - first_node
-    for v in range(first_node, last_node):
-        nodes.row[v] = -1 if is_long else first_row + v
-    if is_long:
-        return
-    nodes.used[0] += last_node - first_node
-    for v in range(first_node, last_node):
-        nodes.best[first_row + v] = -1
-    for e in range(first_edge, last_edge):
-        total = edges.local[e]
-        for t in range(2):
-            if edges.tail[e, t] >= 0:
-                total += score[edges.tail[e, t]]
-        head = first_row + edges.head[e]
-        # The best total is kept in the row until that is written; of equal edges the first counts.
-        if nodes.best[head] < 0 or total > nodes.gain[head, 0]:
-            nodes.best[head] = e
-            nodes.gain[head, 0] = total
-    at, unknown = gaps.places, (0.0, 0.0, 0.0)
-    if end - start <= gaps.longest[0]:
-        a, b, c = place_scores(at.gap_start, at.gap_end, at.gap_both, start, end, 0.0, 0.0, 0.0)
-        total = log_sum(a, b, c)
-        unknown = (a - total) / LN_10, (b - total) / LN_10, (c - total) / LN_10
-    for v in range(first_node, last_node):
-        best = nodes.best[first_row + v]
-        one, two = edges.tail[best, 0], edges.tail[best, 1]
-        # The spans of tails are no longer than this one.
-        row_1 = np.int64(nodes.row[one]) if one >= 0 else np.int64(-1)
-        row_2 = np.int64(nodes.row[two]) if two >= 0 else np.int64(-1)
-        rule = np.int64(edges.rule[best])
-        finish_gap_node(gaps, nodes, first_row + v, start, end, rule, row_1, row_2, unknown)
 
 
 @leaf
@@ -297,15 +196,84 @@ def score_gaps(gaps, nodes, rule, tail_1, tail_2):
     score = 0.0
     one = nodes.row[tail_1] if tail_1 >= 0 else -1
     two = nodes.row[tail_2] if tail_2 >= 0 else -1
-    if one >= 0 and gaps.label[rule, 0] >= 0:
-        score += nodes.score[one, gaps.label[rule, 0]]
-    if two >= 0 and gaps.label[rule, 1] >= 0:
-        score += nodes.score[two, gaps.label[rule, 1]]
-    if one >= 0 and gaps.label[rule, 2] >= 0:
-        score += nodes.score[one, NUM_CLASSES + gaps.label[rule, 2]]
-    if two >= 0 and gaps.label[rule, 3] >= 0:
-        score += nodes.score[two, NUM_CLASSES + gaps.label[rule, 3]]
+    for t in range(2):
+        row = one if t == 0 else two
+        if row < 0:
+            continue
+        label = np.int64(gaps.label[rule, t])
+        if label >= 0:
+            score += gaps.weight[CLASSIFIED + label] * nodes.gain[row, CLASSIFIED + label]
+        if nodes.gain.shape[1] > NUM_CLASSES:
+            if label >= 0:
+                score += gaps.weight[LOOKED_UP + label] * nodes.gain[row, LOOKED_UP + label]
+            label = np.int64(gaps.label[rule, 2 + t])
+            if label >= 0:
+                score += gaps.weight[LOOKED_AHEAD + label] * nodes.gain[row, LOOKED_AHEAD + label]
     return score
+
+
+@kernel
+def _new_gap_nodes(gaps, cell, span):
+    """Tables for the nodes of a chart, with their rows."""
+    longest, used = max(gaps.longest[0], gaps.longest[1]), np.int64(0)
+    row = np.full(cell.shape[0], -1, np.int32)
+    for v in range(cell.shape[0]):
+        if cell[v] >= 0 and span[cell[v], 2] - span[cell[v], 1] <= longest:
+            row[v] = used
+            used += 1
+    return GapNodes(
+        row,
+        np.empty((used, NUM_GAINS if gaps.longest[1] > 0 else NUM_CLASSES), np.float32),
+        np.empty((used, NUM_CLASSES), np.float32),
+        np.empty(used, np.int32),
+        np.empty((used, gaps.longest[1]), np.int32),
+    )
+
+
+@kernel
+def rescore_gaps_kernel(gaps, first_edge, cell, tail, rule, span, local):
+    """Add the weighted gains of gaps to the scores of the edges of a chart.
+
+    gaps                           GapModels
+    first_edge, cell, tail, rule   of Chart
+    span                           int32 [C, 3]  category, start and end of each cell
+    local                          float64 [E]   scores of edges, written
+
+    A node is complete before the edges that it is a tail of. Returns ``row`` and ``gain`` of GapNodes.
+    O(E + words of short nodes).  Twin: tests/naive/reorder.py::filler.
+    """
+    nodes = _new_gap_nodes(gaps, cell, span)
+    score = np.empty(cell.shape[0])
+    at, last, unknown = gaps.places, -1, (0.0, 0.0, 0.0)
+    for v in range(cell.shape[0]):
+        best = np.int64(-1)
+        for e in range(first_edge[v], first_edge[v + 1]):
+            one, two = np.int64(tail[e, 0]), np.int64(tail[e, 1])
+            if rule[e] >= 0:
+                local[e] += score_gaps(gaps, nodes, np.int64(rule[e]), one, two)
+            total = local[e]
+            if one >= 0:
+                total += score[one]
+            if two >= 0:
+                total += score[two]
+            # Of equal edges the first counts.
+            if best < 0 or total > score[v]:
+                best, score[v] = e, total
+        if nodes.row[v] < 0 or best < 0:
+            continue
+        start, end = np.int64(span[cell[v], 1]), np.int64(span[cell[v], 2])
+        if cell[v] != last and end - start <= gaps.longest[0]:
+            a, b, c = place_scores(at.gap_start, at.gap_end, at.gap_both, start, end, 0.0, 0.0, 0.0)
+            total = log_sum(a, b, c)
+            unknown = (a - total) / LN_10, (b - total) / LN_10, (c - total) / LN_10
+        last = cell[v]
+        one, two = np.int64(tail[best, 0]), np.int64(tail[best, 1])
+        # The spans of tails are no longer than this one.
+        row_1 = np.int64(nodes.row[one]) if one >= 0 else np.int64(-1)
+        row_2 = np.int64(nodes.row[two]) if two >= 0 else np.int64(-1)
+        node = np.int64(nodes.row[v])
+        finish_gap_node(gaps, nodes, node, start, end, np.int64(rule[best]), row_1, row_2, unknown)
+    return nodes.row, nodes.gain
 
 
 @kernel
@@ -315,7 +283,7 @@ def gap_rows_kernel(rule, tail, label, row, gain, names, out_first, out_id, out_
     rule               int32 [N]       of the edges; -1 for none
     tail               int32 [N, 2]
     label              int8 [R, 4]     of ``gap_labels_kernel``
-    row, gain          int32 [V], float64 [F, 9]  of GapNodes
+    row, gain          int32 [V], float32 [F, 3] or [F, 9]  of GapNodes
     names              int32 [9]       ids of the features, -1 for those of no model
     out_first          int64 [N + 1]   written
     out_id, out_value  int32, float64 [6 * N]  written; their length is returned
@@ -334,8 +302,8 @@ def gap_rows_kernel(rule, tail, label, row, gain, names, out_first, out_id, out_
                 LOOKED_AHEAD if ahead else 0, NUM_GAINS if ahead else LOOKED_AHEAD, NUM_CLASSES
             ):
                 value = 0.0
-                if at_row >= 0 and names[model + k] >= 0:
-                    value = gain[at_row, model + k]
+                if at_row >= 0 and names[model + k] >= 0 and model < gain.shape[1]:
+                    value = np.float64(gain[at_row, model + k])
                 if value == 0.0:
                     continue
                 at = begin

@@ -446,7 +446,10 @@ def test_gains_of_edges_equal_their_twin(world: tuple[list[naive.Rule], list[str
     gap_labels_kernel(blocks, label)
     for number in numbers:
         assert label[number].tolist() == naive.gap_labels(world[0][number])
-    gain, row = read_only(np.arange(27.0).reshape(3, 9) - 3), read_only(np.array([2, 0, -1], np.int32))
+    gain, row = (
+        read_only(np.arange(27, dtype=np.float32).reshape(3, 9) - 3),
+        read_only(np.array([2, 0, -1], np.int32)),
+    )
     tail = read_only(np.array([[p % 3, (p + 1) % 3] for p in range(len(numbers))], np.int32))
     names = read_only(np.array([17, 18, 19, -1, -1, -1, 3, 4, 5], np.int32))
     first, room = np.empty(len(rule) + 1, np.int64), 6 * len(rule)
