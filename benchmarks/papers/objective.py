@@ -503,9 +503,10 @@ def verdict(found: Mapping[tuple[str, int], Chosen], args: argparse.Namespace) -
         words = ["data"] if more else []
         if gain and FIRST in ranks and FIRST not in gain:
             words.append("objective")
+        said = " and ".join(words) or ("nothing: they gain" if gain else "neither data nor objective")
         lines.append(
             f"{name} is better with sparse features by {named(gain)}; this gain has grown with the sentences "
-            f"by {named(more)}. What limits them: **{' and '.join(words) or 'neither data nor objective'}** "
+            f"by {named(more)}. What limits them: **{said}** "
             f"(data: a gain that grows; objective: {FIRST} ranks better without a gain, and another gains)."
         )
         if FIRST in args.objectives:
