@@ -35,6 +35,7 @@ COMMANDS = {
     "tune": "tune",
     "warm-up": "warm_up",
 }  # to modules of hiero.cli
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -55,6 +56,9 @@ def parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    # Before numpy is loaded: the threads are those of -j, and sums must not depend on the number of cores.
+    for variable in BLAS_THREADS:
+        os.environ.setdefault(variable, "1")
     _open_missing_streams()
     try:
         code = _run(arguments)
