@@ -67,3 +67,28 @@ def test_the_table_of_orientation_models(tmp_path: Path, capfd: pytest.CaptureFi
     assert rows[3][2:] == [f"{rows[3][1]}, {rows[3][1]}", "", ""]
     assert rows[4][1] == "100.00"
     assert float(rows[4][3].split(" ")[0]) == pytest.approx(100 - float(rows[3][1]), abs=0.01)
+
+
+def test_settings_of_orientation_models_in_both_modes(tmp_path: Path) -> None:
+    for name in ("dev", "devtest", "train"):
+        for side in ("src", "trg"):
+            write(tmp_path / "data" / f"{name}.{side}.gz", REFERENCE)
+    given = [str(tmp_path / "out"), "--data", str(tmp_path / "data"), "--epochs", "2"]
+    hiero = orientation.parsed(given)
+    phrase = orientation.parsed([*given, "--mode", "phrase", "--algorithm", "pro"])
+    assert orientation.models_of(hiero, "both") == ["dual", "lexicalised"]
+    assert orientation.models_of(phrase, "both") == ["dual", "bidirectional"]
+    assert orientation.name_of(hiero, "both") == "both"
+    assert orientation.name_of(phrase, "both") == "phrase.pro.both"
+    experiment = Experiment.of(phrase)
+    found = orientation.settings_of(experiment, phrase, ["a.model"], 3)
+    (grammar,) = found["grammar"]
+    assert grammar["extract"] == {"max_gaps": 0}
+    assert grammar["index"].endswith("base.run/train.index")
+    assert found["features"] == {"templates": ["distortion"], "reordering": ["a.model"]}
+    assert found["search"]["brackets"]
+    assert found["tune"] == {"algorithm": "pro", "on": "dev", "held_out": None, "epochs": 2}
+    assert "reorder" not in found
+    plain = orientation.settings_of(experiment, hiero, [], 1)
+    assert "features" not in plain
+    assert plain["tune"]["algorithm"] == "sgd"
