@@ -37,7 +37,9 @@ from hiero.bins.file import read_bins
 from hiero.bitext.alignments import check_alignment, read_alignment
 from hiero.bitext.corpus import read_bitext
 from hiero.bitext.prepare import Recaser
-from hiero.config.config import read_config
+from hiero.config.config import config_of, read_config
+from hiero.config.package import CONFIG as PACKED_CONFIG
+from hiero.config.package import extract_package, read_package
 from hiero.core.errors import HieroError, HieroWarning
 from hiero.core.records import map_paths
 from hiero.core.symbols import Symbols
@@ -53,6 +55,7 @@ from hiero.grammar.assemble import build_grammar
 from hiero.grammar.compiled import write_compiled
 from hiero.grammar.config import GrammarFormat
 from hiero.grammar.sources import open_grammar, read_grammar
+from hiero.jobs.pack import write_package
 from hiero.jobs.resumable_output import ResumableOutput
 from hiero.jobs.run_directory import Manifest
 from hiero.learning.candidates import candidates
@@ -425,6 +428,18 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     def log(path: Path) -> object:
         return read_log(path.parent)
 
+    def package(path: Path) -> None:
+        files = {"grammar": [{"path": str(toy.cdec)}], "lm": [{"path": str(toy.arpa)}]}
+        model = config_of(files | {"weights": {"path": str(toy.weights)}})
+        write_package(model, path, name="toy", licence="CC0", card="# toy\n")
+
+    def unpacked(path: Path) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            extract_package(read_package(path), Path(folder, "model"))
+            model = hiero.load(Path(folder, "model", PACKED_CONFIG))
+            return [(one.text, one.score) for one in map(model.translate, SENTENCES)]
+
+    add("package.hiero", package, unpacked)
     add("bitext.gz", lambda path: path.write_bytes(gzip.compress(toy.src.read_bytes(), mtime=0)), bitext)
     add("aligner", aligner, aligned)
     add("align.txt", lambda path: shutil.copy(toy.align, path), alignment)
@@ -443,26 +458,10 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
 KINDS = (
     *("cdec.gz", "moses.gz", "grammar", "arpa.gz", "probing.binary", "lm", "index"),
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
-    *(
-        "vectors.npz",
-        "batch.npz",
-        "statistics.npz",
-        "lists",
-        "bitext.gz",
-        "aligner",
-        "align.txt",
-        "weights.txt",
-    ),
-    *(
-        "weights.txt",
-        "bins.txt",
-        "config.yaml",
-        "segments.txt",
-        "kbest.txt",
-        "hypotheses.jsonl",
-        "truecase.txt",
-    ),
-    *("out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
+    *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "aligner", "align.txt"),
+    *("weights.txt", "bins.txt", "config.yaml", "segments.txt", "kbest.txt", "hypotheses.jsonl"),
+    *("truecase.txt", "out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
+    "package.hiero",
 )
 
 

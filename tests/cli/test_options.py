@@ -134,6 +134,7 @@ NO_FILES = {
     "eval": {"--system"},
     "extract": {"--store", "--target-counts"},  # read and written
     "init": {"FOLDER"},  # files that exist are never replaced
+    "align": {"--temp"},
     "align score": {"HYP", "GOLD"},
     "run": {"CONFIG", "-o"},  # checked by the stages
     "tune": {"-c", "-o", "--bins", "--start", "--run"},  # directories, which must not hold an input
