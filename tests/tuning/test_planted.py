@@ -2,9 +2,9 @@
 
 Each item of a made-up language, of two or three words, has a right and a wrong translation: one by a phrase,
 the other, in reverse order, by a rule with gaps. Which one is right either differs from item to item, so that
-features of words have to tell, or follows from the length, so that features of the forms of rules can. No
-other dense feature depends on it: both translations have as many words and as much glue. Some translations in
-the set that is learnt from are wrong.
+features of words have to tell, or follows from the length, so that features of the forms of rules can, or is
+always the reversed one. No other dense feature depends on it: both translations have as many words and as
+much glue. Some translations in the set that is learnt from are wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETS = {"dev": (60, 1 / 16), "devtest": (20, 0.0)}  # sentences, and the share o
 FULL = 95.0  # least BLEU on held-out text with the column, and with sparse features in its place
 MARGIN = 40.0  # least gain of sparse features over dense ones, in BLEU on held-out text
 FEATURES = (*TEMPLATES, *EDGE_FEATURES, ARITY)
-BY_FORM = {"shape", "span_size", ARITY}  # the others are about words
+SIGNAL = dict.fromkeys(("shape", "span_size", ARITY), "form") | {"distortion": "order"}  # others: words
 # MERT learns few weights.
 FEATURE_OF = dict.fromkeys(ALGORITHMS, "rule_id") | {"mert": ARITY}
 # For so few sentences; what is learnt how is as in the presets.
@@ -40,15 +40,15 @@ SHARDS: dict[str, dict[str, Any]] = {
 }
 
 
-def world(folder: Path, *, by_form: bool, seed: int = 1) -> dict[str, Any]:
+def world(folder: Path, *, signal: str, seed: int = 1) -> dict[str, Any]:
     """Write a language; return the configuration.
 
-    by_form  whether the right translation of an item follows from its length
+    signal  what tells the right translation of an item: its words, its form or the order of its translation
     """
     draw, items = random.Random(seed), []
     for n in range(NUM_ITEMS):
         item = [f"s{n}{letter}" for letter in "abc"[: 2 + n % 2]]
-        items.append((item, len(item) == 2 if by_form else n % 4 < 2))
+        items.append((item, {"words": n % 4 < 2, "form": len(item) == 2, "order": False}[signal]))
     grammar = folder / "grammar"
     rules = [rule for item, is_phrase in items for rule in rules_of(item, is_phrase)]
     grammar.write_text("".join(f"{rule}\n" for rule in rules))
@@ -91,10 +91,10 @@ def bleu(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """BLEU on held-out text with weights of an algorithm, with or without the column and with a feature."""
 
     @cache
-    def found(algorithm: str, by_form: bool, drop: bool, feature: str = "") -> float:
+    def found(algorithm: str, signal: str, drop: bool, feature: str = "") -> float:
         folder = tmp_path_factory.mktemp("planted")
         features = {"templates": [feature] if feature else [], "transform": {"Right": "drop"} if drop else {}}
-        config = world(folder, by_form=by_form) | {"features": features}
+        config = world(folder, signal=signal) | {"features": features}
         keys = {"algorithm": algorithm, "epochs": 3, "kbest": 100} | SHARDS.get(algorithm, {})
         return float(tune(config, folder / "run", **keys).chosen["report_bleu"])
 
@@ -106,8 +106,8 @@ def bleu(tmp_path_factory: pytest.TempPathFactory) -> Any:
     [*FEATURE_OF.items(), *(("sgd", feature) for feature in FEATURES if feature != FEATURE_OF["sgd"])],
 )
 def test_sparse_features_replace_a_dense_one(bleu: Any, algorithm: str, feature: str) -> None:
-    by_form = feature in BY_FORM
-    assert bleu(algorithm, by_form, False) > FULL
-    dense, sparse = bleu(algorithm, by_form, True), bleu(algorithm, by_form, True, feature)
+    signal = SIGNAL.get(feature, "words")
+    assert bleu(algorithm, signal, False) > FULL
+    dense, sparse = bleu(algorithm, signal, True), bleu(algorithm, signal, True, feature)
     print(f"{algorithm} {feature}: dense {dense:.2f}, sparse {sparse:.2f}")
     assert sparse > max(FULL, dense + MARGIN)
