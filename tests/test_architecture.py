@@ -45,9 +45,9 @@ KERNELS = ("*_kernels", "kernels")
 DATA = {("decoder", "hypergraph")}
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
-MAX_MODULES = 197
+MAX_MODULES = 240
 MAX_LINES = 700
-MAX_EXPORTS = 18
+MAX_EXPORTS = 26
 
 Module = tuple[str, ...]  # path below hiero/, without the suffix
 Twin = tuple[str, str]  # module and name in tests/naive
