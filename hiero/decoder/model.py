@@ -13,6 +13,7 @@ import math
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -31,7 +32,7 @@ from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
-from hiero.decoder.lm_state_kernels import rule_states_kernel
+from hiero.decoder.lm_state_kernels import RuleStates, rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import search_of
 from hiero.decoder.statistics import Statistics
@@ -124,6 +125,26 @@ def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int
 
 
 WeightsCheck = Callable[["Model", Weights, object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSentence:
+    """A sentence before the search.
+
+    goal    the cell of the whole sentence, -1 if there is none
+    kept    words of bigrams across rules, as ``kept_words`` says; None without these features
+    search  the rules with the language models, and their applications with scores; None without a goal
+    """
+
+    segment: Segment
+    src: Ids
+    grammar: Grammar
+    lm_word: Ids
+    lm_weight: Floats
+    parse: Parse
+    goal: int
+    kept: Flags | None
+    search: tuple[RuleStates, Pairs] | None
 
 
 class Model:
@@ -371,6 +392,30 @@ class Model:
     # ---- steps
 
     def _decode(self, segment: Segment, statistics: Statistics) -> Forest:
+        found = self.parsed(segment, statistics)
+        if found.search is None:
+            return self.forest_of(found, EMPTY_CHART)
+        states, pairs = found.search
+        with statistics.timed("cube"):
+            arrays = self.language_models.arrays
+            search = search_of(self.search.algorithm)
+            limits = self.search.pop_limit, self.search.max_edges
+            more = {}
+            if found.kept is not None:
+                more = {"bigrams": new_bigrams(self.scorer, found.lm_word, arrays, found.kept)}
+            done, num_scored, chart = search(
+                found.parse, pairs, states, arrays, found.lm_weight, found.goal, *limits, **more
+            )
+        if done < len(found.parse.cell):
+            raise HieroError(
+                f"sentence of {len(found.src)} words: an exhaustive search needs over"
+                f" {self.search.max_edges} edges (set pop_limit, a smaller span_limit, or a larger max_edges)"
+            )
+        statistics.scored += int(num_scored)
+        return self.searched(found, chart, statistics)
+
+    def parsed(self, segment: Segment, statistics: Statistics) -> ParsedSentence:
+        """Everything about a sentence up to the search: its rules with their scores, and where they apply."""
         src = read_only(
             self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
         )
@@ -392,7 +437,7 @@ class Model:
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, len(src))
         if goal < 0:
-            return self._forest(segment, grammar, lm_word, parse, _EMPTY_CHART, None)
+            return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, None, None)
         with statistics.timed("cube"):
             arrays = self.language_models.arrays
             stride = int(max(arrays.order, default=1)) - 1 or 1
@@ -402,25 +447,19 @@ class Model:
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
             _check_finite(segment, "an applied rule", pairs.score)
-        with statistics.timed("cube"):
-            search = search_of(self.search.algorithm)
-            limits = self.search.pop_limit, self.search.max_edges
-            kept = self._kept_words(lm_word)
-            more = {} if kept is None else {"bigrams": new_bigrams(self.scorer, lm_word, arrays, kept)}
-            done, num_scored, chart = search(parse, pairs, states, arrays, lm_weight, goal, *limits, **more)
-        if done < len(parse.cell):
-            raise HieroError(
-                f"sentence of {len(src)} words: an exhaustive search needs over {self.search.max_edges} edges"
-                " (set pop_limit, a smaller span_limit, or a larger max_edges)"
-            )
-        statistics.scored += int(num_scored)
+        kept, search = self._kept_words(lm_word), (states, pairs)
+        return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, kept, search)
+
+    def searched(self, found: ParsedSentence, chart: Chart, statistics: Statistics) -> Forest:
+        """The forest of a chart that a search filled."""
+        assert found.search is not None
         statistics.pops += int(np.count_nonzero(chart.rule >= 0))
         statistics.nodes += len(chart.cell)
         statistics.edges += len(chart.rule)
         with statistics.timed("features"):
-            gains = self._rescored(src, grammar, parse, pairs, chart)
+            gains = self._rescored(found.src, found.grammar, found.parse, found.search[1], chart)
         with statistics.timed("cube"):
-            return self._forest(segment, grammar, lm_word, parse, chart, kept, gains)
+            return self.forest_of(found, chart, gains)
 
     def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
@@ -498,17 +537,12 @@ class Model:
             return None
         return kept_words(self.language_models.arrays, lm_word, self.scorer.shared_words())
 
-    def _forest(
-        self,
-        segment: Segment,
-        grammar: Grammar,
-        lm_word: Ids,
-        parse: Parse,
-        chart: Chart,
-        kept: Flags | None,
-        gains: tuple[Ids, Floats32] | None = None,
+    def forest_of(
+        self, found: ParsedSentence, chart: Chart, gains: tuple[Ids, Floats32] | None = None
     ) -> Forest:
-        cells = np.concatenate([parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
+        """A forest of the nodes and edges of a chart."""
+        segment, grammar = found.segment, found.grammar
+        cells = np.concatenate([found.parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
         cell = cells[chart.cell]  # -1 for the goal: the row appended above
         return Forest(
             Hypergraph(chart.first_edge, chart.tail),
@@ -524,7 +558,7 @@ class Model:
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
             gains=gains,
-            features=ForestFeatures(self.scorer, grammar, lm_word, kept=kept),
+            features=ForestFeatures(self.scorer, grammar, found.lm_word, kept=found.kept),
         )
 
 
@@ -569,7 +603,7 @@ def _segment_of(sentence: object) -> Segment:
     raise HieroError(f"sentence: found a value of type {type(sentence).__name__}, expected a str{hint}")
 
 
-_EMPTY_CHART = Chart(
+EMPTY_CHART = Chart(
     np.zeros(1, np.int64),
     NO_IDS,
     NO_IDS.reshape(0, 2),
