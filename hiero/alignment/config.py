@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from hiero.core.records import Checked, setting
+from hiero.core.records import Checked, PathKey, setting
 
 Method = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "none"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -55,3 +55,12 @@ class AlignConfig(Checked):
     )
     hmm_iterations: int = setting(3, "rounds of training (EM) of the HMM", least=1, most=1000)
     hmm_agreement: bool = setting(True, "train both directions of the HMM to agree")
+    dictionary: PathKey | None = setting(
+        None,
+        "dictionary to learn from as well: a source phrase, a tab and its translation a line",
+        metavar="FILE",
+        group="dictionary",
+    )
+    dictionary_weight: int = setting(
+        1, "how often an entry of the dictionary counts, as a sentence pair of its own", least=1, most=1000
+    )

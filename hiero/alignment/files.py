@@ -10,6 +10,7 @@ from typing import IO, NamedTuple
 
 from hiero.alignment.align import Iteration, trained
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.dictionary import first_pairs, with_dictionary
 from hiero.alignment.links import LinkScores, combine, decoded, links_above, score_links
 from hiero.alignment.model import MODEL, AlignmentModel, model_of, write_model
 from hiero.bitext.alignments import Alignment, write_alignment
@@ -84,21 +85,25 @@ def align_files(
         MODEL.check_place(Path(model))
     # Opened first, so that a path that cannot be written is an error before the work.
     with _outputs(output, directions, scores) as streams:
-        bitext = read_bitext(source, target)
+        own = read_bitext(source, target)
+        bitext = with_dictionary(own, config)
         trainer = trained(bitext, config, threads, progress, memory=memory, folder=folder)
         found = trainer.links_above(config.threshold) if config.threshold else None
         if directions or found is None:
             links = trainer.decode("" if found is not None else "decoding")
             found = combine(bitext, links, config.symmetrize) if found is None else found
             for method in directions or ():
-                one = combine(bitext, links, method)
+                one = first_pairs(combine(bitext, links, method), own.num_pairs)
                 write_alignment(streams[method], one.first, one.link)
+        scored = trainer.score_links(found) if scores is not None else None
+        found = first_pairs(found, own.num_pairs)
         write_alignment(streams[LINKS], found.first, found.link)
-        if scores is not None:
-            write_scores(streams[SCORES], found, trainer.score_links(found))
+        if scored is not None:
+            log_prob = scored.log_prob[: own.num_pairs]
+            write_scores(streams[SCORES], found, LinkScores(scored.link[: len(found.link)], log_prob))
         if model is not None:
             write_model(Path(model), model_of(trainer, bitext))
-    return AlignSummary(bitext.num_pairs, _num_empty(bitext), len(found.link), trainer.history[-1])
+    return AlignSummary(own.num_pairs, _num_empty(own), len(found.link), trainer.history[-1])
 
 
 def apply_files(

@@ -12,7 +12,7 @@ import numpy as np
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.scan_kernels import split_lines_kernel
-from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbol_kernels import WordTable, find_all_kernel
 from hiero.core.symbols import intern_tokens, local_vocabulary, word_table_of
 from hiero.core.text import read_utf8_chunks
 
@@ -100,6 +100,22 @@ def text_of(chunks: Iterable[bytes]) -> Text:
         read_only(np.concatenate(first)),
         read_only(np.concatenate(word) if word else np.zeros(0, np.int32)),
         word_table_of(read_only(pool), read_only(vocabulary.first[: used + 1].copy())),
+    )
+
+
+def appended(text: Text, more: Text) -> Text:
+    """The lines of a text, then those of another, with the words of both; the ids of the first stay."""
+    ids = np.empty(more.num_words, np.int32)
+    find_all_kernel(text.words, more.words.pool, more.words.first, ids)
+    unknown = np.flatnonzero(ids < 0)
+    ids[unknown] = text.num_words + np.arange(len(unknown))
+    begin, end = more.words.first[unknown], more.words.first[unknown + 1]
+    pieces = [more.words.pool[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    first = np.concatenate([text.words.first, text.words.first[-1] + np.cumsum(end - begin)])
+    return Text(
+        read_only(np.concatenate([text.first, text.first[-1] + more.first[1:]])),
+        read_only(np.concatenate([text.word, ids[more.word]])),
+        word_table_of(read_only(np.concatenate([text.words.pool, *pieces])), read_only(first)),
     )
 
 

@@ -30,7 +30,8 @@ first, from 0. The result does not depend on the number of threads.
 --scores writes a line for each sentence pair: the mean log-probability of its words given the other side
 (nan if one is empty), a tab, and the posterior of each link, the geometric mean of both directions.
 --threshold links by posteriors. --save-model keeps the trained model; hiero align apply MODEL aligns other
-text with it. hiero align score HYP GOLD compares an alignment with a gold standard."""
+text with it. hiero align score HYP GOLD compares an alignment with a gold standard. The entries of a
+--dictionary are learnt from like sentence pairs; they count in the perplexities, and get no links."""
 EPILOG = """\
 examples:
   hiero align -s train.de -t train.en -o train.align.gz -j 4
@@ -68,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group.add_argument("--temp", metavar="DIR", type=Path, help=text)
     add_threads(group)
     add_quiet(command)
-    add_files(command, "-s -t", "-o --forward --reverse --scores --save-model")
+    add_files(command, "-s -t --dictionary", "-o --forward --reverse --scores --save-model")
     commands = command.add_subparsers(dest="align_command", metavar="apply | score")
     apply = add_command(commands, "apply", "align other text by a trained model", APPLY_DESCRIPTION)
     apply.add_argument("trained", metavar="MODEL", help="directory written by hiero align --save-model")
@@ -137,6 +138,8 @@ def _config(args: argparse.Namespace) -> AlignConfig:
     for name in given:
         if name in FOR_HMM and config.model != "hmm":
             raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model hmm")
+        if name == "dictionary_weight" and config.dictionary is None:
+            raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --dictionary")
     return config
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from hiero.alignment.align import trained
 from hiero.alignment.config import AlignConfig
+from hiero.alignment.dictionary import first_pairs, with_dictionary
 from hiero.alignment.links import combine, decoded, links_above, score_links
 from hiero.alignment.model import AlignmentModel, model_of, read_model, write_model
 from hiero.bitext.alignments import Alignment, write_alignment
@@ -146,14 +147,16 @@ def align(
     >>> hiero.align(["das haus", "das buch"], ["the house", "the book"]).links
     [[(0, 0), (1, 1)], [(0, 0), (1, 1)]]
     """
-    config, bitext = _configured(AlignConfig, settings, "align"), _bitext(source, target)
+    config, own = _configured(AlignConfig, settings, "align"), _bitext(source, target)
+    bitext = with_dictionary(own, config)
     with shown_progress("align", progress) as shown:
         trainer = trained(bitext, config, threads, shown)
         if config.threshold:
             found = trainer.links_above(config.threshold)
         else:
             found = combine(bitext, trainer.decode(), config.symmetrize)
-    log.info("align: %d sentence pairs, %d links", bitext.num_pairs, len(found.link))
+    found = first_pairs(found, own.num_pairs)
+    log.info("align: %d sentence pairs, %d links", own.num_pairs, len(found.link))
     return Aligner(model_of(trainer, bitext), found)
 
 

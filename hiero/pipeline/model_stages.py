@@ -177,6 +177,9 @@ def add_align(plan: Plan) -> None:
         settings = {key: value for key, value in settings.items() if not key.startswith("hmm_")}
     if not config.threshold:
         del settings["threshold"]  # runs made before there was one are not repeated
+    del settings["dictionary"]  # an input
+    if config.dictionary is None:
+        del settings["dictionary_weight"]
     source, target, output = train.source, str(train.target), plan.out / "train.align.gz"
 
     def work(task: Task) -> Figures:
@@ -190,6 +193,8 @@ def add_align(plan: Plan) -> None:
         }
 
     inputs = {"data: train: source": Path(source), "data: train: target": Path(target)}
+    if config.dictionary is not None:
+        inputs["align: dictionary"] = Path(config.dictionary)
     plan.add(name="align", work=work, inputs=inputs, outputs=(output,), settings=settings)
     train = dataclasses.replace(train, alignment=str(output))
     plan.replace(data=plan.config.data | {TRAIN: train})
