@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hiero.decoder.model import Model
     from hiero.decoder.statistics import Statistics
     from hiero.features.user import rule_feature
+    from hiero.features.user_edges import edge_feature
     from hiero.features.weights import Weights
     from hiero.jobs.functions import (
         Aligner,
@@ -51,6 +52,7 @@ __all__ = [
     "Statistics",
     "Weights",
     "align",
+    "edge_feature",
     "estimate_lm",
     "evaluate",
     "extract",
@@ -72,6 +74,7 @@ _MODULES = {
     "Derivation": "decoder.derivation",
     "Weights": "features.weights",
     "rule_feature": "features.user",
+    "edge_feature": "features.user_edges",
     "HieroError": "core.errors",
     "Aligner": "jobs.functions",
     "LanguageModel": "jobs.functions",

@@ -57,7 +57,7 @@ def test_code_of_pages(
 ) -> None:
     """That of docs/tuning.md needs the files of a user; tests/cli/test_tune.py has the same with a world."""
     monkeypatch.chdir(tmp_path)
-    for page, number in (("README.md", 1), ("docs/python.md", 4)):
+    for page, number in (("README.md", 1), ("docs/python.md", 5)):
         scope: dict[str, object] = {}
         assert len(blocks(PROJECT / page)) == number
         for block in blocks(PROJECT / page):

@@ -27,6 +27,7 @@ NAMES = {
     "Statistics",
     "Weights",
     "align",
+    "edge_feature",
     "estimate_lm",
     "evaluate",
     "extract",

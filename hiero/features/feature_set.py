@@ -44,6 +44,7 @@ from hiero.features.template_kernels import (
     WORD_PAIR,
 )
 from hiero.features.user import user_code
+from hiero.features.user_edges import EdgeFunction, UserEdgeFeature
 from hiero.features.weights import Weights
 
 TEMPLATES = {
@@ -105,7 +106,7 @@ class FeatureSet:
         return templates + flags + own
 
 
-Feature = RuleFeature | EdgeFeature
+Feature = RuleFeature | EdgeFeature | EdgeFunction
 
 
 def expanded(choices: Iterable[str | Feature]) -> list[str | Feature]:
@@ -130,8 +131,10 @@ def feature_set(choices: Iterable[str | Feature], symbols: Symbols, *, here: boo
             flags.add(choice)
         else:
             feature: object = _named(choice, symbols, here) if isinstance(choice, str) else choice
+            if isinstance(feature, EdgeFunction):
+                feature = UserEdgeFeature(feature, symbols)
             if not isinstance(feature, RuleFeature | EdgeFeature) or not isinstance(feature.name, str):
-                hint = "decorate a function with @rule_feature"
+                hint = "decorate a function with @rule_feature or @edge_feature"
                 raise ConfigError(f"features: {choice!r} is not a feature ({hint})")
             if feature.name in rule_features or feature.name in edge_features:
                 raise ConfigError(f"features: two features are called {feature.name!r}")

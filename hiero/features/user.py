@@ -25,16 +25,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
+import hiero
 from hiero.core.arrays import Floats32, Ids, Ints, count_per_row, offsets_by_row, read_only
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
 from hiero.core.symbol_kernels import gap_index, gap_label
@@ -47,6 +50,8 @@ from hiero.features.index_kernels import intern_rules_kernel, intern_rules_room_
 from hiero.features.rows import FeatureRows, concat_feature_rows, merge_feature_rows, pick_feature_rows
 from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 
+LIBRARIES = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (hiero, np))
+
 
 @contextlib.contextmanager
 def user_code(what: str) -> Iterator[None]:
@@ -56,7 +61,9 @@ def user_code(what: str) -> Iterator[None]:
     except HieroError:
         raise
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        theirs = (frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES))
+        frame = next(theirs, frames[-1])
         place = "" if frame.filename.startswith("<") else f"{frame.filename}:{frame.lineno}: "
         raise ConfigError(
             f"{what}: {place}{type(error).__name__}: {error}"
