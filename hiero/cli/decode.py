@@ -25,7 +25,7 @@ from hiero.cli.options import (
 from hiero.config.sections import FeaturesSection
 from hiero.core.errors import FormatError, UsageError
 from hiero.core.progress import CommandProgress
-from hiero.decoder.config import SearchConfig
+from hiero.decoder.config import ConsensusConfig, SearchConfig
 
 if TYPE_CHECKING:
     from hiero.config.config import Config
@@ -41,6 +41,7 @@ examples:
   echo 'er hat mir ein buch versprochen .' | hiero decode
   hiero decode -g grammar.gz -l lm.arpa.gz -w weights -i input.txt -o output.txt -j 4
   hiero decode -c model.yaml --kbest 100 --features rule_id,shape < input.sgm > kbest.txt
+  hiero decode -c model.yaml --mbr forest < input.txt > output.txt
   hiero decode -c model.yaml --format json --forest forests/ -i input.txt -o output.json --resume"""
 
 
@@ -82,6 +83,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_threads(group)
     add_quiet(group)
     add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)
+    add_settings(command.add_argument_group("choice of translations"), ConsensusConfig)
     command.set_defaults(run=run)
     add_files(command, "-i -c", "-o --stats --forest")
 
@@ -171,7 +173,10 @@ def _config(args: argparse.Namespace) -> Config:
     if args.weights:
         config = dataclasses.replace(config, weights=WeightsSection(path=args.weights))
     config = dataclasses.replace(
-        config, features=replaced(config.features, args), search=replaced(config.search, args)
+        config,
+        features=replaced(config.features, args),
+        search=replaced(config.search, args),
+        consensus=replaced(config.consensus, args),
     )
     if config.is_bundled:
         config = with_bundled(config)

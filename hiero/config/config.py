@@ -38,7 +38,7 @@ from hiero.config.sections import (
 from hiero.core.errors import ConfigError, FormatError, show
 from hiero.core.records import map_paths, record, record_paths, value_of
 from hiero.core.text import decode_utf8, read_chunks, write_output
-from hiero.decoder.config import SearchConfig
+from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.learning.config import TuneConfig
 
 
@@ -60,6 +60,7 @@ class Config:
     bins: BinsConfig | None = None
     reorder: ReorderSection | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
+    consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     tune: TuneConfig | None = None
     grid: GridSection | None = None
     eval: EvalSection = field(default_factory=EvalSection)
@@ -157,6 +158,8 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         model["grammar"] = [
             {key: value for key, value in entry.items() if key != "write"} for entry in model["grammar"]
         ]
+        if config.consensus != ConsensusConfig():
+            model["consensus"] = written["consensus"]
         model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
         return model
     if sizes := written.pop(SEQUESTER, None):

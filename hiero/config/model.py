@@ -31,7 +31,7 @@ from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning
 from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, shipped_folder
-from hiero.decoder.config import SearchConfig
+from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.decoder.model import Model
 from hiero.extraction.config import ExtractConfig
 from hiero.features.feature_set import Feature, Mismatch, compare_weights, feature_set
@@ -476,6 +476,7 @@ def model_config(config: Config) -> Config:
         weights=config.weights,
         features=config.features,
         search=config.search,
+        consensus=config.consensus,
     )
 
 
@@ -498,6 +499,7 @@ def model_settings(config: Config) -> dict[str, Any]:
         | ({"extract": _rule_settings(section.extract)} if has_rules(section) else {})
         for section in config.grammar
     ]
+    chosen = config.consensus
     files = [key for key, hint in hints_of(FeaturesSection).items() if is_path_key(hint)]
     return {
         "search": dataclasses.asdict(config.search),
@@ -505,4 +507,5 @@ def model_settings(config: Config) -> dict[str, Any]:
         "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in files},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
+        **({"consensus": dataclasses.asdict(chosen)} if chosen != ConsensusConfig() else {}),
     }

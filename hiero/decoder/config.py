@@ -47,3 +47,50 @@ class SearchConfig(Checked):
     goal: str = setting("S", "category of a whole sentence", metavar="LABEL")
     category: str = setting("X", "category of pass-through rules, joined by glue", metavar="LABEL")
     max_edges: int = setting(50_000_000, "limit of edges in an exhaustive search", least=1, most=MOST)
+
+
+MBR = Literal["none", "kbest", "forest", "consensus"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsensusConfig(Checked):
+    """The ``consensus`` section of a configuration: choosing among the translations of a sentence."""
+
+    mbr: MBR = setting(
+        "none",
+        "choose the translation with the best expected BLEU: sentence BLEU against all others of a list "
+        "(kbest), linear BLEU with the n-grams of the forest (forest), or in a list BLEU with the expected "
+        "n-gram counts of the forest (consensus)",
+    )
+    alpha: float = setting(
+        1.0, "factor of scores, whose exponentials are the posteriors", above=0, flag="mbr-alpha"
+    )
+    size: int = setting(
+        200, "translations of the list of kbest and consensus", least=1, most=100_000, flag="mbr-size"
+    )
+    metric: str = setting(
+        "lin",
+        "sentence BLEU of kbest and consensus: lin, nakov, moses, sacrebleu, ..., as for tuning",
+        flag="mbr-metric",
+    )
+    precision: float = setting(
+        0.85,
+        "forest: precision of unigrams that is expected of translations",
+        above=0,
+        most=1,
+        flag="mbr-precision",
+    )
+    ratio: float = setting(
+        0.72,
+        "forest: ratio of the precisions of n + 1-grams and n-grams",
+        above=0,
+        most=1,
+        flag="mbr-ratio",
+    )
+    beam: float = setting(
+        10.0,
+        "forest and consensus: leave out derivations whose scores, times the factor, are more than X below "
+        "the best",
+        least=0,
+        flag="mbr-beam",
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import html
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +20,10 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, is_finite, offsets_by_row, read_only
 from hiero.core.errors import HieroError
+from hiero.core.records import record
 from hiero.core.symbol_kernels import gap_label
+from hiero.decoder.config import ConsensusConfig
+from hiero.decoder.consensus import Chosen, choose, expected_ngrams
 from hiero.decoder.derivation import Derivation, DerivationBatch
 from hiero.decoder.derivation_kernels import (
     EDGE,
@@ -214,6 +218,10 @@ class Forest:
         forest = self.graph, self.edge_score, self.edge_rule, self.rules
         return self._derivations(*sample_derivations_kernel(*forest, self.inside(), count, state))
 
+    def listed(self, table: Derivations, roots: Ids) -> list[Derivation]:
+        """Derivations of a table of this forest by their rows."""
+        return self._derivations(table, roots)
+
     def _derivations(self, table: Derivations, roots: Ids) -> list[Derivation]:
         scores = table.score[roots].tolist()
         found: list[Derivation] = []
@@ -297,6 +305,31 @@ class Forest:
         counts = np.bincount(self.edge_rule[ruled], self.posteriors()[ruled], len(self.rules.lhs))
         return counts.astype(np.float64)
 
+    # ---- n-grams, and the choice of a translation by them
+
+    def expected_ngrams(
+        self, order: int = 4, *, alpha: float = 1.0, beam: float = math.inf
+    ) -> dict[tuple[str, ...], float]:
+        """The expected count of each n-gram in a translation, under p(derivation) ∝ exp(alpha * score).
+
+        beam  leave out derivations with alpha * score more than this below the best, which is faster
+        """
+        return expected_ngrams(self, order, alpha, beam)
+
+    def mbr(self, rule: str = "forest", **settings: Any) -> Derivation:
+        """The translation with the best expected BLEU; see ``mbr_list``."""
+        if not self:
+            raise HieroError("the forest has no derivation")
+        return self.mbr_list(1, rule, **settings)[0].derivation
+
+    def mbr_list(self, k: int, rule: str = "forest", **settings: Any) -> list[Chosen]:
+        """The k translations with the best expected BLEU, and what it is.
+
+        rule      kbest, forest or consensus, as ``--mbr`` of ``hiero decode``
+        settings  other keys of ``ConsensusConfig``: alpha, size, metric, precision, ratio, beam
+        """
+        return choose(self, record(ConsensusConfig, {"mbr": rule, **settings}, "mbr"), k)
+
     # ---- pruning
 
     def max_marginals(self) -> Floats:
@@ -347,6 +380,10 @@ class Forest:
         rules = take_rules(self.rules, used[num_bare:].astype(np.int64))
         graph = Hypergraph(np.arange(len(steps) + 1, dtype=np.int64), tail)
         return self._part(graph, Origin(node, edge), (place - num_bare).astype(np.int32), rules, None)
+
+    def part(self, graph: Hypergraph, node: Ids, edge: Ids) -> Forest:
+        """A forest of copies of these nodes and edges in another graph; ``origin`` has their ids here."""
+        return self._part(graph, Origin(node, edge), self.edge_rule[edge], self.rules, self._features)
 
     def _part(
         self, graph: Hypergraph, origin: Origin, edge_rule: Ids, rules: Rules, features: ForestFeatures | None

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, offsets_of, read_only, row_of_entry
+from hiero.core.arrays import (
+    Flags,
+    Floats,
+    Floats32,
+    Ids,
+    Ints,
+    offsets_of,
+    read_only,
+    row_of_entry,
+    take_rows,
+)
 from hiero.core.records import MAX_GAPS
 from hiero.core.symbols import Symbols
 from hiero.decoder.bigram_kernels import FIRST, KNOWN, LAST, Bigrams, edge_bigrams_kernel, edge_words_kernel
@@ -73,7 +83,8 @@ class EdgeFeatures:
 
     def of(self, edges: Ids) -> EdgeFeatures:
         """The features of some edges, which are renumbered from 0."""
-        return EdgeFeatures.from_rows(self.row(edge) for edge in edges.tolist())
+        first, place = take_rows(self.first, np.asarray(edges, np.int64))
+        return EdgeFeatures(self.names, first, self.feature[place], self.value[place])
 
 
 class ForestFeatures(Replay):

@@ -30,6 +30,7 @@ from hiero.core.text import (
     read_chunks,
     write_output,
 )
+from hiero.decoder.consensus import check_choice, choose
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
 from hiero.decoder.model import Model
@@ -88,6 +89,7 @@ class Job:
     ) -> None:
         self.settings, self.config, self.progress, self._load = settings, config, progress, load
         self.statistics = Statistics()
+        check_choice(config.consensus, config.search)
         self.style = settings.style or ("cdec" if config.search.kbest else "text")
         self.path = STANDARD_INPUT if settings.input == "-" else settings.input
         folder = "." if settings.input == "-" else str(Path(settings.input).parent)
@@ -316,8 +318,11 @@ class Job:
         )
 
     def _list(self, forest: Forest) -> list[Derivation]:
-        if self.config.search.kbest:
-            found = forest.kbest(self.config.search.kbest, self.config.search.unique)
+        kbest, consensus = self.config.search.kbest, self.config.consensus
+        if consensus.mbr != "none":
+            found = [choice.derivation for choice in choose(forest, consensus, kbest or 1)]
+        elif kbest:
+            found = forest.kbest(kbest, self.config.search.unique)
         else:
             found = [forest.viterbi()] if forest else []
         for translation in found[:1]:
