@@ -45,7 +45,7 @@ from hiero.core.records import map_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text
 from hiero.decoder.forest import Forest
-from hiero.evaluation.hypotheses import read_hypotheses
+from hiero.evaluation.hypotheses import read_candidates, read_hypotheses
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import make_index, open_index
 from hiero.extraction.store import RuleStore
@@ -402,7 +402,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
         return [parse_segment(line, "in", number) for number, line in enumerate(read_text(path), 1)]
 
     def hypotheses(path: Path) -> object:
-        return read_hypotheses(path, 2, "reference")
+        return read_hypotheses(path, 2, "reference"), read_candidates(path)
 
     def json_lines(path: Path) -> None:
         record = {"id": "1", "translations": [{"text": "a house", "score": -1.5, "features": {"Glue": 1.0}}]}

@@ -42,6 +42,7 @@ examples:
   hiero decode -g grammar.gz -l lm.arpa.gz -w weights -i input.txt -o output.txt -j 4
   hiero decode -c model.yaml --kbest 100 --features rule_id,shape < input.sgm > kbest.txt
   hiero decode -c model.yaml --mbr forest < input.txt > output.txt
+  echo 'das ist gut . ||| this is good .' | hiero decode --force
   hiero decode -c model.yaml --format json --forest forests/ -i input.txt -o output.json --resume"""
 
 
@@ -84,8 +85,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_quiet(group)
     add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)
     add_settings(command.add_argument_group("choice of translations"), ConsensusConfig)
+    add_constraints(command)
     command.set_defaults(run=run)
-    add_files(command, "-i -c", "-o --stats --forest")
+    add_files(command, "-i -c --hypotheses", "-o --stats --forest")
+
+
+def add_constraints(command: argparse.ArgumentParser) -> None:
+    """Add the flags of decoding under constraints."""
+    add = command.add_argument_group("constraints").add_argument
+    add(
+        "--force",
+        action="store_true",
+        help="find the derivations of given translations: lines are source ||| translation ||| ...",
+    )
+    add(
+        "--hypotheses",
+        metavar="FILE",
+        help="--force with the translations of a file: a line for each sentence, a k-best list, or JSON",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -100,8 +117,11 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "text" and config.search.kbest:
         problem = f"text has no room for the translations of --kbest {config.search.kbest}"
         raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
+    if (args.force or args.hypotheses) and config.consensus.mbr != "none":
+        raise UsageError("argument --force: not with --mbr, which chooses among translations")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
+    from hiero.jobs.forced import ForcedJob
     from hiero.jobs.resumable_output import is_complete
     from hiero.jobs.translate import Job, JobSettings
 
@@ -125,6 +145,8 @@ def run(args: argparse.Namespace) -> int:
     bar = not (args.output == "-" and sys.stdout.isatty())
     with CommandProgress("decode", quiet=args.quiet, bar=bar) as progress:
         job = Job(settings, config, progress)
+        if args.force or args.hypotheses:
+            job = ForcedJob(settings, config, progress, args.hypotheses)
         job.run()
     job.report()
     progress.say(job.summary(time.perf_counter() - started))

@@ -74,6 +74,16 @@ class Chart(NamedTuple):
     lm: Floats32
 
 
+EMPTY_CHART = Chart(
+    np.zeros(1, np.int64),
+    np.zeros(0, np.int32),
+    np.zeros((0, 2), np.int32),
+    np.zeros(0, np.int32),
+    np.zeros(0),
+    np.zeros((0, 0), np.float32),
+)
+
+
 def validate(graph: Hypergraph) -> None:
     """Raise ValueError unless the arrays are a hypergraph; kernels read them unchecked."""
     first, tail = graph

@@ -26,12 +26,13 @@ from hiero.core.errors import HieroError
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
-from hiero.core.text import Segment, parse_segment
+from hiero.core.text import Segment, parse_segment, split_words
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
+from hiero.decoder.forced import ForcedDecoding, force
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
-from hiero.decoder.hypergraph import Chart, Hypergraph, Pairs
+from hiero.decoder.hypergraph import EMPTY_CHART, Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import RuleStates, rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import search_of
@@ -44,7 +45,6 @@ from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
 from hiero.grammar.rules import (
-    NO_IDS,
     Grammar,
     GrammarSource,
     Rules,
@@ -292,6 +292,27 @@ class Model:
         if forest:
             return forest.viterbi()
         return Derivation.none(forest, -math.inf if forest.source else 0.0)
+
+    def force(self, source: str | Segment, target: str | Sequence[str]) -> ForcedDecoding:
+        """Find all derivations of a sentence and its translation.
+
+        >>> found = model.force("das haus ist klein", "the house is small")  # doctest: +SKIP
+        >>> found.reachable, found.score                        # doctest: +SKIP
+        (True, -1.5)
+        """
+        return self.force_all(source, [target])[0]
+
+    def force_all(
+        self,
+        source: str | Segment,
+        targets: Sequence[str | Sequence[str]],
+        statistics: Statistics | None = None,
+    ) -> list[ForcedDecoding]:
+        """``force`` for several translations of a sentence, which is parsed once."""
+        if isinstance(targets, str):
+            raise HieroError("targets: found a str, expected several (force takes one)")
+        words = [split_words(one) if isinstance(one, str) else tuple(one) for one in targets]
+        return force(self, _segment_of(source), words, Statistics() if statistics is None else statistics)
 
     def translate_all(self, sentences: Iterable[str | Segment], threads: int = 1) -> Iterator[Derivation]:
         """Iterate over the best derivations of many sentences, in their order, as ``translate`` returns them.
@@ -601,16 +622,6 @@ def _segment_of(sentence: object) -> Segment:
     elif isinstance(sentence, Iterable):
         hint = " (join words by spaces; translate_all takes several sentences)"
     raise HieroError(f"sentence: found a value of type {type(sentence).__name__}, expected a str{hint}")
-
-
-EMPTY_CHART = Chart(
-    np.zeros(1, np.int64),
-    NO_IDS,
-    NO_IDS.reshape(0, 2),
-    NO_IDS,
-    np.zeros(0),
-    np.zeros((0, 0), np.float32),
-)
 
 
 def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:

@@ -37,12 +37,12 @@ class TranslationWriter:
     def _line(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
         equals = "=" if self.style == "cdec" else "= "
         listed = " ".join(f"{key}{equals}{value:.9g}" for key, value in sorted(features.items()))
-        fields = [self._escaped(name), self._escaped(translation.text), listed, f"{translation.score:.9g}"]
+        fields = [self.escaped(name), self.escaped(translation.text), listed, f"{translation.score:.9g}"]
         if self.style == "moses":
             fields.append(" ".join(f"{src}-{tgt}" for src, tgt in translation.alignment))
         return " ||| ".join(fields) + "\n"
 
-    def _escaped(self, text: str) -> str:
+    def escaped(self, text: str) -> str:
         if "|||" not in text:
             return text
         words = text.split(" ")
@@ -56,18 +56,25 @@ def _json_line(
     record = {
         "id": name,
         "source": list(source),
-        "translations": [
-            {
-                "text": translation.text,
-                "score": _rounded(translation.score),
-                "features": {key: _rounded(value) for key, value in sorted(features_of(translation).items())},
-                "alignment": [list(link) for link in translation.alignment],
-                "derivation": _tree(translation.tree()),
-            }
-            for translation in translations
-        ],
+        "translations": [translation_record(one, features_of(one)) for one in translations],
     }
+    return json_text(record)
+
+
+def json_text(record: Mapping[str, Any]) -> str:
+    """A line of JSON."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def translation_record(translation: Derivation, features: Mapping[str, float]) -> dict[str, Any]:
+    """A translation as in lines of JSON."""
+    return {
+        "text": translation.text,
+        "score": rounded(translation.score),
+        "features": {key: rounded(value) for key, value in sorted(features.items())},
+        "alignment": [list(link) for link in translation.alignment],
+        "derivation": _tree(translation.tree()),
+    }
 
 
 def _tree(root: Tree) -> list[dict[str, Any]]:
@@ -87,7 +94,7 @@ def _tree(root: Tree) -> list[dict[str, Any]]:
                 "label": tree.label,
                 "source": [tree.span.src_start, tree.span.src_end],
                 "target": [tree.span.tgt_start, tree.span.tgt_end],
-                "score": _rounded(tree.score),
+                "score": rounded(tree.score),
                 "children": children,
             }
         )
@@ -96,5 +103,6 @@ def _tree(root: Tree) -> list[dict[str, Any]]:
     return nodes
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
+    """A number with as many digits as are written."""
     return float(f"{value:.9g}")

@@ -53,6 +53,27 @@ def read_hypotheses(
     return found
 
 
+def read_candidates(path: str | Path) -> dict[str, list[str]]:
+    """All translations of each sentence, by its id: the number from 0 of a line of text, or what is given.
+
+    path  a line for each sentence, a k-best list, or JSON
+    """
+    lines = read_text(path, "translations")
+    form = _form_of(lines[0]) if lines else "text"
+    if form == "text":
+        return {str(number): [line] for number, line in enumerate(lines)}
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(lines, 1):
+        if form == "json":
+            record = _record(path, number, line)
+            texts = _texts(path, number, line, record)
+            found.setdefault(str(record.get("id", number - 1)), []).extend(texts)
+        elif line.strip():
+            name, text = _kbest_fields(path, number, line)[:2]
+            found.setdefault(name, []).append(text)
+    return found
+
+
 def _form_of(line: str) -> str:
     if line.startswith("{") and line.rstrip().endswith("}") and '"translations"' in line:
         return "json"
@@ -72,11 +93,7 @@ def _from_kbest(path: str | Path, lines: list[str], num_sentences: int) -> Hypot
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        fields = [field.strip(" \t") for field in _BAR.split(line)]
-        if len(fields) < 3 or not _ID.fullmatch(fields[0]):
-            hint = "is this a k-best list?"
-            expected = "id ||| translation ||| features ||| score"
-            raise FormatError(path, number, found=show(line), expected=expected, hint=hint)
+        fields = _kbest_fields(path, number, line)
         first.setdefault(fields[0], fields[1])
     if all(key.isascii() and key.isdigit() for key in first):
         texts = {int(key): text for key, text in first.items()}
@@ -87,20 +104,35 @@ def _from_kbest(path: str | Path, lines: list[str], num_sentences: int) -> Hypot
     return Hypotheses(list(first.values()), 0)
 
 
+def _kbest_fields(path: str | Path, number: int, line: str) -> list[str]:
+    fields = [field.strip(" \t") for field in _BAR.split(line)]
+    if len(fields) < 3 or not _ID.fullmatch(fields[0]):
+        hint = "is this a k-best list?"
+        expected = "id ||| translation ||| features ||| score"
+        raise FormatError(path, number, found=show(line), expected=expected, hint=hint)
+    return fields
+
+
 def _from_json(path: str | Path, lines: list[str]) -> Hypotheses:
-    texts = []
-    for number, line in enumerate(lines, 1):
-        try:
-            record: Any = msgspec.json.decode(line.encode())
-            found = record["translations"]
-            texts.append(str(found[0]["text"]) if found else None)
-        except (msgspec.DecodeError, RecursionError) as error:
-            reason = str(error).split(" (")[0].lower()
-            raise FormatError(path, number, found=reason, expected="a JSON object on a line") from None
-        except (KeyError, IndexError, TypeError):
-            expected = 'an object with "translations", a list of objects with "text"'
-            raise FormatError(path, number, found=show(line), expected=expected) from None
-    return Hypotheses([text or "" for text in texts], texts.count(None))
+    texts = [_texts(path, n, line, _record(path, n, line)) for n, line in enumerate(lines, 1)]
+    return Hypotheses([found[0] if found else "" for found in texts], sum(not found for found in texts))
+
+
+def _record(path: str | Path, number: int, line: str) -> Any:
+    try:
+        return msgspec.json.decode(line.encode())
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = str(error).split(" (")[0].lower()
+        raise FormatError(path, number, found=reason, expected="a JSON object on a line") from None
+
+
+def _texts(path: str | Path, number: int, line: str, record: Any) -> list[str]:
+    """The translations in a line of JSON."""
+    try:
+        return [str(found["text"]) for found in record["translations"]]
+    except (KeyError, IndexError, TypeError):
+        expected = 'an object with "translations", a list of objects with "text"'
+        raise FormatError(path, number, found=show(line), expected=expected) from None
 
 
 def read_references(paths: Iterable[str | Path]) -> list[list[str]]:

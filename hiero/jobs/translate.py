@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hiero
 from hiero.config.config import Config
@@ -33,6 +34,7 @@ from hiero.core.text import (
 from hiero.decoder.consensus import check_choice, choose
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
+from hiero.decoder.forest_features import ForestFeatures
 from hiero.decoder.model import Model
 from hiero.decoder.output import TranslationWriter
 from hiero.decoder.statistics import Statistics
@@ -74,6 +76,16 @@ class LineResult:
     has_grammar: bool
     problem: str  # of the markup, because of which the line counts as empty
     has_bars: bool  # ||| in a line without <seg>, which looks like a reference
+
+
+@dataclass(slots=True)
+class Block:
+    """What is written for a line of the input, and what the report counts."""
+
+    text: str
+    num_escaped: int
+    merged: frozenset[str]
+    is_failure: bool
 
 
 class Job:
@@ -136,7 +148,7 @@ class Job:
         except BaseException:
             output.close()
             if output.kept:
-                kept = _counted(output.kept, "line is", "lines are")
+                kept = counted(output.kept, "line is", "lines are")
                 next_time = "--resume" if self.settings.key is None else "the next run"
                 self.progress.say(f"{kept} in {self.settings.output}.part; {next_time} continues from there")
             raise
@@ -270,10 +282,15 @@ class Job:
             dataclasses.asdict(self.config),
             self.style,
             self.settings.forest and [self.settings.forest, self.settings.forest_format],
-            [_file_state(path) for path in self.config.model_files.values()],
+            [file_state(path) for path in self.config.model_files.values()],
+            *self._more_settings(),
         ]
         settings = json.dumps(made_with, sort_keys=True)
         return ResumableOutput(target, settings, resume=self.settings.resume)
+
+    def _more_settings(self) -> list[Any]:
+        """Settings of other jobs on which the output depends."""
+        return []
 
     def _forest_path(self, number: int) -> Path:
         return Path(str(self.settings.forest)) / f"{number}.{self.settings.forest_format}"
@@ -289,12 +306,26 @@ class Job:
             for name in grammar_paths(segment.attributes):
                 self._checked(name, (self.config.grammar_folders or [self.base])[0])
             segment = segment.with_base(self.base, anywhere=self.settings.allow_grammar_paths)
-            forest = self.model.parse(segment, statistics)
+            block = self._block(segment, number, statistics)
         except HieroError as error:
             raise self._located(error, number) from error
-        features = forest.features
-        if self.config.features.cdec_names:
-            features = features.with_cdec_names()
+        return LineResult(
+            line,
+            block.text.encode(),
+            statistics,
+            block.num_escaped,
+            block.merged,
+            is_utf8,
+            block.is_failure,
+            bool(problem) or self._has_grammar(segment),
+            problem,
+            "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
+        )
+
+    def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
+        """Translate the sentence of a line."""
+        forest = self.model.parse(segment, statistics)
+        features = self.features_of(forest)
         writer = TranslationWriter(self.style)
         with statistics.timed("kbest"):
             found = self._list(forest)
@@ -304,18 +335,12 @@ class Job:
             )
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
-        return LineResult(
-            line,
-            block.encode(),
-            statistics,
-            writer.num_escaped,
-            frozenset(features.merged),
-            is_utf8,
-            bool(segment.words) and not forest,
-            bool(problem) or self._has_grammar(segment),
-            problem,
-            "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
-        )
+        is_failure = bool(segment.words) and not forest
+        return Block(block, writer.num_escaped, frozenset(features.merged), is_failure)
+
+    def features_of(self, forest: Forest) -> ForestFeatures:
+        """The features of a forest, under the names that were asked for."""
+        return forest.features.with_cdec_names() if self.config.features.cdec_names else forest.features
 
     def _list(self, forest: Forest) -> list[Derivation]:
         kbest, consensus = self.config.search.kbest, self.config.consensus
@@ -361,25 +386,25 @@ class Job:
 
     def report(self) -> None:
         if self.num_broken:
-            lines = _counted(self.num_broken, "line was", "lines were")
+            lines = counted(self.num_broken, "line was", "lines were")
             self.progress.say(f"{lines} not UTF-8; invalid bytes are written as U+FFFD")
         if self.num_failed:
-            sentences = _counted(self.num_failed, "sentence has", "sentences have")
+            sentences = counted(self.num_failed, "sentence has", "sentences have")
             self.progress.say(f"{sentences} no translation, first in line {self.first_failed}")
         if self.num_malformed > MAX_SHOWN:
             found = f"{self.num_malformed} lines have malformed markup and empty translations"
             self.progress.say(f"{found}, first line {self.first_malformed}")
         if self.num_escaped:
-            times = _counted(self.num_escaped, "time", "times")
+            times = counted(self.num_escaped, "time", "times")
             self.progress.say(f"the word ||| is written as &#124;&#124;&#124; ({times})")
         if self.merged:
-            names = _counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
+            names = counted(len(self.merged), "of cdec's names stands", "of cdec's names stand")
             self.progress.say(f"{names} for several features, such as {min(self.merged)}")
 
     def summary(self, seconds: float) -> str:
         """A line about the run, ``seconds`` long."""
         translated = self.statistics.sentences
-        figures = [f"{_counted(translated, 'sentence', 'sentences')} translated in {seconds:.1f} s"]
+        figures = [f"{counted(translated, 'sentence', 'sentences')} translated in {seconds:.1f} s"]
         if self.num_resumed:
             figures.append(f"{self.num_resumed} were done before")
         if translated:
@@ -399,11 +424,11 @@ class Job:
         write_output(path, json.dumps(numbers, indent=2) + "\n")
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _file_state(path: str) -> list[int]:
+def file_state(path: str) -> list[int]:
     """Size and modification time, which change when a file is replaced."""
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns]

@@ -1,0 +1,119 @@
+"""Forced decoding of a text: the derivations of each sentence and its given translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hiero.config.config import Config
+from hiero.core.errors import FormatError
+from hiero.core.progress import Progress
+from hiero.core.text import Segment, split_words
+from hiero.decoder.forced import ForcedDecoding
+from hiero.decoder.output import TranslationWriter, json_text, rounded, translation_record
+from hiero.decoder.statistics import Statistics
+from hiero.evaluation.hypotheses import read_candidates
+from hiero.jobs.translate import Block, Job, JobSettings, counted, file_state
+
+BARS = "|||"
+
+
+class ForcedJob(Job):
+    """Finds the derivations of given translations: those in the text after |||, or those of a file.
+
+    hypotheses  file with translations of the sentences of the text; empty if the text has them
+    """
+
+    def __init__(
+        self, settings: JobSettings, config: Config, progress: Progress, hypotheses: str | None = None
+    ) -> None:
+        super().__init__(settings, config, progress)
+        self.hypotheses = hypotheses
+        self._candidates = {} if hypotheses is None else read_candidates(hypotheses)
+
+    def _more_settings(self) -> list[Any]:
+        return ["force", file_state(self.hypotheses) if self.hypotheses else None]
+
+    def _parse(self, text: str, number: int) -> tuple[Segment, str]:
+        if text.lstrip(" \t").startswith("<seg"):
+            return super()._parse(text, number)
+        words = split_words(text)
+        if BARS not in words or self.hypotheses:
+            return Segment(words), ""
+        place = words.index(BARS)
+        return Segment(words[:place], {}, words[place + 1 :]), ""
+
+    def _targets(self, segment: Segment, number: int) -> list[tuple[str, ...]]:
+        if self.hypotheses:
+            for name in (segment.name, str(number - 1)):
+                if name in self._candidates:
+                    return [split_words(text) for text in self._candidates[name]]
+            expected = f"one for each line of {self.path}"
+            found = f"no translation of sentence {segment.name or number - 1}"
+            raise FormatError(self.hypotheses, 0, found=found, expected=expected)
+        if segment.reference is None:
+            if not segment.words:
+                return []
+            hint = "or give translations in a file: --hypotheses"
+            expected = "source ||| translation"
+            raise FormatError(self.path, number, found="no |||", expected=expected, hint=hint)
+        return _split_at_bars(segment.reference)
+
+    def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
+        targets = self._targets(segment, number)
+        found = self.model.force_all(segment, targets, statistics)
+        if self.settings.forest:
+            for place, one in enumerate(found or self.model.force_all(segment, [()])):
+                path = self._forest_path(number - 1)
+                if place:
+                    path = path.with_name(f"{number - 1}.{place}.{self.settings.forest_format}")
+                one.forest.save(path)
+        name = segment.name or str(number - 1)
+        writer, merged = TranslationWriter(self.style), set[str]()
+        records, lines = list[dict[str, Any]](), list[str]()
+        for one in found:
+            features = self.features_of(one.forest)
+            listed = one.forest.kbest(max(self.config.search.kbest, 1), unique=False) if one else []
+            if self.style == "json":
+                records.append(
+                    {
+                        "text": " ".join(one.target),
+                        "reachable": one.reachable,
+                        "score": rounded(one.score) if one else None,
+                        "longest_match": _match(one),
+                        "missing": list(one.missing),
+                        "translations": [translation_record(d, features.of_derivation(d)) for d in listed],
+                    }
+                )
+            elif self.style == "text":
+                fields = [name, writer.escaped(" ".join(one.target)), f"{one.score:.9g}"]
+                lines.append(" ||| ".join([*fields, *([] if one else [one.why()])]) + "\n")
+            else:
+                lines.append(writer.lines(name, segment.words, listed, features.of_derivation))
+            merged |= features.merged
+        if self.style == "json":
+            lines = [json_text({"id": name, "source": list(segment.words), "hypotheses": records})]
+        return Block("".join(lines), writer.num_escaped, frozenset(merged), False)
+
+    def report(self) -> None:
+        super().report()
+        found = self.statistics
+        if found.failed:
+            pairs = counted(found.sentences, "pair has", "pairs have")
+            self.progress.say(f"{found.failed} of {pairs} no derivation")
+
+
+def _split_at_bars(words: Sequence[str]) -> list[tuple[str, ...]]:
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == BARS:
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [tuple(one) for one in found]
+
+
+def _match(found: ForcedDecoding) -> dict[str, list[int]] | None:
+    if found.longest is None:
+        return None
+    return {"source": list(found.longest.source), "target": list(found.longest.target)}

@@ -1,0 +1,153 @@
+"""``hiero decode`` under constraints, and the examples of docs/constraints.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hiero.cli.main import main
+from hiero.decoder.forest import Forest
+
+PAGE = Path(__file__).parents[2] / "docs" / "constraints.md"
+RULES = """\
+[X] ||| das ||| the ||| p=0.5 ||| 0-0
+[X] ||| haus ||| house ||| p=0.2 ||| 0-0
+[X] ||| haus ||| home ||| p=1 ||| 0-0
+[X] ||| heute [X,1] die [X,2] ||| the [X,2] [X,1] today ||| p=0.1 ||| 0-3 2-0
+[X] ||| kauft ||| buys ||| p=0.3 ||| 0-0
+[X] ||| frau ||| woman ||| p=0.3 ||| 0-0
+[X] ||| ein [X,1] ||| a [X,1] ||| p=0.2 ||| 0-0
+[X] ||| ein buch ||| a book ||| p=0.1 ||| 0-0 1-1
+"""
+
+
+def run(*arguments: str) -> int:
+    return main(["decode", "-q", *arguments])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("small")
+    grammar, weights = folder / "grammar", folder / "weights"
+    grammar.write_text(RULES)
+    weights.write_text("p -1\nGlue -0.1\nPassThrough -3\nWordPenalty -0.3\nLanguageModel 0.5\n")
+    lm = Path(__file__).parents[1] / "data" / "tiny.arpa"
+    return ["-g", str(grammar), "-w", str(weights), "-l", str(lm)]
+
+
+PAIRS = """\
+das haus ||| the home ||| the house ||| a new house
+<seg id="seven">heute kauft die frau</seg> ||| the woman buys today
+
+"""
+
+
+def test_force(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, forests = tmp_path / "in", tmp_path / "forests"
+    source.write_text(PAIRS)
+    assert run("--force", "-i", str(source), "--forest", str(forests), "-j", "2", *small) == 0
+    lines = [line.split(" ||| ") for line in capsys.readouterr().out.splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["0", "the home"],
+        ["0", "the house"],
+        ["0", "a new house"],
+        ["seven", "the woman buys today"],
+    ]
+    scores = [float(line[2]) for line in lines]
+    assert scores[1] > scores[0] > scores[2] == float("-inf")
+    assert lines[2][3] == 'no derivation; longest match "house" of "haus"; in no rule that applies: a new'
+    names = {path.name for path in forests.iterdir()}
+    assert names == {"0.json.gz", "0.1.json.gz", "0.2.json.gz", "1.json.gz", "2.json.gz"}
+    assert Forest.load(forests / "0.1.json.gz").viterbi().text == "the house"
+    assert not Forest.load(forests / "0.2.json.gz")
+
+    # The derivations of each pair in a k-best list; nothing for a pair without one.
+    assert run("--force", "-i", str(source), "--kbest", "3", *small) == 0
+    listed = [line.split(" ||| ")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [["0", "the home"], ["0", "the house"], ["seven", "the woman buys today"]]
+
+    assert run("--force", "-i", str(source), "--format", "json", *small) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [len(record["hypotheses"]) for record in records] == [3, 1, 0]
+    home, _, new = records[0]["hypotheses"]
+    assert home["reachable"]
+    assert home["translations"][0]["alignment"] == [[0, 0], [1, 1]]
+    assert (new["reachable"], new["score"], new["missing"]) == (False, None, [0, 1])
+    assert new["longest_match"] == {"source": [1, 2], "target": [2, 3]}
+
+
+@pytest.mark.parametrize("style", ["text", "cdec", "json"])
+def test_force_with_a_file(
+    style: str, small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The k-best list of the decoder itself: its scores are those of the best derivations."""
+    source, given = tmp_path / "in", tmp_path / "given"
+    source.write_text("das haus\nheute kauft die frau\n")
+    kbest = [] if style == "text" else ["--kbest", "3"]
+    assert run("-i", str(source), "-o", str(given), "--format", style, *kbest, *small) == 0
+    output = tmp_path / "out"
+    options = ["-i", str(source), "-o", str(output), "--hypotheses", str(given), *small]
+    assert run(*options) == 0
+    lines = [line.split(" ||| ") for line in output.read_text().splitlines()]
+    if style == "cdec":
+        listed = [line.split(" ||| ") for line in given.read_text().splitlines()]
+        assert [line[:2] for line in lines] == [line[:2] for line in listed]
+        for line, other in zip(lines, listed, strict=True):
+            assert float(line[2]) == pytest.approx(float(other[3]), abs=1e-6)
+    else:
+        assert len(lines) == (2 if style == "text" else 6)
+    assert all(float(line[2]) > -100 for line in lines)
+
+    # Continued after an interruption, unless the file has changed.
+    whole = output.read_bytes()
+    given.write_text("the home\n")
+    source.write_text("das haus\ndas haus\n")
+    assert run(*options) == 1
+    error = capsys.readouterr().err
+    assert f"{given}: found no translation of sentence 1, expected one for each line of {source}" in error
+    part = (tmp_path / "out.part").read_text()
+    assert "0 ||| the home" in part
+    assert output.read_bytes() == whole
+    source.write_text("das haus\n")
+    assert run(*options, "--resume") == 0
+    assert output.read_text().startswith("0 ||| the home ||| ")
+
+
+def test_mistakes(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "in"
+    source.write_text("das haus\n")
+    assert run("--force", "-i", str(source), *small) == 1
+    expected = "in:1: found no |||, expected source ||| translation (or give translations in a file"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.once
+@pytest.mark.heavy
+def test_examples_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command and its output; files in blocks are written under their names."""
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text()
+    for name, content in re.findall(r"`([\w.]+)`:\n\n```text\n(.*?)```", text, re.DOTALL):
+        Path(name).write_text(content)
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        command, _, expected = block.removeprefix("$ ").replace("\\\n", " ").partition("\n")
+        words = shlex.split(command)
+        if words[0] == "echo":
+            Path("input").write_text(words[1] + "\n")
+            words = [*words[words.index("|") + 1 :], "-i", "input"]
+        assert words[:2] == ["hiero", "decode"]
+        assert main(["decode", "-q", *words[2:]]) == 0
+        pattern = re.escape(expected).replace(r"\.\.\.", ".*")
+        found = capsys.readouterr().out
+        assert re.fullmatch(pattern, found, re.DOTALL), (command, found)
+    scope: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), scope)

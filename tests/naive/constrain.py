@@ -1,0 +1,52 @@
+"""Derivations under constraints, by enumeration of all derivations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.naive.search import (
+    Cell,
+    Derivation,
+    World,
+    derivations,
+    gap_index,
+    is_gap,
+    parse,
+    translation,
+)
+
+Words = tuple[str, ...]
+
+
+def forced(world: World, goal: Cell, target: Sequence[str]) -> list[Derivation]:
+    """The derivations that yield exactly the target words."""
+    return [d for d in derivations(world, goal) if translation(d) == tuple(target)]
+
+
+def places(target: Words, words: Words) -> list[int]:
+    """Where words stand in the target."""
+    return [k for k in range(len(target) - len(words) + 1) if target[k : k + len(words)] == words]
+
+
+def pieces(world: World, target: Words) -> list[tuple[Derivation, int]]:
+    """All parts of derivations that yield one target word or more, and where these begin."""
+    found = [d for cell in parse(world) for d in derivations(world, cell)]
+    return [(d, k) for d in found if translation(d) for k in places(target, translation(d))]
+
+
+def longest(world: World, target: Words) -> int:
+    """The most consecutive target words of any part."""
+    return max((len(translation(d)) for d, _ in pieces(world, target)), default=0)
+
+
+def missing(world: World, target: Words) -> set[int]:
+    """Target words that are no word of the topmost rule of any part."""
+    used = set()
+    for d, at in pieces(world, target):
+        for symbol in d.rule.tgt:
+            if is_gap(symbol):
+                at += len(translation(d.parts[gap_index(symbol) - 1]))
+            else:
+                used.add(at)
+                at += 1
+    return set(range(len(target))) - used
