@@ -34,7 +34,7 @@ LAYERS = (
     {"tuning"},
     {"config"},
     {"jobs"},
-    {"pipeline"},
+    {"pipeline", "server"},
     {"cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

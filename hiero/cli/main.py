@@ -32,6 +32,7 @@ COMMANDS = {
     "prep": "prep",
     "reorder": "reorder",
     "run": "run",
+    "serve": "serve",
     "tune": "tune",
     "warm-up": "warm_up",
 }  # to modules of hiero.cli

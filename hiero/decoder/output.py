@@ -73,14 +73,16 @@ def translation_record(translation: Derivation, features: Mapping[str, float]) -
         "score": rounded(translation.score),
         "features": {key: rounded(value) for key, value in sorted(features.items())},
         "alignment": [list(link) for link in translation.alignment],
-        "derivation": _tree(translation.tree()),
+        "derivation": tree_nodes(translation.tree()),
     }
 
 
-def _tree(root: Tree) -> list[dict[str, Any]]:
+def tree_nodes(root: Tree, more: Callable[[Tree], Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
     """A tree as a list of its nodes in pre-order: children are words, or positions of nodes in the list.
 
     Not nested, because with glue the depth grows with the sentence, and many JSON readers limit depth.
+
+    more  makes further entries of a node
     """
     nodes: list[dict[str, Any]] = []
     todo: list[tuple[Tree, list[Any] | None, int]] = [(root, None, 0)]
@@ -96,6 +98,7 @@ def _tree(root: Tree) -> list[dict[str, Any]]:
                 "target": [tree.span.tgt_start, tree.span.tgt_end],
                 "score": rounded(tree.score),
                 "children": children,
+                **({} if more is None else more(tree)),
             }
         )
         below = [(child, children, at) for at, child in enumerate(tree.children) if isinstance(child, Tree)]

@@ -31,6 +31,7 @@ from hiero.core.text import (
     read_chunks,
     write_output,
 )
+from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.decoder.consensus import check_choice, choose
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forest import Forest
@@ -328,7 +329,7 @@ class Job:
         features = self.features_of(forest)
         writer = TranslationWriter(self.style)
         with statistics.timed("kbest"):
-            found = self._list(forest)
+            found = list_translations(forest, self.config.search, self.config.consensus)
         with statistics.timed("output"):
             block = writer.lines(
                 segment.name or str(number - 1), segment.words, found, features.of_derivation
@@ -341,18 +342,6 @@ class Job:
     def features_of(self, forest: Forest) -> ForestFeatures:
         """The features of a forest, under the names that were asked for."""
         return forest.features.with_cdec_names() if self.config.features.cdec_names else forest.features
-
-    def _list(self, forest: Forest) -> list[Derivation]:
-        kbest, consensus = self.config.search.kbest, self.config.consensus
-        if consensus.mbr != "none":
-            found = [choice.derivation for choice in choose(forest, consensus, kbest or 1)]
-        elif kbest:
-            found = forest.kbest(kbest, self.config.search.unique)
-        else:
-            found = [forest.viterbi()] if forest else []
-        for translation in found[:1]:
-            translation.words  # noqa: B018  expands all derivations
-        return found
 
     def _has_grammar(self, segment: Segment) -> bool:
         return bool(grammar_paths(segment.attributes)) or any(
@@ -422,6 +411,19 @@ class Job:
     def write_statistics(self, path: str, seconds: float) -> None:
         numbers = self.figures() | {"wall_s": seconds}
         write_output(path, json.dumps(numbers, indent=2) + "\n")
+
+
+def list_translations(forest: Forest, search: SearchConfig, consensus: ConsensusConfig) -> list[Derivation]:
+    """The translations that the settings ask for; without ``kbest`` one, if there is any."""
+    if consensus.mbr != "none":
+        found = [choice.derivation for choice in choose(forest, consensus, search.kbest or 1)]
+    elif search.kbest:
+        found = forest.kbest(search.kbest, search.unique)
+    else:
+        found = [forest.viterbi()] if forest else []
+    for translation in found[:1]:
+        translation.words  # noqa: B018  expands all derivations
+    return found
 
 
 def counted(number: int, one: str, many: str) -> str:
