@@ -31,6 +31,7 @@ COMMANDS = {
     "pack": "pack",
     "prep": "prep",
     "reorder": "reorder",
+    "rescore": "rescore",
     "run": "run",
     "serve": "serve",
     "tune": "tune",

@@ -171,6 +171,7 @@ def _decoding(folder: Path) -> Iterator[str]:
         yield f"decode -c @text.yaml -i @test.de -o @output --mbr {rule} --kbest 3"
     yield "decode -c @compiled.yaml -i @test.de -o @output --hypotheses @output.compiled"
     yield "decode -c @sparse.yaml -i @test.de -o @output --hypotheses @output.sparse"
+    yield "rescore -i @output.cdec -l B=@lm.arpa --tune @test.en -o @rescored --iterations 1"
     mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
     yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"
     yield "decode -c @text.yaml -i @test.de -o @output --pass-through oov --oov drop --no-glue"

@@ -79,6 +79,13 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
     return ngrams_of(table.key, unigram.reshape(-1, 2), len(layout.counts), *markers), words
 
 
+def kenlm_type(start: bytes) -> int | None:
+    """The type of a binary (see ``TYPES``) by the beginning of the file; None if it is no binary of KenLM."""
+    if not start.startswith(MAGIC) or len(start) < CHECK.size + FIXED.size:
+        return None
+    return int(FIXED.unpack(start[CHECK.size :][: FIXED.size])[2])
+
+
 def _truncated(path: Path, num_bytes: int) -> FormatError:
     return FormatError(
         path, 0, found=f"{num_bytes} bytes", expected="more, as its header says", hint="the file is truncated"

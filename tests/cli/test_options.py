@@ -103,6 +103,7 @@ def test_wrong_types(capsys: pytest.CaptureFixture[str]) -> None:
         "extract -x a --all -o b",
         "lm estimate a b",
         "prep",
+        "rescore",
         "run a",
         "tune -c a -o b",
     ],
@@ -201,6 +202,8 @@ def test_no_output_is_an_input(name: str, tmp_path: Path) -> None:
         "prep -s in -t other -o new other",
         "prep -s in -t other -o new ./new",
         "reorder train other -o other",
+        "rescore -i in -w other -o in",
+        "rescore -i in -w other -l A=link -o in",
         "tune -c tune.yaml -o .",
     ],
 )
