@@ -410,7 +410,8 @@ def seconds(stage: Mapping[str, Any]) -> float:
 
 
 def plot(args: argparse.Namespace) -> int:
-    from benchmarks.papers.lineplot import Line, svg
+    from benchmarks.papers.lineplot import svg
+    from hiero.core.charts import Line
 
     lines = []
     for spec in args.curves:

@@ -7,7 +7,8 @@
 
 ``load`` returns a ``Model``; its ``parse`` returns the ``Forest`` of a sentence, its ``translate`` the best
 ``Derivation``. ``tune`` learns ``Weights``. The other stages are functions, too: ``align`` a bitext,
-``index`` it, ``lookup`` its phrases or ``extract`` rules, ``estimate_lm``, ``evaluate``. Errors in the input
+``index`` it, ``lookup`` its phrases or ``extract`` rules, ``estimate_lm``, ``evaluate``; ``report``
+describes a run. Errors in the input
 are ``HieroError``s.
 """
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         lookup,
     )
     from hiero.jobs.tune import tune
+    from hiero.reporting.write import report
 
 __all__ = [
     "Aligner",
@@ -59,6 +61,7 @@ __all__ = [
     "index",
     "load",
     "lookup",
+    "report",
     "rule_feature",
     "tune",
 ]
@@ -84,6 +87,7 @@ _MODULES = {
     "extract": "jobs.functions",
     "index": "jobs.functions",
     "lookup": "jobs.functions",
+    "report": "reporting.write",
 }
 
 

@@ -35,6 +35,7 @@ LAYERS = (
     {"config"},
     {"jobs"},
     {"pipeline", "server"},
+    {"reporting"},
     {"cli"},
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

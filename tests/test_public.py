@@ -34,6 +34,7 @@ NAMES = {
     "index",
     "load",
     "lookup",
+    "report",
     "rule_feature",
     "tune",
 }

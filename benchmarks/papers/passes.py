@@ -21,22 +21,22 @@ Pictures without runs are left out. The runs of all of them:
 from __future__ import annotations
 
 import argparse
-import html
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.papers.boxplot import ticks
-from benchmarks.papers.lineplot import COLOURS, DASHES
+from hiero.core import charts
+from hiero.core.charts import COLOURS, DASHES, digits_of, line, outer_ticks, text
+from hiero.core.markup import Markup, element
 from hiero.core.text import open_output
 from hiero.tuning.report import read_log
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 46
 LEGEND = 18  # height of a line of it
+SIZE = 13  # of texts
 APART = 5.0  # pixels between the bars of two systems
 RUN = re.compile(r"(?P<system>.+?)(\.(?P<replica>[1-9]\d*))?\.run")
 WHERE = "mira.dev."
@@ -128,7 +128,7 @@ def pictures(out: Path) -> dict[str, str]:
 def svg(series: Sequence[Series], across: str, label: str) -> str:
     """Lines over passes, with a legend below."""
     values = [value for one in series for some in (*one.values, *one.bounds) for value in some]
-    marks = ticks(min(values), max(values))
+    marks = outer_ticks(min(values), max(values))
     passes = max(len(one.values) for one in series)
     bottom, height = HEIGHT - BOTTOM, HEIGHT + LEGEND * len(series)
 
@@ -138,45 +138,39 @@ def svg(series: Sequence[Series], across: str, label: str) -> str:
     def y(value: float) -> float:
         return bottom - (value - marks[0]) / (marks[-1] - marks[0]) * (bottom - TOP)
 
-    digits = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-9))
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
-        f'font-size="13" fill="none">',
-        f"<title>{html.escape(label)}</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-    ]
+    digits = digits_of(marks)
+    parts: list[Markup] = []
     for mark in marks:
-        parts.append(f'<path d="M{LEFT} {y(mark):.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        parts.append(_text(LEFT - 8, y(mark) + 4, f"{mark:.{digits}f}", "end"))
+        parts.append(line(LEFT, y(mark), WIDTH - RIGHT, y(mark)))
+        parts.append(text(LEFT - 8, y(mark) + 4, f"{mark:.{digits}f}", size=SIZE, anchor="end"))
     for number in range(passes):
-        parts.append(_text(x(number), bottom + 18, str(number + 1), "middle"))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 38, f"{label}, by {across}", "middle"))
+        parts.append(text(x(number), bottom + 18, str(number + 1), size=SIZE, anchor="middle"))
+    caption = f"{label}, by {across}"
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, bottom + 38, caption, size=SIZE, anchor="middle"))
     for at, one in enumerate(series):
         shift, below = APART * (at - (len(series) - 1) / 2), HEIGHT + LEGEND * at + 4
         colour, dash = COLOURS[at % len(COLOURS)], DASHES[at % len(DASHES)]
-        parts.append(f'<g stroke="{colour}" fill="{colour}">')
-        parts += _bars(one, lambda number, shift=shift: x(number) + shift, y)  # type: ignore[misc]
-        points = [f"{x(n) + shift:.1f} {y(mean):.1f}" for n, mean in enumerate(one.means())]
-        for way in ("L".join(points), f"{LEFT} {below}h28"):
-            parts.append(f'<path d="M{way}" stroke-width="2" stroke-dasharray="{dash}" fill="none"/>')
-        parts.append("</g>")
-        parts.append(_text(LEFT + 36, below + 4, one.name, "start"))
-    return "\n".join([*parts, "</svg>"]) + "\n"
+        bars = _bars(one, lambda number, shift=shift: x(number) + shift, y, colour)  # type: ignore[misc]
+        points = [(x(n) + shift, y(mean)) for n, mean in enumerate(one.means())]
+        ways = [
+            charts.path(way, colour, 2, dash=dash) for way in (points, [(LEFT, below), (LEFT + 28, below)])
+        ]
+        parts.append(element("g", bars, ways, stroke=colour, fill=colour))
+        parts.append(text(LEFT + 36, below + 4, one.name, size=SIZE))
+    return f"{charts.drawing(WIDTH, height, label, parts)}\n"
 
 
-def _bars(one: Series, x: Callable[[float], float], y: Callable[[float], float]) -> list[str]:
+def _bars(one: Series, x: Callable[[float], float], y: Callable[[float], float], colour: str) -> list[Markup]:
     parts = []
     for n, (low, high) in enumerate(one.bounds):
         cap = "".join(f"M{x(n) - 3:.1f} {y(end):.1f}h6" for end in (low, high))
-        parts.append(f'<path d="M{x(n):.1f} {y(low):.1f}V{y(high):.1f}{cap}" stroke-opacity="0.5"/>')
+        way = f"M{x(n):.1f} {y(low):.1f}V{y(high):.1f}{cap}"
+        parts.append(element("path", d=way, stroke_opacity=0.5))
     for n, some in enumerate(one.values):
-        parts.append(f'<path d="M{x(n):.1f} {y(min(some)):.1f}V{y(max(some)):.1f}" stroke-width="4"/>')
-        parts.append(f'<circle cx="{x(n):.1f}" cy="{y(one.means()[n]):.1f}" r="2.5"/>')
+        way = f"M{x(n):.1f} {y(min(some)):.1f}V{y(max(some)):.1f}"
+        parts.append(element("path", d=way, stroke_width=4))
+        parts.append(charts.dot(x(n), y(one.means()[n]), 2.5, colour))
     return parts
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="black">{html.escape(text)}</text>'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

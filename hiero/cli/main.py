@@ -32,6 +32,7 @@ COMMANDS = {
     "prep": "prep",
     "reorder": "reorder",
     "rescore": "rescore",
+    "report": "report",
     "run": "run",
     "serve": "serve",
     "tune": "tune",

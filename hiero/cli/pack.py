@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hiero.cli.options import add_command, add_files, add_quiet
 from hiero.core.errors import FormatError, UsageError
@@ -76,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pack(args: argparse.Namespace) -> int:
     from hiero.config.config import read_config
+    from hiero.jobs.card import model_card
     from hiero.jobs.pack import write_package
     from hiero.pipeline.run import MODEL
 
@@ -104,52 +104,3 @@ def _text_of(package: Package, entry: str) -> str:
         card = archive.read(entry).decode(errors="replace")
     rows = "".join(f"{size:14,}  {name}\n" for name, (size, _) in sorted(package.files.items()))
     return f"{card}\n{rows}"
-
-
-def model_card(name: str, description: str, licence: str, config: Any, folder: Path | None) -> str:
-    """The card of a model in Markdown: what it is, how to use it, its features, and its scores."""
-    import hiero
-
-    templates = [one for one in config.features.templates if isinstance(one, str)]
-    own = [one for one in templates if ":" in one]
-    search = config.search
-    lines = [f"# {name}", ""]
-    if description:
-        lines += [description, ""]
-    lines += [
-        f"A model of hiero {hiero.__version__}: `hiero decode -c FILE`, or `hiero.load(FILE)` in Python.",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| licence | {licence} |",
-        f"| features | {', '.join(templates) or 'dense'} |",
-        f"| search | {search.algorithm}, {search.pop_limit} pops, {search.span_limit} words |",
-    ]
-    if own:
-        lines.append(f"| needs modules | {', '.join(one.partition(':')[0] for one in own)} |")
-    if folder is not None and (rows := list(_scores(folder))):
-        lines += ["", "## Scores", "", "| set | sentences | metric | score | 95 % interval | signature |"]
-        lines += ["|---|---|---|---|---|---|", *rows]
-    return "\n".join(lines) + "\n"
-
-
-def _scores(folder: Path) -> list[str]:
-    """Rows of a table of the scores of a run."""
-    rows = []
-    for path in sorted(folder.glob("*.eval.json")):
-        report = json.loads(path.read_text(encoding="utf-8"))
-        which = path.name.removesuffix(".eval.json")
-        if report.get("learnt_from"):
-            which += " (learnt from)"
-        if report.get("lines"):
-            which += f" ({report['lines']} lines)"
-        for system in report["systems"]:
-            for metric, found in system["metrics"].items():
-                around = found.get("interval")
-                interval = f"{around[0]:.2f} to {around[1]:.2f}" if around else ""
-                signature = report["signatures"].get(metric, "").replace("|", "\\|")
-                rows.append(
-                    f"| {which} | {report['sentences']:,} | {metric} | {found['score']:.2f} | {interval} "
-                    f"| `{signature}` |"
-                )
-    return rows

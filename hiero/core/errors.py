@@ -62,6 +62,11 @@ def show(token: str | bytes, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
+def printable(text: str) -> str:
+    """Text from a file for a terminal: U+FFFD stands for control characters."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the nearest choice, or the list of all choices."""
     choices = sorted(choices)

@@ -36,7 +36,7 @@ class Usage:
             "wall_seconds": round(time.perf_counter() - self._wall, 3),
             "cpu_seconds": round(_cpu_seconds() - self._cpu, 3),
             "compile_seconds": round(compile_timer.cpu_seconds - self._compiling, 3),
-            "peak_mb": round(_peak_mb(), 1),
+            "peak_mb": round(peak_mb(), 1),
         }
 
 
@@ -47,7 +47,8 @@ def _cpu_seconds() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
+    """The most memory of this process since its start, or since the last ``Usage``."""
     try:
         lines = _STATUS.read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024

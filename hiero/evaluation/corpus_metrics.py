@@ -15,7 +15,7 @@ import numpy as np
 from hiero.core.arrays import Floats
 from hiero.core.errors import ConfigError, did_you_mean
 
-METRICS = ("bleu", "chrf", "chrf++", "ter")
+METRICS = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER"}  # to sacrebleu's names
 TOKENIZED_LINES = 100  # lines that end in " ." for sacrebleu to consider its input tokenised
 AGREEMENT = 1e-6  # in points
 
@@ -82,8 +82,8 @@ def corpus_metric(
             reason = " ".join(str(error).split())
             raise ConfigError(f"tokenize: {tokenize} is not installed ({reason})") from None
         return CorpusMetric(
-            "bleu",
-            "BLEU",
+            key,
+            METRICS[key],
             1,
             bleu,
             lambda sums: 100 * corpus_bleu(sums),
@@ -92,10 +92,10 @@ def corpus_metric(
     if key in ("chrf", "chrf++"):
         order = 2 if key == "chrf++" else 0
         chrf = sacrebleu.CHRF(word_order=order, lowercase=lowercase, references=references)
-        return CorpusMetric(key, "chrF2" + "+" * order, 1, chrf, chrf_scores, chrf_scores)
+        return CorpusMetric(key, METRICS[key], 1, chrf, chrf_scores, chrf_scores)
     if key == "ter":
         ter = sacrebleu.TER(references=references)
-        return CorpusMetric("ter", "TER", -1, ter, ter_scores, ter_scores)
+        return CorpusMetric(key, METRICS[key], -1, ter, ter_scores, ter_scores)
     raise ConfigError(f"metrics: unknown {key!r}; {did_you_mean(key, METRICS)}")
 
 

@@ -32,7 +32,7 @@ def write_package(
     """Write a package of the sections of a model of a ``Config``."""
 
     model = model_config(config)
-    model = dataclasses.replace(model, grammar=[_without_caches(section) for section in model.grammar])
+    model = dataclasses.replace(model, grammar=[without_caches(section) for section in model.grammar])
     places: dict[str, str] = {}
 
     def packed(key: str, given: str) -> str:
@@ -69,7 +69,8 @@ def write_package(
     return Package(Path(path), name, licence, hiero.__version__, listed, hashlib.sha256(data).hexdigest())
 
 
-def _without_caches(section: GrammarSection) -> GrammarSection:
+def without_caches(section: GrammarSection) -> GrammarSection:
+    """The same grammar, without a store to read and write."""
     return dataclasses.replace(section, extract=dataclasses.replace(section.extract, store=None))
 
 

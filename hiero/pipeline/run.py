@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import hiero
 from hiero.config.config import config_of, read_settings, resolved, write_settings
 from hiero.config.model import OpenedFiles, model_config
-from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, os_message
+from hiero.core.errors import ConfigError, FormatError, UsageError, did_you_mean, is_interrupt, os_message
 from hiero.core.progress import Progress, progress_lines
 from hiero.core.records import record_paths
 from hiero.core.usage import Usage
@@ -216,7 +216,13 @@ class Run:
         usage = Usage()
         digest = hashlib.sha256(key.encode()).hexdigest()
         task = Task(threads, temporary, digest, progress, self.opened)
-        figures = _plain(dict(stage.work(task)))
+        try:
+            figures = _plain(dict(stage.work(task)))
+        except BaseException as error:
+            reason = "interrupted" if is_interrupt(error) else str(error) or type(error).__name__
+            with contextlib.suppress(FormatError):  # there may be no room for it
+                log.write("stop", stage=stage.name, reason=reason, **usage.as_dict())
+            raise
         used = usage.as_dict()
         for path in stage.outputs:
             for ending in LEFTOVERS:

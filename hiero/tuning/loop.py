@@ -37,6 +37,7 @@ from hiero.bitext.groups import PairGroups, same_lines
 from hiero.core.arrays import Floats, Ints
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
+from hiero.core.usage import peak_mb
 from hiero.extraction.extractor import IndexSource
 from hiero.features.names import Names
 from hiero.features.weights import write_weights
@@ -239,7 +240,7 @@ class Loop:
             record |= self._score(epoch, name)
             wait([writing])
         cpu = time.process_time() - self.text_s - cpu
-        record |= {"wall_s": time.perf_counter() - started, "cpu_s": cpu}
+        record |= {"wall_s": time.perf_counter() - started, "cpu_s": cpu, "peak_mb": round(peak_mb(), 1)}
         self.unlogged = record, writing
         return record
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import tables as papers
-from benchmarks.papers.boxplot import Box, five_numbers, svg, ticks
+from benchmarks.papers.boxplot import Box, five_numbers, svg
 from benchmarks.papers.tune_runs import Run, read_run, with_templates
 from hiero.config.config import config_of
+from hiero.core.charts import outer_ticks
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.symbols import Symbols
 from hiero.features.weights import Weights
@@ -178,7 +179,7 @@ def test_five_numbers() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(37.1, 38.4), (0.0, 100.0), (30.0, 30.0), (-3.0, -2.999)])
 def test_ticks(low: float, high: float) -> None:
-    found = ticks(low, high)
+    found = outer_ticks(low, high)
     assert found[0] <= low + 1e-9
     assert found[-1] >= high - 1e-9
     assert 2 <= len(found) <= 8

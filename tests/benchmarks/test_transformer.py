@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import bpe, transformer
-from benchmarks.papers.lineplot import Line, decades, svg
+from benchmarks.papers.lineplot import svg
+from hiero.core.charts import Line, outer_decades
 from hiero.core.text import read_lines
 
 GRAMMARS = Path(__file__).parents[2] / "grammars"
@@ -74,9 +75,9 @@ def test_a_point_is_the_best_on_dev_so_far() -> None:
 
 
 def test_marks_of_a_logarithmic_axis() -> None:
-    assert decades(0.6, 118) == pytest.approx([0.5, 1, 2, 5, 10, 20, 50, 100, 200])
-    assert decades(1, 10) == pytest.approx([1, 2, 5, 10])
-    assert decades(3, 3) == pytest.approx([2, 5])
+    assert outer_decades(0.6, 118) == pytest.approx([0.5, 1, 2, 5, 10, 20, 50, 100, 200])
+    assert outer_decades(1, 10) == pytest.approx([1, 2, 5, 10])
+    assert outer_decades(3, 3) == pytest.approx([2, 5])
 
 
 def test_the_picture(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.bins.bins import FeatureBins
-from hiero.bins.curves import HEIGHT, WIDTH, best_log, curves_of, decade_ticks, draw, table, ticks
+from hiero.bins.curves import HEIGHT, WIDTH, best_log, curves_of, draw, table
 from hiero.bins.file import write_bins
 from hiero.cli.main import main
+from hiero.core.charts import decade_ticks, ticks
 from hiero.core.symbols import Symbols
 from hiero.features.weights import Weights
 
