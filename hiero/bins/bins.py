@@ -31,6 +31,7 @@ from hiero.core.arrays import (
     row_of_entry,
 )
 from hiero.core.errors import ConfigError, HieroError, did_you_mean
+from hiero.core.lattice import Arcs
 from hiero.core.symbols import Symbols
 from hiero.features.index import FeatureIndex
 from hiero.features.index_kernels import NAME
@@ -168,8 +169,8 @@ class Binned:
         used = [k for k, known in enumerate(self._known) if known and len(bins[k])]
         self._table = bin_table([bins[k] for k in used], [self._indicators[k] for k in used])
 
-    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        return self.applied(self.source.rules_for(src, segment))
+    def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
+        return self.applied(self.source.rules_for(src, segment, *(() if lattice is None else (lattice,))))
 
     def feature_names(self) -> frozenset[int] | None:
         """Those that rules have after the transform."""

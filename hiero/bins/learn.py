@@ -220,11 +220,14 @@ class _Counter:
 
     def count(self, segment: Segment) -> tuple[int, Mapping[str, tuple[Floats32, Ints]]]:
         """Return the number of rules of a sentence; for each feature its distinct values and their counts."""
-        words = (word.encode(errors="replace") for word in segment.words)
+        lattice = segment.lattice
+        given = segment.words if lattice is None else lattice.word_arcs.words
+        along = () if lattice is None else (lattice.word_arcs.arcs,)
+        words = (word.encode(errors="replace") for word in given)
         src = self.symbols.words.intern_all(words)
         num_rules, parts = 0, {feature: [np.zeros(0, np.float32)] for feature in self.config.features}
         for source, known in self.sources:
-            table = source.rules_for(src, segment.attributes)
+            table = source.rules_for(src, segment.attributes, *along)
             if not table.num_rules:
                 continue
             num_rules += table.num_rules

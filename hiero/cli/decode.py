@@ -46,7 +46,7 @@ examples:
   hiero decode -c model.yaml --format json --forest forests/ -i input.txt -o output.json --resume"""
 
 
-OF_OUTPUT = ("kbest", "unique")  # settings of the search
+OF_OUTPUT = ("input_format", "kbest", "unique")  # settings of the search
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -22,9 +22,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from hiero.core.errors import FormatError, HieroError, os_message, show
+
+if TYPE_CHECKING:
+    from hiero.core.lattice import Lattice
 
 CHUNK_BYTES = 4 << 20
 READ_BYTES = 1 << 20
@@ -448,6 +451,7 @@ class Segment:
     words: tuple[str, ...]
     attributes: Mapping[str, str] = field(default_factory=dict)
     reference: tuple[str, ...] | None = None
+    lattice: Lattice | None = None  # whose arcs have the words, if the line is not one sentence
 
     @property
     def name(self) -> str | None:
@@ -509,8 +513,16 @@ TRANSLATED_BARS = (
 
 def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
     """Split a line of text, plain or in ``<seg>``, into words and attributes; it has no line end."""
+    text, attributes, reference = split_markup(line, path, number)
+    return Segment(split_words(text), attributes, reference)
+
+
+def split_markup(
+    line: str, path: str = "<line>", number: int = 1
+) -> tuple[str, dict[str, str], tuple[str, ...] | None]:
+    """The text of a line, plain or in ``<seg>``, the attributes of the tag, and the reference."""
     if not line.lstrip(" \t").startswith(("<seg ", "<seg>", "<seg\t")):
-        return Segment(split_words(line))
+        return line, {}, None
     found = _SEGMENT.fullmatch(line)
     if found is None:
         raise FormatError(
@@ -530,7 +542,7 @@ def parse_segment(line: str, path: str = "<line>", number: int = 1) -> Segment:
                 raise FormatError(path, number, found=f"the attribute {name}", expected=expected)
         attributes[name] = next((value for value in values if value), "")
     text, reference = found.group(found.re.groups - 1), found.group(found.re.groups)
-    return Segment(split_words(text), attributes, None if reference is None else split_words(reference))
+    return text, attributes, None if reference is None else split_words(reference)
 
 
 def decode_line(line: bytes, number: int) -> tuple[str, bool]:

@@ -36,6 +36,10 @@ class SearchConfig(Checked):
         "all", "source words that may be copied to the translation"
     )
     oov: Literal["copy", "drop", "mark"] = setting("copy", "treatment of words without a rule")
+    input_format: Literal["auto", "text", "plf", "json"] = setting(
+        "auto",
+        "sentences as words, or lattices as PLF or JSON; auto: lattices where a line can be nothing else",
+    )
     kbest: int = setting(
         0,
         "list the K best translations of each sentence; 0: only the best, as plain text",

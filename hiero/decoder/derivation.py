@@ -23,6 +23,7 @@ from hiero.decoder.derivation_kernels import (
     align_derivation_kernel,
 )
 from hiero.decoder.hypergraph import Derivations
+from hiero.decoder.lattices import edge_arcs, word_arc
 from hiero.grammar.cdec import spell_cdec_word
 from hiero.grammar.rules import rule_lists
 
@@ -188,12 +189,49 @@ class Derivation:
 
     @property
     def alignment(self) -> list[tuple[int, int]]:
-        """Source word and target word of each link in the rules, sorted."""
+        """Source word and target word of each link in the rules, sorted.
+
+        Of a lattice, arcs are counted instead of source words.
+        """
         forest = self.forest
+        if forest.lattice is not None:
+            return self._lattice_alignment()
         pairs = align_derivation_kernel(
             forest.graph, forest.edge_rule, forest.rules, forest.node_start, forest.node_end, self.steps
         )
         return sorted({(src, tgt) for src, tgt in pairs.tolist()})
+
+    @property
+    def arcs(self) -> list[int]:
+        """The arcs of the path that is translated, if the input was a lattice; else the source words."""
+        forest = self.forest
+        if forest.lattice is None:
+            return list(range(len(forest.source))) if self else []
+        found = edge_arcs(forest, self.edges.tolist(), self.nodes.tolist())
+        return sorted(arc for paths in found for path in paths for arc in path)
+
+    def _lattice_alignment(self) -> list[tuple[int, int]]:
+        """As ``alignment``, of arcs."""
+        forest, steps = self.forest, self.steps
+        assert forest.lattice is not None
+        found = edge_arcs(forest, self.edges.tolist(), self.nodes.tolist())
+        links: set[tuple[int, int]] = set()
+        for at, (rule, paths) in enumerate(zip(self.rules.tolist(), found, strict=True)):
+            if rule < 0:
+                continue
+            src, tgt, pairs = rule_lists(forest.rules, rule)
+            arcs = iter(paths)
+            arc_at = [None if is_gap(symbol) else next(arcs, None) for symbol in src]
+            word, word_at = int(steps[at, TGT_START]), list[int]()
+            for symbol in tgt:
+                word_at.append(-1 if is_gap(symbol) else word)
+                part = at + 1 if not is_gap(symbol) or gap_index(symbol) == 1 else int(steps[at + 1, END])
+                word += int(steps[part, TGT_END] - steps[part, TGT_START]) if is_gap(symbol) else 1
+            for i, j in pairs:
+                path = arc_at[i]
+                if path is not None and word_at[j] >= 0:
+                    links.add((word_arc(forest.lattice, path), word_at[j]))
+        return sorted(links)
 
     @property
     def features(self) -> Mapping[str, float]:

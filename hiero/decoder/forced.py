@@ -91,6 +91,8 @@ class ForcedDecoding:
         (i, j), (k, m) = self.longest.source, self.longest.target
         source, target = " ".join(self.source[i:j]), " ".join(self.target[k:m])
         parts = [f'no derivation; longest match "{target}" of "{source}"']
+        if self.forest.lattice is not None:
+            parts = [f'no derivation; longest match "{target}", from node {i} to node {j}']
         if self.missing:
             words = dict.fromkeys(self.target[place] for place in self.missing)
             parts.append("in no rule that applies: " + " ".join(words))

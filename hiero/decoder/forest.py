@@ -20,6 +20,7 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Floats32, Ids, Ints, is_finite, offsets_by_row, read_only
 from hiero.core.errors import HieroError
+from hiero.core.lattice import Lattice
 from hiero.core.records import record
 from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.config import ConsensusConfig
@@ -88,7 +89,8 @@ class Forest:
     gain_row     int32 [V]       row of ``gain``, -1 for none; empty without orientation models
     gain         float32 [F, .]  of GapNodes: what nodes add to the orientations of gaps that they fill
     rules        Rules
-    source       the words of the sentence
+    source       the words of the sentence, or of the arcs of ``lattice``
+    lattice      the lattice that was translated, or None; spans of nodes are then nodes of it
 
     Use a forest from one thread at a time: results are cached.
     """
@@ -106,6 +108,7 @@ class Forest:
         words: Texts,
         labels: Texts,
         source: Sequence[str] = (),
+        lattice: Lattice | None = None,
         edge_lm: Floats32 | None = None,
         lm_names: Sequence[str] = (),
         gains: tuple[Ids, Floats32] | None = None,
@@ -128,6 +131,7 @@ class Forest:
         self.rules = Rules._make(read_only(array) for array in rules)
         self.words, self.labels = words, labels
         self.source, self.lm_names = tuple(source), tuple(lm_names)
+        self.lattice = lattice
         self.edge_features, self.origin = edge_features, origin
         self._features = features
         self._best: tuple[Floats, Ids] | None = None
@@ -401,6 +405,7 @@ class Forest:
             words=self.words,
             labels=self.labels,
             source=self.source,
+            lattice=self.lattice,
             edge_lm=self.edge_lm[edge],
             lm_names=self.lm_names,
             gains=(self.gain_row[node], self.gain) if len(self.gain_row) else None,
@@ -438,6 +443,7 @@ class Forest:
             words=TextMap(enumerate(stored.words)),
             labels=TextMap(enumerate(stored.labels)),
             source=stored.source,
+            lattice=stored.lattice,
             edge_lm=stored.edge_lm,
             lm_names=stored.lm_names,
             edge_features=stored.edge_features,

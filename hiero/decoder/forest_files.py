@@ -19,6 +19,8 @@ index, counting from 0. A JSON file, abridged::
 rules     In ``src`` and ``tgt`` a string is a word and the integer k is the k-th gap, whose category is
           ``gaps[k - 1]``. ``links`` is the word alignment: positions in ``src`` and ``tgt``, gaps counted.
 nodes     ``span``: the first source word and the one after the last.
+lattice   If the input was one: the nodes that each arc, a word of ``source``, leads from and to, and the
+          values of features of arcs; spans are nodes of the lattice.
 edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` stands for an edge that passes
           its only tail on unchanged. The score of a derivation is the sum of those of its edges; ``null`` is
           minus infinity, an edge that no derivation may use. ``lm`` is what each language model adds (log10);
@@ -38,7 +40,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +51,8 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, offsets_by_row
 from hiero.core.directories import ArrayKind, check_kinds, read_npz
-from hiero.core.errors import FormatError, UsageError, show
+from hiero.core.errors import FormatError, HieroError, UsageError, show
+from hiero.core.lattice import Lattice
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_output, read_chunks
@@ -84,6 +87,7 @@ class StoredForest:
     source: Sequence[str]
     lm_names: Sequence[str]
     edge_features: EdgeFeatures | None
+    lattice: Lattice | None = None
 
 
 def stored_forest(forest: Forest) -> StoredForest:
@@ -112,7 +116,7 @@ def stored_forest(forest: Forest) -> StoredForest:
     texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
     sentence = forest.source, forest.lm_names
     features = forest.features_of_edges(np.arange(forest.num_edges, dtype=np.int32))
-    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, features)
+    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, features, forest.lattice)
 
 
 class _Rule(msgspec.Struct):
@@ -137,6 +141,11 @@ class _Edge(msgspec.Struct, omit_defaults=True):
     features: dict[str, float] = {}
 
 
+class _Lattice(msgspec.Struct):
+    arcs: list[tuple[int, int]]
+    features: dict[str, list[float]] = {}
+
+
 class _Forest(msgspec.Struct):
     format: str
     source: list[str]
@@ -144,6 +153,7 @@ class _Forest(msgspec.Struct):
     rules: list[_Rule]
     nodes: list[_Node]
     edges: list[_Edge]
+    lattice: _Lattice | None = None
 
 
 def _nine(number: float) -> float:
@@ -166,6 +176,7 @@ def to_json(forest: StoredForest) -> bytes:
             b',\n"rules":' + lines(_json_rules(forest)),
             b',\n"nodes":' + lines(_json_nodes(forest)),
             b',\n"edges":' + lines(_json_edges(forest)),
+            b"" if forest.lattice is None else b',\n"lattice":' + encode(_json_lattice(forest.lattice)),
             b"}\n",
         ]
     )
@@ -202,6 +213,31 @@ def _json_edges(forest: StoredForest) -> Iterable[_Edge]:
             [_nine(value) for value in lm],
             {name: _nine(value) for name, value in features.row(edge).items()} if features else {},
         )
+
+
+def _json_lattice(lattice: Lattice) -> _Lattice:
+    columns = zip(lattice.names, lattice.values.T.tolist(), strict=True)
+    return _Lattice([(arc.start, arc.end) for arc in lattice.arcs], dict(columns))
+
+
+def _lattice_of(
+    nodes: list[list[int]], words: Sequence[str], features: Mapping[str, Sequence[float]]
+) -> Lattice:
+    """A lattice from the parts of a file; ValueError if they do not fit together."""
+    columns = features.values()
+    if any(len(column) != len(words) for column in [nodes, *columns]):
+        raise ValueError(f"a lattice of other than {len(words)} arcs")
+    rows = zip(*columns, strict=True) if features else itertools.repeat(())
+    try:
+        lattice = Lattice.make(
+            (start, end, word, dict(zip(features, row, strict=True)))
+            for (start, end), word, row in zip(nodes, words, rows, strict=False)
+        )
+    except HieroError as error:
+        raise ValueError(str(error)) from None
+    if lattice.words != tuple(words):
+        raise ValueError("arcs that are not in the order of the nodes that they leave")
+    return lattice
 
 
 def _read_json(path: str | Path) -> StoredForest:
@@ -265,6 +301,9 @@ def _from_json(forest: _Forest) -> StoredForest:
     if not is_finite(lm):
         raise ValueError("a language model score that is not finite")
     has_features = any(edge.features for edge in edges)
+    stored, lattice = forest.lattice, None
+    if stored is not None:
+        lattice = _lattice_of([list(arc) for arc in stored.arcs], forest.source, stored.features)
     return StoredForest(
         Hypergraph(first_edge, np.array(tails, np.int32).reshape(-1, 2)),
         np.array([-np.inf if edge.score is None else edge.score for edge in edges], np.float64),
@@ -279,6 +318,7 @@ def _from_json(forest: _Forest) -> StoredForest:
         forest.source,
         forest.language_models,
         EdgeFeatures.from_rows(edge.features for edge in edges) if has_features else None,
+        lattice,
     )
 
 
@@ -296,6 +336,11 @@ def _kinds(texts: Sequence[str], **scalars: str) -> dict[str, ArrayKind]:
 
 
 FEATURE_ARRAYS = _kinds(["feature_names"], edge_first_feature="i8", edge_feature="i4", edge_value="f8")
+LATTICE_ARRAYS: dict[str, ArrayKind] = {
+    **_kinds(["lattice_names"]),
+    "lattice_arc": (np.int32, 2),
+    "lattice_value": (np.float64, 2),
+}
 FOREST_ARRAYS: dict[str, ArrayKind] = {
     **_kinds(TEXTS, first_edge="i8", edge_score="f8", edge_rule="i4"),
     **_kinds([], node_label="i4", node_start="i4", node_end="i4", rule_lhs="i4", rule_first_src="i8"),
@@ -352,6 +397,10 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
         arrays["edge_first_feature"] = features.first
         arrays["edge_feature"], arrays["edge_value"] = features.feature, features.value
         texts["feature_names"] = features.names
+    if forest.lattice is not None:
+        nodes = [(arc.start, arc.end) for arc in forest.lattice.arcs]
+        arrays["lattice_arc"] = np.array(nodes, np.int32).reshape(-1, 2)
+        arrays["lattice_value"], texts["lattice_names"] = forest.lattice.values, forest.lattice.names
     for name, entries in texts.items():
         arrays[name], arrays[f"first_{name}"] = pack([entry.encode() for entry in entries])
     return arrays
@@ -360,19 +409,26 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
 def _read_npz(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
     arrays = read_npz(path, "a forest", FOREST_ARRAYS)
-    features = None
+    features, lattice = None, None
     try:
         if "feature_names" in arrays:
             check_kinds(path, "a forest", arrays, FEATURE_ARRAYS)
             rows = arrays["edge_first_feature"], arrays["edge_feature"], arrays["edge_value"]
             features = EdgeFeatures(tuple(_texts(arrays, "feature_names")), *rows)
         texts = [_texts(arrays, name) for name in TEXTS]
+        if "lattice_arc" in arrays:
+            check_kinds(path, "a forest", arrays, LATTICE_ARRAYS)
+            names, value = _texts(arrays, "lattice_names"), arrays["lattice_value"]
+            if value.shape[1] != len(names) or arrays["lattice_arc"].shape[1] != 2:
+                raise ValueError(f"a lattice with {value.shape[1]} values for {len(names)} names")
+            columns = dict(zip(names, value.T.tolist(), strict=True))
+            lattice = _lattice_of(arrays["lattice_arc"].tolist(), texts[TEXTS.index("source")], columns)
     except ValueError as error:
         raise FormatError(path, 0, found=str(error), expected="a forest as .npz", hint=HINT) from None
     rules = featureless_rules(*(arrays[f"rule_{name}"] for name in RULE_ARRAYS))
-    columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
+    edge_columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
     graph = Hypergraph(arrays["first_edge"], arrays["tail"])
-    return StoredForest(graph, *columns, rules, *texts, features)  # type: ignore[call-arg, arg-type]
+    return StoredForest(graph, *edge_columns, rules, *texts, features, lattice)  # type: ignore[call-arg, arg-type]
 
 
 def _texts(arrays: dict[str, npt.NDArray[Any]], name: str) -> list[str]:
@@ -395,6 +451,8 @@ def _check(forest: StoredForest) -> None:
         raise ValueError("a score that is not a number or infinite")
     if num_nodes and not ((forest.node_start >= 0) & (forest.node_end >= forest.node_start)).all():
         raise ValueError("a node that ends before it starts")
+    if forest.lattice is not None and (forest.node_end >= forest.lattice.num_nodes).any():
+        raise ValueError(f"a node that ends behind node {forest.lattice.num_nodes - 1} of the lattice")
     _check_ids("label", forest.node_label, len(forest.labels))
     _check_ids("label", forest.rules.lhs, len(forest.labels))
     _check_ids("rule", forest.edge_rule, len(forest.rules.lhs), lowest=-1)

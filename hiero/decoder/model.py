@@ -23,10 +23,11 @@ import numpy as np
 from hiero.bins.bins import Binned, FeatureBins
 from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_of, read_only
 from hiero.core.errors import HieroError
+from hiero.core.lattice import COST, Lattice, of_lattice, parse_input
 from hiero.core.parallel import in_order
 from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
-from hiero.core.text import Segment, parse_segment, split_words
+from hiero.core.text import Segment, split_words
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forced import ForcedDecoding, force
@@ -124,6 +125,7 @@ def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int
     return frozen(rules._replace(dense=dense))
 
 
+Sentence = str | Segment | Lattice
 WeightsCheck = Callable[["Model", Weights, object], None]
 
 
@@ -264,9 +266,9 @@ class Model:
         """Discard values computed from the vector of a learner, after a change that is not noticed."""
         self._scorer = None
 
-    def parse(self, sentence: str | Segment, statistics: Statistics | None = None) -> Forest:
-        """Return the forest of a sentence; it is falsy if there is no derivation."""
-        segment = _segment_of(sentence)
+    def parse(self, sentence: Sentence, statistics: Statistics | None = None) -> Forest:
+        """Return the forest of a sentence or lattice; it is falsy if there is no derivation."""
+        segment = _segment_of(sentence, self.search.input_format)
         own = Statistics()
         forest = self._decode(segment, own)
         own.sentences += 1
@@ -282,7 +284,7 @@ class Model:
             statistics.add(own)
         return forest
 
-    def translate(self, sentence: str | Segment) -> Derivation:
+    def translate(self, sentence: Sentence) -> Derivation:
         """Return the best derivation, whose ``text`` is the translation.
 
         If there is none, the result is false in a condition, its text is empty and its score -inf. The same
@@ -293,7 +295,7 @@ class Model:
             return forest.viterbi()
         return Derivation.none(forest, -math.inf if forest.source else 0.0)
 
-    def force(self, source: str | Segment, target: str | Sequence[str]) -> ForcedDecoding:
+    def force(self, source: Sentence, target: str | Sequence[str]) -> ForcedDecoding:
         """Find all derivations of a sentence and its translation.
 
         >>> found = model.force("das haus ist klein", "the house is small")  # doctest: +SKIP
@@ -304,7 +306,7 @@ class Model:
 
     def force_all(
         self,
-        source: str | Segment,
+        source: Sentence,
         targets: Sequence[str | Sequence[str]],
         statistics: Statistics | None = None,
     ) -> list[ForcedDecoding]:
@@ -312,9 +314,9 @@ class Model:
         if isinstance(targets, str):
             raise HieroError("targets: found a str, expected several (force takes one)")
         words = [split_words(one) if isinstance(one, str) else tuple(one) for one in targets]
-        return force(self, _segment_of(source), words, Statistics() if statistics is None else statistics)
+        return force(self, _segment_of(source, self.search.input_format), words, Statistics() if statistics is None else statistics)
 
-    def translate_all(self, sentences: Iterable[str | Segment], threads: int = 1) -> Iterator[Derivation]:
+    def translate_all(self, sentences: Iterable[Sentence], threads: int = 1) -> Iterator[Derivation]:
         """Iterate over the best derivations of many sentences, in their order, as ``translate`` returns them.
 
         Sentences are read as they are needed, at most a few for each thread ahead. A derivation holds its
@@ -323,7 +325,7 @@ class Model:
         >>> for best in model.translate_all(open("input.txt"), threads=4):  # doctest: +SKIP
         ...     print(best.text)
         """
-        if isinstance(sentences, str | bytes | Segment):
+        if isinstance(sentences, str | bytes | Segment | Lattice):
             found = type(sentences).__name__
             raise HieroError(
                 f"sentences: found one {found}, expected several sentences (translate takes one)"
@@ -357,7 +359,7 @@ class Model:
         text, models = self.symbols.names.text, self.language_models.names
         dense = dict.fromkeys(text(name) for source in self.sources for name in source.dense_names())
         groups: list[Sequence[str]] = []
-        prefixes: list[str] = []
+        prefixes = [COST]  # of the arcs of lattices
         for feature in self.features.edge_features:
             prefixes += prefixes_of(feature)
             if has_all_names(feature):
@@ -384,8 +386,10 @@ class Model:
         """The names of the dense features. Of grammars that sentences name, those of the first count."""
         other = copy.copy(self)
         other.sources = tuple(self._unread(source) for source in self.sources)
+        segments = list(segments)
         any(map(other.note_grammars, segments))
-        return other.known_features().dense
+        of_arcs = (segment.lattice.names for segment in segments if segment.lattice is not None)
+        return other.known_features().dense.union(*of_arcs)
 
     def _unread(self, source: GrammarSource) -> GrammarSource:
         """A source without the names that depend on the sentences read so far."""
@@ -437,26 +441,34 @@ class Model:
 
     def parsed(self, segment: Segment, statistics: Statistics) -> ParsedSentence:
         """Everything about a sentence up to the search: its rules with their scores, and where they apply."""
-        src = read_only(
-            self.symbols.words.intern_all(word.encode(errors="replace") for word in segment.words)
-        )
+        lattice = segment.lattice
+        given = segment.words if lattice is None else lattice.word_arcs.words
+        src = read_only(self.symbols.words.intern_all(word.encode(errors="replace") for word in given))
+        if lattice is not None:
+            self._check_lattice_features(segment)
+        along = () if lattice is None else (lattice.word_arcs.arcs,)
         tables = []
         for source in self.sources:
             # A bitext index does not load rules but extracts them.
             with statistics.timed(source.stage):
-                tables.append(source.rules_for(src, segment.attributes))
+                tables.append(source.rules_for(src, segment.attributes, *along))
         with statistics.timed("load"):
             ranks = self._label_ranks()
             grammar, first_glue = self._grammar_of(src, tables, ranks)
             lm_word = self.language_models.word_ids(self.symbols.words)
+        if lattice is not None:
+            # Before rules are scored, because those along arcs with features are others.
+            with statistics.timed("parse"):
+                grammar, parse = self._find_lattice_spans(src, lattice, grammar, first_glue, ranks)
         with statistics.timed("features"):
             rule_score = self.scorer.scores(grammar, lm_word)
             _check_finite(segment, "a rule", rule_score)
             lm_weight = self._lm_weight()
-        with statistics.timed("parse"):
-            parse = self._find_spans(src, grammar, first_glue, ranks)
+        if lattice is None:
+            with statistics.timed("parse"):
+                parse = self._find_spans(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
-        goal = self._goal_cell(parse, len(src))
+        goal = self._goal_cell(parse, _last_node(segment))
         if goal < 0:
             return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, None, None)
         with statistics.timed("cube"):
@@ -491,6 +503,34 @@ class Model:
 
     def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
         """Parse without language models: the spans of every category, and the rules that apply there."""
+        limit = min(self.search.span_limit, max(len(src), 1))
+        parse: Parse = parse_kernel(src, grammar.trie, *self._parts(grammar, first_glue, ranks), limit)
+        if not ranks.as_ids:
+            parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
+        return parse
+
+    def _find_lattice_spans(
+        self, src: Ids, lattice: Lattice, grammar: Grammar, first_glue: int, ranks: Ranks
+    ) -> tuple[Grammar, Parse]:
+        """As ``_find_spans``; also the grammar with the rules that have features of arcs."""
+        from hiero.decoder.lattices import parse_lattice, with_arc_features
+
+        parts = self._parts(grammar, first_glue, ranks)
+        arcs, limit = lattice.word_arcs.arcs, self.search.span_limit
+        found = parse_lattice(src, arcs, grammar.trie, *parts, limit)
+        if not ranks.as_ids:
+            found.parse.cell[:, 0] = ranks.label[found.parse.cell[:, 0]]
+        names = self.symbols.names.intern_all(name.encode() for name in lattice.names)
+        return with_arc_features(grammar, found, names.tolist())
+
+    def _check_lattice_features(self, segment: Segment) -> None:
+        """Refuse features that read the words around a span, which a lattice has several of."""
+        for feature in self.features.edge_features:
+            expected = "a sentence, whose words the feature reads (it cannot be used with lattices)"
+            raise HieroError(f"feature {feature.name}: found a lattice, expected {expected}")
+
+    def _parts(self, grammar: Grammar, first_glue: int, ranks: Ranks) -> tuple[Ids, Ints, Ids]:
+        """Categories of the rules, glue, and the order of categories, as the parser takes them."""
         lhs, goal, category = grammar.rules.lhs, self._goal, self._category
         if not ranks.as_ids:
             lhs = read_only(ranks.of_label[lhs])
@@ -502,11 +542,7 @@ class Model:
         if self.search.glue:
             both = [goal, goal, category, first_glue + 1, 1]
             glue = np.array([[goal, -1, category, first_glue, 1], both], np.int64)
-        limit = min(self.search.span_limit, max(len(src), 1))
-        parse: Parse = parse_kernel(src, grammar.trie, lhs, glue, order, limit)
-        if not ranks.as_ids:
-            parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
-        return parse
+        return lhs, glue, order
 
     def _label_ranks(self) -> Ranks:
         ranks = self._ranks
@@ -547,8 +583,8 @@ class Model:
             features, src, pairs.rule, grammar.rules, weights, chart[:4], parse.cell, chart.local
         )
 
-    def _goal_cell(self, parse: Parse, num_words: int) -> int:
-        whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == num_words)
+    def _goal_cell(self, parse: Parse, end: int) -> int:
+        whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == end)
         found = np.flatnonzero(whole)
         return int(found[0]) if len(found) else -1
 
@@ -563,7 +599,7 @@ class Model:
     ) -> Forest:
         """A forest of the nodes and edges of a chart."""
         segment, grammar = found.segment, found.grammar
-        cells = np.concatenate([found.parse.cell, np.array([[self._goal, 0, len(segment.words)]], np.int32)])
+        cells = np.concatenate([found.parse.cell, np.array([[self._goal, 0, _last_node(segment)]], np.int32)])
         cell = cells[chart.cell]  # -1 for the goal: the row appended above
         return Forest(
             Hypergraph(chart.first_edge, chart.tail),
@@ -576,6 +612,7 @@ class Model:
             words=self.symbols.words,
             labels=self.symbols.labels,
             source=segment.words,
+            lattice=segment.lattice,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
             gains=gains,
@@ -610,10 +647,17 @@ def _check_finite(segment: Segment, what: str, scores: Floats) -> None:
         raise HieroError(f"sentence of {len(segment.words)} words: the score of {what} is {found} ({hint})")
 
 
-def _segment_of(sentence: object) -> Segment:
+def _last_node(segment: Segment) -> int:
+    """Where the sentence ends: behind the last word, or the last node of a lattice."""
+    return len(segment.words) if segment.lattice is None else segment.lattice.num_nodes - 1
+
+
+def _segment_of(sentence: object, form: str) -> Segment:
     if isinstance(sentence, str):
         # Lines of an open file have line ends.
-        return parse_segment(sentence.removesuffix("\n").removesuffix("\r"))
+        return parse_input(sentence.removesuffix("\n").removesuffix("\r"), form=form)
+    if isinstance(sentence, Lattice):
+        return of_lattice(sentence)
     if isinstance(sentence, Segment):
         return sentence
     hint = ""

@@ -73,6 +73,7 @@ def translation_record(translation: Derivation, features: Mapping[str, float]) -
         "score": rounded(translation.score),
         "features": {key: rounded(value) for key, value in sorted(features.items())},
         "alignment": [list(link) for link in translation.alignment],
+        **({} if translation.forest.lattice is None else {"arcs": translation.arcs}),
         "derivation": tree_nodes(translation.tree()),
     }
 

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bitext.groups import PairGroups, read_groups, same_lines
-from hiero.core.arrays import Ids, Ints, grown, read_only
+from hiero.core.arrays import Ids, Ints, grown, offsets_by_row, read_only
 from hiero.core.errors import HieroError
 from hiero.core.hash_kernels import table_size
+from hiero.core.lattice import Arcs
 from hiero.core.symbol_kernels import gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, find_all
 from hiero.core.text import LEAVE_OUT
@@ -40,6 +41,7 @@ from hiero.extraction.table_kernels import (
     OK,
     Collocations,
     IndexedLinks,
+    LatticePaths,
     Lexicon,
     Patterns,
     PatternScratch,
@@ -49,6 +51,7 @@ from hiero.extraction.table_kernels import (
     rehash_patterns_kernel,
 )
 from hiero.grammar.assemble_kernels import IdMaps
+from hiero.grammar.lattice_kernels import reach_kernel
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
 
 NO_PAIRS = np.zeros(0, np.int64)
@@ -84,13 +87,20 @@ class Workspace:
         self.generation = 0
         self._forget()
 
-    def rules(self, src: Ids, left_out: Ints = NO_PAIRS, targets: TargetFeatures | None = None) -> Rules:
+    def rules(
+        self,
+        src: Ids,
+        left_out: Ints = NO_PAIRS,
+        targets: TargetFeatures | None = None,
+        lattice: Arcs | None = None,
+    ) -> Rules:
         """The rules of a sentence of words as the index numbers them, 0 for unknown ones; gap g is -g.
 
-        Sentences ``left_out`` of the index, ascending, are ignored, except in lexical probabilities where
-        ``leave_out_links`` is false. With counts of target sides, the rules have their features, too.
+        With a ``lattice``, whose arcs have these words, those of all its paths. Sentences ``left_out`` of the
+        index, ascending, are ignored, except in lexical probabilities where ``leave_out_links`` is false.
+        With counts of target sides, the rules have their features, too.
         """
-        rules, stands_for = self.found(src, left_out)
+        rules, stands_for = self.found(src, left_out, lattice)
         if targets is not None:
             of_pairs = None
             if len(left_out):
@@ -100,7 +110,7 @@ class Workspace:
             rules = targets.extended(rules, stands_for, of_pairs)
         return counted_rules(rules, self.config.min_count)
 
-    def found(self, src: Ids, left_out: Ints = NO_PAIRS) -> tuple[Rules, Ints]:
+    def found(self, src: Ids, left_out: Ints = NO_PAIRS, lattice: Arcs | None = None) -> tuple[Rules, Ints]:
         """All rules of a sentence, and how many occurrences of its source side the samples of each stand for.
 
         Sentences ``left_out`` of the index, ascending, are ignored, except in lexical probabilities where
@@ -111,7 +121,7 @@ class Workspace:
         if len(left_out):
             self._forget_rules()
         with self._lexicon(left_out) as lexicon:
-            self._collect(lexicon, src, left_out)
+            self._collect(lexicon, src, left_out, lattice)
         entries = self.sentence_scratch.found[: self.sentence_scratch.round[4]]
         rules = emitted_rules(self.patterns, self.store, entries)
         of_pattern = self.patterns.rule[entries]
@@ -128,15 +138,16 @@ class Workspace:
             self._left_out = LeftOutLexicon(index.text, index.links, index.lexicon, num_words)
         return self._left_out.without(left_out)
 
-    def _collect(self, lexicon: Lexicon, src: Ids, left_out: Ints) -> None:
+    def _collect(self, lexicon: Lexicon, src: Ids, left_out: Ints, lattice: Arcs | None) -> None:
         tables = self.index.text, self.links, lexicon, self.collocations
         first = self.index.text.first_src
         ranges = read_only(np.stack([first[left_out], first[left_out + 1]], axis=1))
+        src, paths = (src, NO_LATTICE) if lattice is None else _paths_of(lattice, src, self.config.max_span)
         self.sentence_scratch.round[:3] = self.sentence_scratch.round[0] + 1, 0, self.generation
         while True:
             self.sentence_scratch.round[3] += 1
             known = self.patterns, self.store, self.sentence_scratch, self.pattern_scratch
-            query = self.limits, read_only(src), ranges
+            query = self.limits, read_only(src), paths, ranges
             status = match_sentence_kernel(*tables, *query, *known)
             if status == OK:
                 break
@@ -174,6 +185,21 @@ class Workspace:
             self.sentence_scratch = self.sentence_scratch._replace(
                 found=longer_array(self.sentence_scratch.found)
             )
+
+
+NO_LATTICE = LatticePaths(
+    *(read_only(np.zeros(0, dtype)) for dtype in (np.int64, np.int32, np.int64, np.int32, np.int32))
+)
+
+
+def _paths_of(lattice: Arcs, src: Ids, max_span: int) -> tuple[Ids, LatticePaths]:
+    """The words of a lattice, each once between the same nodes, and how they follow each other."""
+    columns = np.stack([lattice.start, lattice.end, src], axis=1)
+    kept = np.sort(np.unique(columns, axis=0, return_index=True)[1]) if len(src) else np.zeros(0, np.int64)
+    first = read_only(offsets_by_row(lattice.start[kept], len(lattice.first) - 1))
+    end = read_only(lattice.end[kept])
+    reach = reach_kernel(first, end, read_only(np.ones(len(end), np.int32)), max_span)
+    return src[kept], LatticePaths(first, end, *(read_only(array) for array in reach))
 
 
 def limits_of(config: ExtractConfig) -> Ints:
@@ -396,15 +422,16 @@ class Extractor:
         known = text.src[text.first_src[number] : text.first_src[number + 1] - 1]
         return bool(np.array_equal(known, self.word_ids([word.encode() for word in words])))
 
-    def rules(self, src: Ids, left_out: int = -1) -> Rules:
+    def rules(self, src: Ids, left_out: int = -1, lattice: Arcs | None = None) -> Rules:
         """The rules of a sentence, in which words are numbered as in the index and gap g is -g.
 
-        Sentence pair ``left_out`` of the index, counted from 0, is ignored, and those that belong to it.
+        Sentence pair ``left_out`` of the index, counted from 0, is ignored, and those that belong to it. With
+        a ``lattice``, ``src`` has the words of its arcs, and the rules are those of all paths.
         """
-        found = self.find(src, left_out)
+        found = self.find(src, left_out, lattice)
         return found if isinstance(found, Rules) else found.unpacked()
 
-    def find(self, src: Ids, left_out: int = -1) -> Rules | PackedRules:
+    def find(self, src: Ids, left_out: int = -1, lattice: Arcs | None = None) -> Rules | PackedRules:
         """As ``rules``, but stored rules are not unpacked."""
         if not -1 <= left_out < self.index.num_sentences:
             expected = f"a sentence of {self.index.path}, 0 to {self.index.num_sentences - 1}"
@@ -412,13 +439,13 @@ class Extractor:
         pairs = NO_PAIRS if left_out < 0 else self.left_out_with(left_out)
         if self._store is None:
             with self.workspace() as workspace:
-                return workspace.rules(src, pairs, self.targets)
-        key = self._key(src, pairs)
+                return workspace.rules(src, pairs, self.targets, lattice)
+        key = self._key(src, pairs, lattice)
         stored = self._store.get(key)
         if stored is not None:
             return stored
         with self.workspace() as workspace:
-            rules = workspace.rules(src, pairs)
+            rules = workspace.rules(src, pairs, lattice=lattice)
         self._store.put(key, rules)
         return rules
 
@@ -431,7 +458,7 @@ class Extractor:
                 self._groups = equal_pairs(self.index)
         return self._groups.of(pair)
 
-    def _key(self, src: Ids, left_out: Ints) -> bytes:
+    def _key(self, src: Ids, left_out: Ints, lattice: Arcs | None) -> bytes:
         """A digest of everything that rules depend on; the pairs left out count, and not why they are."""
         config, pairs = self.config, left_out.tolist()
         numbers = [config.max_span, config.max_symbols, config.max_gaps, config.samples, *(pairs[:1] or [-1])]
@@ -443,6 +470,9 @@ class Extractor:
             numbers += [-2, *pairs]
         digest = hashlib.sha256(f"{self.index.digest} {tuple(numbers)}\n".encode())
         digest.update(np.ascontiguousarray(src, "<i4").tobytes())
+        if lattice is not None:
+            nodes = np.stack([lattice.start, lattice.end])
+            digest.update(b"\nlattice " + np.ascontiguousarray(nodes, "<i4").tobytes())
         return digest.digest()
 
     @contextmanager
@@ -473,16 +503,16 @@ class IndexSource:
         self._ids = IdMaps(self._src.ids, self._tgt.ids, np.array([self._label], np.int32), NO_IDS)
         self._columns = tuple(symbols.names.intern(name.encode()) for name in extractor.features)
 
-    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
         """The rules of a sentence; with ``<seg leave_out="N">``, without pair N of the bitext."""
         left_out = segment.get(LEAVE_OUT)
         if left_out is None:
-            return self.extract(src)
+            return self.extract(src, lattice=lattice)
         if not (left_out.isascii() and left_out.isdigit()):
             raise HieroError(
                 f"<seg {LEAVE_OUT}=…>: found {left_out!r}, expected the number of a sentence pair"
             )
-        return self.extract(src, int(left_out))
+        return self.extract(src, int(left_out), lattice)
 
     def __repr__(self) -> str:
         index = self.extractor.index
@@ -495,10 +525,10 @@ class IndexSource:
     def dense_names(self) -> Sequence[int]:
         return self._columns
 
-    def extract(self, src: Ids, left_out: int = -1) -> RuleTable:
+    def extract(self, src: Ids, left_out: int = -1, lattice: Arcs | None = None) -> RuleTable:
         """The rules of a sentence; pair ``left_out`` of the bitext, and what belongs to it, is ignored."""
         own = self.extractor.word_ids([self.symbols.words.entry(word) for word in src.tolist()])
-        found = self.extractor.find(own, left_out)
+        found = self.extractor.find(own, left_out, lattice)
         if isinstance(found, Rules):
             return self.shared(found)
         self._src.to_shared(found.words(SRC_WORD))

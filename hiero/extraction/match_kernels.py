@@ -546,6 +546,44 @@ def next_candidates(limits, sentence, patterns, scratch, num_states):
     return OK, num_candidates
 
 
+@leaf
+def next_lattice_candidates(limits, sentence, paths, patterns, scratch, num_states):
+    """As ``next_candidates``, along the paths of a lattice.
+
+    In place of the first word, a candidate has the number of words so far, with the fewest in each gap.
+    """
+    span, symbols, max_gaps = limits[SPAN], limits[SYMBOLS], limits[GAPS]
+    pattern, num_candidates = scratch.pattern, 0
+    for state in range(num_states):
+        entry, words = scratch.state[state, 0], np.int64(scratch.state[state, 1])
+        node = np.int64(paths.end[scratch.state[state, 2]])
+        size, gaps = np.int64(patterns.shape[entry, 0]), np.int64(patterns.shape[entry, 1])
+        for k in range(size):
+            pattern[0, k] = patterns.symbol[entry, k]
+        ways = np.int64(0)
+        if gaps < max_gaps and size + 2 <= symbols:
+            ways = paths.first_reach[node + 1] - paths.first_reach[node]
+        for way in range(-1, ways):  # -1: without a gap
+            far, total, new = node, words + 1, size
+            if way >= 0:
+                far = np.int64(paths.node[paths.first_reach[node] + way])
+                total += paths.size[paths.first_reach[node] + way]
+                pattern[0, size] = GAP
+                new = size + 1
+            if new + 1 > symbols or total > span + 1:
+                continue
+            for place in range(paths.first[far], paths.first[far + 1]):
+                if sentence[place] <= 0:
+                    continue
+                pattern[0, new] = sentence[place]
+                status, num_candidates = enter_candidate(
+                    patterns, scratch, pattern, size, new + 1, num_candidates, total, place
+                )
+                if status != OK:
+                    return status, num_candidates
+    return OK, num_candidates
+
+
 @kernel
 def match_sentence_kernel(
     text,
@@ -554,6 +592,7 @@ def match_sentence_kernel(
     listed,
     limits,
     sentence,
+    paths,
     left_out,
     patterns,
     store,
@@ -565,6 +604,7 @@ def match_sentence_kernel(
     text, links, lexicon, listed  IndexedText, PhraseLinks, Lexicon, Collocations
     limits           int64 [4]  SPAN, SYMBOLS, GAPS, SAMPLES
     sentence         int32 [L]  words as numbered in the bitext, 0 for those it does not have
+    paths            LatticePaths  of the words, if they are those of a lattice
     left_out         int64 [G, 2]  ranges of the text from which nothing is taken, ascending
     patterns, store  Patterns, Store  written; results already there are reused
     scratch          SentenceScratch  written; ``found`` lists the patterns
@@ -577,13 +617,14 @@ def match_sentence_kernel(
     O(patterns + matches searched).  Twin: tests/naive/extract.py::extract.
     """
     length = sentence.shape[0]
+    is_lattice = paths.first.shape[0] > 0
     scratch.round[4] = 0
     num_candidates = 0
     for place in range(length):
         if sentence[place] > 0:
             scratch.pattern[0, 0] = sentence[place]
             status, num_candidates = enter_candidate(
-                patterns, scratch, scratch.pattern, 0, 1, num_candidates, place, place
+                patterns, scratch, scratch.pattern, 0, 1, num_candidates, 1 if is_lattice else place, place
             )
             if status != OK:
                 return status
@@ -623,7 +664,12 @@ def match_sentence_kernel(
                 scratch.state[num_states, 1] = first
                 scratch.state[num_states, 2] = place
                 num_states += 1
-        status, num_candidates = next_candidates(limits, sentence, patterns, scratch, num_states)
+        if is_lattice:
+            status, num_candidates = next_lattice_candidates(
+                limits, sentence, paths, patterns, scratch, num_states
+            )
+        else:
+            status, num_candidates = next_candidates(limits, sentence, patterns, scratch, num_states)
         if status != OK:
             return status
     return OK

@@ -199,6 +199,23 @@ class SentenceScratch(NamedTuple):
     round: np.ndarray
 
 
+class LatticePaths(NamedTuple):
+    """How the A words of a lattice of N nodes follow each other; for a sentence all arrays are empty.
+
+    first        int64 [N + 1]  words that leave node v: first[v] ... first[v + 1] - 1
+    end          int32 [A]      the node that a word leads to
+    first_reach  int64 [N + 1]  nodes that a gap after node v may end at: node[first_reach[v]:...[v + 1]]
+    node         int32 [P]
+    size         int32 [P]      words in such a gap, at least
+    """
+
+    first: np.ndarray
+    end: np.ndarray
+    first_reach: np.ndarray
+    node: np.ndarray
+    size: np.ndarray
+
+
 class PatternScratch(NamedTuple):
     """Working memory for one pattern.
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from hiero.core.arrays import Bytes, Ints, read_only
 from hiero.core.errors import FormatError
+from hiero.core.lattice import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import pack
-from hiero.core.text import Segment, decode_line, open_output, parse_segment, read_lines, write_output
+from hiero.core.text import Segment, decode_line, open_output, read_lines, write_output
 from hiero.extraction.extractor import Extractor, counted_rules
 from hiero.extraction.growth import BitextRules
 from hiero.extraction.write_kernels import format_rules_kernel, text_room_kernel
@@ -125,8 +126,11 @@ class GrammarWriter:
 
         def write(numbered: tuple[int, tuple[Path, Segment]]) -> int:
             number, (path, segment) = numbered
-            src = self.extractor.word_ids([word.encode() for word in segment.words])
-            rules = self.extractor.rules(src, number if leave_one_out else -1)
+            lattice = segment.lattice
+            words = segment.words if lattice is None else lattice.word_arcs.words
+            src = self.extractor.word_ids([word.encode() for word in words])
+            arcs = None if lattice is None else lattice.word_arcs.arcs
+            rules = self.extractor.rules(src, number if leave_one_out else -1, arcs)
             write_output(path, self.text.lines(rules))
             return len(rules.lhs)
 
@@ -174,7 +178,7 @@ def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> I
     """The sentences of a file; with ``leave_out_of``, they must be the first ones of its bitext."""
     name = "<stdin>" if str(path) == "-" else str(path)
     for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
-        segment = parse_segment(decode_line(line, number)[0], name, number)
+        segment = parse_input(decode_line(line, number)[0], name, number)
         if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
             further = number > leave_out_of.index.num_sentences
             raise FormatError(
@@ -198,4 +202,5 @@ def line_with_grammar(number: int, path: str | Path, segment: Segment) -> str:
     attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
     tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
     reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
-    return f"<seg {tag}> {' '.join(segment.words)} </seg>{reference}\n"
+    text = " ".join(segment.words) if segment.lattice is None else segment.lattice.to_plf()
+    return f"<seg {tag}> {text} </seg>{reference}\n"

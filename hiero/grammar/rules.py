@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.core.arrays import Floats32, Ids, Ints, offsets_of, read_only, take_rows
+from hiero.core.lattice import Arcs
 from hiero.grammar.assemble_kernels import IdMaps, copy_rules_kernel, offsets_kernel, sizes_kernel
 from hiero.grammar.trie_kernels import GrowingTrie, larger_trie, plant_sources_kernel
 
@@ -215,9 +216,10 @@ class GrammarSource(Protocol):
         """Ids in Symbols.names of the dense features that rules have, as far as they are known."""
         ...
 
-    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        """All rules that can match somewhere in a sentence.
+    def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
+        """All rules that can match somewhere in a sentence, or along the paths of a lattice.
 
-        ``segment`` holds the attributes of the sentence's ``<seg>`` tag, empty for plain lines.
+        ``segment`` holds the attributes of the sentence's ``<seg>`` tag, empty for plain lines. ``src`` has
+        the words of the arcs of a ``lattice``.
         """
         ...

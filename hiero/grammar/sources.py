@@ -9,6 +9,7 @@ import numpy as np
 
 from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError
+from hiero.core.lattice import Arcs
 from hiero.core.progress import Progress
 from hiero.core.symbol_kernels import UNKNOWN, gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, table_entry
@@ -19,6 +20,7 @@ from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import CompiledGrammar, is_compiled, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
+from hiero.grammar.lattice_kernels import Reach, match_lattice_kernel, reach_kernel
 from hiero.grammar.reader import read_text_grammar
 from hiero.grammar.rules import SAME_IDS, Grammar, Rules, RuleTable
 from hiero.grammar.trie_kernels import match_trie_kernel, trie_rules_kernel
@@ -44,6 +46,14 @@ def open_grammar(
     if is_compiled(path):
         return StaticGrammar.mapped(read_compiled(path), symbols, span_limit)
     return StaticGrammar(build_grammar([read_grammar(path, symbols, how, progress)]), span_limit)
+
+
+def reach_of(lattice: Arcs, limit: int) -> Reach:
+    """The pairs of nodes with at most so many words between them."""
+    reach: Reach = reach_kernel(
+        lattice.first, lattice.end, read_only(np.ones(len(lattice.end), np.int32)), limit
+    )
+    return reach
 
 
 class _OwnIds:
@@ -95,11 +105,15 @@ class StaticGrammar:
         source._columns = tuple(ids.names.to_shared(columns)[columns].tolist())
         return source
 
-    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
+    def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
         if self._ids is not None:
             src = self._ids.words.to_own(src)
         trie = self.grammar.trie
-        node = match_trie_kernel(trie, read_only(src), self.span_limit if self.span_limit > 0 else len(src))
+        limit = self.span_limit if self.span_limit > 0 else len(src)
+        if lattice is None:
+            node = match_trie_kernel(trie, read_only(src), limit)
+        else:
+            node = match_lattice_kernel(trie, read_only(src), lattice, reach_of(lattice, limit))
         node.sort()
         return self._table(trie_rules_kernel(trie.first_rule, node))
 
@@ -166,8 +180,8 @@ class PerSentence:
         self._names: set[int] = set()
         self._compiled: set[Path] = set()
 
-    def rules_for(self, src: Ids, segment: Mapping[str, str]) -> RuleTable:
-        return merge_tables([self._table(self._path(name), src) for name in grammar_paths(segment)])
+    def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
+        return merge_tables([self._table(self._path(name), src, lattice) for name in grammar_paths(segment)])
 
     def unread(self) -> PerSentence:
         """The same source, without the names of the grammars read so far."""
@@ -200,13 +214,13 @@ class PerSentence:
     def __repr__(self) -> str:
         return "those named by <seg>"
 
-    def _table(self, path: Path, src: Ids) -> RuleTable:
+    def _table(self, path: Path, src: Ids, lattice: Arcs | None = None) -> RuleTable:
         if is_compiled(path):
             grammar = open_grammar(path, self.symbols, self.span_limit)
             if path not in self._compiled:  # a large one may be named by every sentence
                 self._compiled.add(path)
                 self._note(grammar.dense_names(), grammar.feature_names())
-            return grammar.rules_for(src, {})
+            return grammar.rules_for(src, {}, lattice)
         try:
             table = read_text_grammar(path, self.symbols, self.how)
         except FormatError as error:

@@ -20,6 +20,7 @@ import hiero
 from hiero.config.config import Config
 from hiero.config.model import WeightsCheck, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.lattice import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.text import (
@@ -27,7 +28,6 @@ from hiero.core.text import (
     Segment,
     checked_path,
     decode_line,
-    parse_segment,
     read_chunks,
     write_output,
 )
@@ -251,8 +251,8 @@ class Job:
     def _parse(self, text: str, number: int) -> tuple[Segment, str]:
         """A line, which counts as empty if its markup is malformed; then also the problem."""
         try:
-            return parse_segment(text, self.path, number), ""
-        except FormatError as error:
+            return parse_input(text, self.path, number, self.config.search.input_format), ""
+        except HieroError as error:
             return Segment(()), str(error)
 
     def _checked(self, name: str, base: str) -> str:
@@ -320,7 +320,7 @@ class Job:
             block.is_failure,
             bool(problem) or self._has_grammar(segment),
             problem,
-            "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
+            segment.lattice is None and "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
         )
 
     def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:

@@ -24,13 +24,13 @@ import numpy as np
 
 from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError, HieroError
+from hiero.core.lattice import parse_input
 from hiero.core.parallel import in_order, stop
 from hiero.core.symbols import Symbols
 from hiero.core.text import (
     LEAVE_OUT,
     Segment,
     decode_line,
-    parse_segment,
     read_lines,
     split_words,
     write_output,
@@ -64,11 +64,11 @@ class SetFiles:
     anywhere: bool = False
 
 
-def read_tuning_segments(files: SetFiles) -> list[Segment]:
-    """Read the sentences of a tuning set; paths of their grammars are joined with ``files.base``."""
+def read_tuning_segments(files: SetFiles, form: str = "auto") -> list[Segment]:
+    """Read a tuning set in one of ``INPUT_FORMATS``; paths of grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
-        segment = parse_segment(decode_line(line, number)[0], files.source, number)
+        segment = parse_input(decode_line(line, number)[0], files.source, number, form)
         try:
             segment = segment.with_base(files.base, anywhere=files.anywhere)
         except HieroError as error:
@@ -83,9 +83,9 @@ def read_tuning_segments(files: SetFiles) -> list[Segment]:
 class TuningSet:
     """A set in memory: ``segments``, and ``references`` in the same order."""
 
-    def __init__(self, files: SetFiles, symbols: Symbols) -> None:
+    def __init__(self, files: SetFiles, symbols: Symbols, form: str = "auto") -> None:
         self.files = files
-        self.segments = read_tuning_segments(files)
+        self.segments = read_tuning_segments(files, form)
         sides = [_words(path, symbols) for path in files.references]
         for path, side in zip(files.references, sides, strict=True):
             if len(side) != len(self.segments):
@@ -204,7 +204,7 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
             _dense.clear()
             model = session.load()
             model.warm_up()
-            _opened[session.key] = model, TuningSet(session.files, model.symbols)
+            _opened[session.key] = model, TuningSet(session.files, model.symbols, model.search.input_format)
         return _opened[session.key]
 
 
@@ -213,7 +213,7 @@ def opened_tuning_set(session: Session, files: SetFiles) -> TuningSet:
     model, _ = opened(session)
     with _opening:
         if files not in _opened_sets:
-            _opened_sets[files] = TuningSet(files, model.symbols)
+            _opened_sets[files] = TuningSet(files, model.symbols, model.search.input_format)
         return _opened_sets[files]
 
 
