@@ -370,27 +370,25 @@ class _PlfReader:
         self.at = quoted.end()
         if not word:
             self._fail("an empty word", f"a word, or {EPSILON} for none")
-        numbers: list[str] = []
-        place = ""
+        numbers: list[tuple[str, str]] = []  # with their places
         while self._next() == ",":
             self.at += 1
             self._skip()
-            place = self._place()
             found = _NUMBER.match(self.text, self.at)
             if found is None:
                 self._fail(self._found(), "a cost or a distance")
-            numbers.append(found[0])
+            numbers.append((found[0], self._place()))
             self.at = found.end()
         self._expect(")", "a comma, or ) behind an arc")
         distance = 1
         if len(numbers) > 1:
-            last = numbers.pop()
+            last, place = numbers.pop()
             if not (last.isascii() and last.isdigit() and len(last) < 10 and int(last)):
                 self._fail(f"the distance {show(last)}", "a whole number, 1 or more", place=place)
             distance = int(last)
         if not numbers:
             self._fail(f"no cost of {show(word)}", "('word', cost, distance)", place=self._place())
-        return column, column + distance, word, [self._cost(number, place) for number in numbers]
+        return column, column + distance, word, [self._cost(*number) for number in numbers]
 
     def _cost(self, text: str, place: str) -> float:
         try:

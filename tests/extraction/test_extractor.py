@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from hiero.core.errors import ConfigError, HieroError
+from hiero.core.lattice import Lattice
 from hiero.core.symbols import Symbols, word_table
 from hiero.core.text import Segment
 from hiero.extraction.config import ExtractConfig
@@ -37,6 +38,7 @@ from tests.worlds.extract import (
     worlds,
     write_files,
 )
+from tests.worlds.lattice import lattices
 
 
 def assert_same(found: dict[Any, naive.Rule], expected: dict[Any, naive.Rule]) -> None:
@@ -67,6 +69,20 @@ def test_rules_equal_brute_force(world: World) -> None:
         source = IndexSource(Extractor(index, config_of(world.limits)), Symbols())
         for sentence in world.sentences:
             assert_same(extracted(source, sentence), naive.extract(world.bitext, sentence, world.limits))
+
+
+@given(worlds(max_pairs=4, max_words=6), lattices("abcd", empty=False))
+@settings(max_examples=40)
+def test_rules_of_a_lattice_are_those_of_its_paths(world: World, lattice: Lattice) -> None:
+    with indexed(world) as index:
+        source = IndexSource(Extractor(index, config_of(world.limits)), Symbols())
+        expected: dict[Any, naive.Rule] = {}
+        for path in lattice.paths():
+            words = [lattice.words[arc] for arc in path]
+            expected |= naive.extract(world.bitext, words, world.limits)
+        arcs = lattice.word_arcs
+        table = source.extract(ids(source.symbols, list(arcs.words)), lattice=arcs.arcs)
+        assert_same(rules_of(table, source.symbols), expected)
 
 
 @given(worlds(), st.booleans())

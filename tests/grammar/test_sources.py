@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiero.core.arrays import read_only
@@ -28,7 +28,9 @@ from hiero.grammar.sources import (
 )
 from hiero.grammar.trie_kernels import first_unsound_node_kernel, first_unsound_rule_kernel
 from tests.naive import grammar as naive
+from tests.naive import lattice as naive_lattice
 from tests.worlds.grammars import rule_lines, rules_of, small_rules
+from tests.worlds.lattice import lattices, naive_arcs
 
 
 def sentence(symbols: Symbols, words: str) -> np.ndarray:  # type: ignore[type-arg]
@@ -156,6 +158,32 @@ def test_errors_in_rule_lists():
     with pytest.raises(FormatError, match=r"<rules>:1: "):
         RuleList(Symbols(), ["[X] ||| a ||| b\n[X] ||| c ||| d"])
     assert RuleList(Symbols(), []).rules_for(np.zeros(3, np.int32), {}).num_rules == 0
+
+
+@given(st.data(), st.integers(0, 4))
+@settings(max_examples=40)
+def test_rules_along_the_paths_of_a_lattice(data, limit):
+    """Those that match between two nodes that are near; without a limit, those of any path."""
+    lattice = data.draw(lattices(["a", "b", "c"], empty=False))
+    side = st.lists(st.sampled_from(["a", "b", "[X,1]"]), min_size=1, max_size=3).filter(
+        lambda src: src.count("[X,1]") < 2
+    )
+    sides = data.draw(st.lists(side, min_size=1, max_size=6, unique_by=tuple))
+    lines = [f"[X] ||| {' '.join(src)} ||| {'[X,1]' if '[X,1]' in src else 'u'}" for src in sides]
+    symbols = Symbols()
+    arcs = lattice.word_arcs
+    source = RuleList(symbols, lines, limit)
+    table = source.rules_for(sentence(symbols, " ".join(arcs.words)), {}, arcs.arcs)
+
+    def text(code):
+        return symbols.words.text(code) if code >= 0 else None
+
+    found = {tuple(map(text, rule_lists(table.rules, rule)[0])) for rule in range(table.num_rules)}
+    patterns = {tuple(None if one == "[X,1]" else one for one in src) for src in sides}
+    near = limit or len(arcs.words)  # as without a limit
+    assert found == {
+        p for p in patterns if naive_lattice.matches(p, naive_arcs(lattice), lattice.words, near)
+    }
 
 
 def test_grammars_of_sentences(tmp_path):
