@@ -41,6 +41,7 @@ from hiero.config.config import config_of, read_config
 from hiero.config.package import CONFIG as PACKED_CONFIG
 from hiero.config.package import extract_package, read_package
 from hiero.core.errors import HieroError, HieroWarning
+from hiero.core.lattice import parse_input
 from hiero.core.records import map_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text
@@ -96,6 +97,13 @@ tune: {algorithm: sgd, rate: 1.0e-2}
 """
 SEGMENTS = (
     '<seg id="1"> ein haus </seg> ||| a house\n<seg id="2" grammar="g.2.gz" > das </seg>\nplain words\n'
+)
+LATTICES = (
+    "((('hund',0.5,1),('katze',1.5,1),),(('kauft',0.25,1,1),('*EPS*',2,1),),(('haus',0,1),),)\n"
+    '{"id": "b", "arcs": [{"from": 0, "to": 1, "word": "hund", "cost": 0.5}, {"from": 1, "to": 2, '
+    '"word": "sieht"}, {"from": 0, "to": 2, "word": "kind", "features": {"asr": 2.5}}], '
+    '"reference": "dog sees"}\n'
+    "<seg id=\"c\"> ((('it\\'s',0,2),(\"haus\",1,1),),(('haus',0),),) </seg> ||| house\n"
 )
 KBEST = (
     "0 ||| a house ||| Glue=1 F=0.5 ||| -1.5\n0 ||| the house ||| Glue=2 ||| -2\n1 ||| a ||| Glue=1 ||| -1\n"
@@ -401,6 +409,13 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     def segments(path: Path) -> object:
         return [parse_segment(line, "in", number) for number, line in enumerate(read_text(path), 1)]
 
+    def lattices(path: Path) -> object:
+        model, found = toy.model(), list[object]()
+        for number, line in enumerate(read_text(path), 1):
+            best = model.translate(parse_input(line, "in", number))
+            found.append((best.text, best.score, best.alignment))
+        return found
+
     def hypotheses(path: Path) -> object:
         return read_hypotheses(path, 2, "reference"), read_candidates(path)
 
@@ -447,6 +462,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     add("bins.txt", _content(BINS), lambda path: (repr(read_bins(path)), toy.translations(bins=path)))
     add("config.yaml", _content(CONFIG), config)
     add("segments.txt", _content(SEGMENTS), segments)
+    add("lattices.txt", _content(LATTICES), lattices)
     add("kbest.txt", _content(KBEST), hypotheses)
     add("hypotheses.jsonl", json_lines, hypotheses)
     add("truecase.txt", _content("Haus\nBerlin\niPhone\n"), lambda path: Recaser.read(path).forms)
@@ -459,7 +475,15 @@ KINDS = (
     *("cdec.gz", "moses.gz", "grammar", "arpa.gz", "probing.binary", "lm", "index"),
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
     *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "aligner", "align.txt"),
-    *("weights.txt", "bins.txt", "config.yaml", "segments.txt", "kbest.txt", "hypotheses.jsonl"),
+    *(
+        "weights.txt",
+        "bins.txt",
+        "config.yaml",
+        "segments.txt",
+        "lattices.txt",
+        "kbest.txt",
+        "hypotheses.jsonl",
+    ),
     *("truecase.txt", "out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
     "package.hiero",
 )

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from hiero.config.model import load
     from hiero.core.errors import HieroError
+    from hiero.core.lattice import Lattice
     from hiero.decoder.config import SearchConfig
     from hiero.decoder.derivation import Derivation
     from hiero.decoder.forest import Forest
@@ -49,6 +50,7 @@ __all__ = [
     "Forest",
     "HieroError",
     "LanguageModel",
+    "Lattice",
     "Model",
     "SearchConfig",
     "Statistics",
@@ -79,6 +81,7 @@ _MODULES = {
     "rule_feature": "features.user",
     "edge_feature": "features.user_edges",
     "HieroError": "core.errors",
+    "Lattice": "core.lattice",
     "Aligner": "jobs.functions",
     "LanguageModel": "jobs.functions",
     "align": "jobs.functions",

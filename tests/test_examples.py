@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import io
 import os
 import re
 import subprocess
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from hiero.cli.main import main
 
 PROJECT = Path(__file__).parents[1]
 
@@ -37,7 +40,7 @@ def blocks(page: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.heavy
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/tuning.md", "docs/consensus.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/tuning.md", "docs/consensus.md", "docs/lattices.md"])
 def test_code_of_pages_is_typed(tmp_path: Path, page: str) -> None:
     script = tmp_path / "page.py"
     script.write_text("\n\n".join(blocks(PROJECT / page)))
@@ -57,7 +60,7 @@ def test_code_of_pages(
 ) -> None:
     """That of docs/tuning.md needs the files of a user; tests/cli/test_tune.py has the same with a world."""
     monkeypatch.chdir(tmp_path)
-    for page, number in (("README.md", 1), ("docs/python.md", 5), ("docs/consensus.md", 1)):
+    for page, number in (("README.md", 1), ("docs/python.md", 5), ("docs/consensus.md", 1), ("docs/lattices.md", 1)):
         scope: dict[str, object] = {}
         assert len(blocks(PROJECT / page)) == number
         for block in blocks(PROJECT / page):
@@ -67,6 +70,20 @@ def test_code_of_pages(
     assert translation is not None
     assert printed.startswith(translation[1] + " ")
     assert (tmp_path / "forest.json").stat().st_size > 0
+
+
+@pytest.mark.heavy
+def test_lines_of_pages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands that translate a line print what the page says, where ``...`` stands for anything."""
+    lines = re.findall(
+        r"\$ echo (?P<quote>['\"])(.*)(?P=quote) \| hiero (decode.*)\n(.*)\n",
+        (PROJECT / "docs" / "lattices.md").read_text(),
+    )
+    assert len(lines) == 2
+    for _, text, command, output in lines:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{text}\n".encode())))
+        assert main(command.split()) == 0
+        assert re.fullmatch(".*".join(map(re.escape, output.split(" ... "))), capsys.readouterr().out.strip())
 
 
 def test_links_of_pages_exist() -> None:

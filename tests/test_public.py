@@ -22,6 +22,7 @@ NAMES = {
     "Forest",
     "HieroError",
     "LanguageModel",
+    "Lattice",
     "Model",
     "SearchConfig",
     "Statistics",

@@ -165,6 +165,8 @@ def _decoding(folder: Path) -> Iterator[str]:
         (folder / f"{name}.yaml").write_text(model + "weights: {path: weights}\n")
         for output in ("text", "cdec --kbest 5", "json --kbest 5 --no-unique"):
             yield f"decode -c @{name}.yaml -i @test.de -o @output.{name} --format {output} --forest @forest"
+        if name in ("text", "index"):
+            yield f"decode -c @{name}.yaml -i @lattices -o @output --kbest 5"
     yield "decode -c @sparse.yaml -i @test.de -o @output --format moses --kbest 3 --cdec-names -j 2"
     yield "decode -c @compiled.yaml -i @test.de -o @output --kbest 2000"
     for rule in ("kbest", "forest", "consensus"):
@@ -253,6 +255,9 @@ def _write_texts(folder: Path) -> None:
         ):
             lines = islice(read_lines(bundled_path(packed)), number)
             (folder / f"{name}.{language}").write_bytes(b"".join(line + b"\n" for line in lines))
+    (folder / "lattices").write_text(
+        "((('er',1,1),('sie',2,1),),(('hat',0,1),('*EPS*',1,1),),(('.',0,1),),)\n"
+    )
     (folder / "lm.binary").write_bytes(_empty_kenlm())
     words = range(MOST_LINKED)
     (folder / "linked.txt").write_text(" ".join(map(str, words)) + "\n")

@@ -323,6 +323,45 @@ def test_malformed_markup_costs_its_line(
     assert len(list(forests.iterdir())) == 6
 
 
+LATTICES = """\
+((('das',0,1),),(('haus',1,1),('buch',2,1),),)
+das haus
+<seg id="x"> ((('das',0,1),),(('heim',1,1),('buch',2),),) </seg> ||| the book
+((('das',0,1),),(('haus',1,7),),)
+{"arcs": [{"from": 0, "to": 1, "word": "ein", "cost": 1}, {"from": 1, "to": 2, "word": "haus"}]}
+"""
+
+
+def test_lattices(small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "in", LATTICES)
+    out, forests = tmp_path / "out", tmp_path / "forests"
+    options = ["-i", source, "-o", str(out), "--forest", str(forests), "--format", "json"]
+    assert main(["decode", *options, "-j", "2", *small]) == 0
+    error = capfd.readouterr().err
+    assert f"{source}:4: found the word 'haus' from node 1 to node 8 of 2" in error
+    found = [json.loads(line) for line in out.read_text().split("\n")[:-1]]
+    best = [(one["id"], *[(t["text"], t.get("arcs")) for t in one["translations"]]) for one in found]
+    assert best == [
+        ("0", ("the book", [0, 2])),
+        ("1", ("the house", None)),
+        ("x", ("the book", [0, 2])),
+        ("3",),
+        ("4", ("a house", [0, 1])),
+    ]
+    assert found[0]["source"] == ["das", "haus", "buch"]
+    assert found[0]["translations"][0]["alignment"] == [[0, 0], [2, 1]]
+    assert found[0]["translations"][0]["features"]["LatticeCost"] == 2
+    assert len(list(forests.iterdir())) == 5
+    # The same formats for all lines.
+    assert run("-i", source, "-o", str(out), "--input-format", "text", *small) == 0
+    assert out.read_text().split("\n")[0] == LATTICES.split("\n")[0]
+    assert main(["decode", "-i", source, "-o", str(out), "--input-format", "plf", *small]) == 0
+    assert f"{source}:2: found 'das haus' in column 1, expected a lattice" in capfd.readouterr().err
+    weights = written(tmp_path / "weights", Path(small[3]).read_text() + "LatticeCost -9\n")
+    assert run("-i", source, "-o", str(out), "--strict", *small, "-w", weights) == 0
+    assert out.read_text().split("\n")[0] == "the house"
+
+
 def test_many_malformed_lines_are_counted(
     small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

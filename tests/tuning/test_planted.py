@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from hiero import edge_feature
+from hiero.core.lattice import Lattice
 from hiero.features.feature_set import ARITY, EDGE_FEATURES, TEMPLATES
 from hiero.jobs.tune import tune
 from hiero.learning.config import ALGORITHMS
@@ -145,3 +146,29 @@ def test_only_a_feature_of_the_application_sees_the_word_before(bleu: Any, algor
     own = bleu(algorithm, "context", True, f"{__name__}:left_word")
     print(f"{algorithm}: all built-in features {built_in:.2f}, a feature of the word before {own:.2f}")
     assert own > max(FULL, built_in + CONTEXT_MARGIN)
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "mert"])
+def test_costs_of_arcs_are_learnt(tmp_path: Path, algorithm: str) -> None:
+    """Each word has a wrong reading, at a cost of 1, or of 0 in data without a signal."""
+    found = {}
+    for cost in (1, 0):
+        folder, draw, data = tmp_path / str(cost), random.Random(1), {}
+        folder.mkdir()
+        (folder / "grammar").write_text(
+            "".join(f"[X] ||| s{n} ||| t{n} ||| F={n % 3} ||| 0-0\n" for n in range(9))
+        )
+        for name in SETS:
+            paths = {"source": folder / f"{name}.src", "references": folder / f"{name}.ref"}
+            lines = [[draw.sample(range(9), 2) for _ in range(5)] for _ in range(30)]
+            paths["references"].write_text(
+                "".join(" ".join(f"t{a}" for a, _ in line) + "\n" for line in lines)
+            )
+            slots = [[sorted([(f"s{a}", 0.0), (f"s{b}", float(cost))]) for a, b in line] for line in lines]
+            paths["source"].write_text("".join(Lattice.from_slots(line).to_plf() + "\n" for line in slots))
+            data[name] = {key: str(path) for key, path in paths.items()}
+        config = {"seed": 1, "data": data, "grammar": [{"path": str(folder / "grammar")}]}
+        keys = {"algorithm": algorithm, "epochs": 3, "kbest": 50}
+        found[cost] = float(tune(config, folder / "run", **keys).chosen["report_bleu"])
+    assert found[1] > FULL
+    assert found[0] < FULL - MARGIN
