@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         if args.text:
             yield parse_segment(" ".join(args.text), "<text>")
         else:
-            yield from read_sentences(args.input)
+            yield from read_sentences(args.input, form="text")
 
     def looked_up(segment: Segment) -> tuple[Segment, list[Phrase]]:
         return segment, find_phrases(extractor, segment.words, config)

@@ -501,8 +501,11 @@ def model_settings(config: Config) -> dict[str, Any]:
     ]
     chosen = config.consensus
     files = [key for key, hint in hints_of(FeaturesSection).items() if is_path_key(hint)]
+    search = dataclasses.asdict(config.search)
+    if search["input_format"] == "auto":
+        del search["input_format"]  # runs made before there was one are not repeated
     return {
-        "search": dataclasses.asdict(config.search),
+        "search": search,
         # Files count by their content, as inputs.
         "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in files},
         "grammar": grammar,

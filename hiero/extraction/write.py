@@ -174,11 +174,16 @@ def _folder_of(path: str | Path) -> Path | None:
     return None if is_device else path.parent
 
 
-def read_sentences(path: str | Path, leave_out_of: Extractor | None = None) -> Iterator[Segment]:
-    """The sentences of a file; with ``leave_out_of``, they must be the first ones of its bitext."""
+def read_sentences(
+    path: str | Path, leave_out_of: Extractor | None = None, form: str = "auto"
+) -> Iterator[Segment]:
+    """The sentences of a file in one of ``INPUT_FORMATS``.
+
+    With ``leave_out_of``, they must be the first ones of its bitext.
+    """
     name = "<stdin>" if str(path) == "-" else str(path)
     for number, line in enumerate(read_lines(path, "sentences, a line each"), 1):
-        segment = parse_input(decode_line(line, number)[0], name, number)
+        segment = parse_input(decode_line(line, number)[0], name, number, form)
         if leave_out_of is not None and not leave_out_of.is_sentence(number - 1, segment.words):
             further = number > leave_out_of.index.num_sentences
             raise FormatError(

@@ -60,24 +60,24 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
 
 
 def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> GrammarSection:
-    folder, index = plan.out / "grammars", Path(str(section.index))
+    folder, index, form = plan.out / "grammars", Path(str(section.index)), plan.config.search.input_format
     for name, data in plan.test_sets():
         grammars, text = folder / name, folder / f"{name}.sgm"
         plan.grammars[name], plan.texts[name] = grammars, text
         plan.add(
             name=f"extract:{name}",
-            work=partial(_extract, index, section.extract, data.source, grammars, text),
+            work=partial(_extract, index, section.extract, data.source, form, grammars, text),
             inputs={f"{place}: index": index, f"data: {name}: source": Path(data.source)},
             outputs=(grammars, text),
-            settings=_rule_settings(section.extract),
+            settings=_rule_settings(section.extract) | ({} if form == "auto" else {"input_format": form}),
         )
     return GrammarSection(per_sentence=str(folder))
 
 
 def _extract(
-    index: Path, config: ExtractConfig, source: str, grammars: Path, text: Path, task: Task
+    index: Path, config: ExtractConfig, source: str, form: str, grammars: Path, text: Path, task: Task
 ) -> Figures:
-    segments = list(read_sentences(source))
+    segments = list(read_sentences(source, form=form))
     extractor = open_extractor(task.opened.index(index), config)
     names = [grammar_name(number) for number in range(len(segments))]
     num_rules = 0
