@@ -40,7 +40,9 @@ def blocks(page: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.heavy
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/tuning.md", "docs/consensus.md", "docs/lattices.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/python.md", "docs/tuning.md", "docs/consensus.md", "docs/lattices.md"]
+)
 def test_code_of_pages_is_typed(tmp_path: Path, page: str) -> None:
     script = tmp_path / "page.py"
     script.write_text("\n\n".join(blocks(PROJECT / page)))
@@ -60,7 +62,12 @@ def test_code_of_pages(
 ) -> None:
     """That of docs/tuning.md needs the files of a user; tests/cli/test_tune.py has the same with a world."""
     monkeypatch.chdir(tmp_path)
-    for page, number in (("README.md", 1), ("docs/python.md", 5), ("docs/consensus.md", 1), ("docs/lattices.md", 1)):
+    for page, number in (
+        ("README.md", 1),
+        ("docs/python.md", 5),
+        ("docs/consensus.md", 1),
+        ("docs/lattices.md", 1),
+    ):
         scope: dict[str, object] = {}
         assert len(blocks(PROJECT / page)) == number
         for block in blocks(PROJECT / page):

@@ -314,7 +314,12 @@ class Model:
         if isinstance(targets, str):
             raise HieroError("targets: found a str, expected several (force takes one)")
         words = [split_words(one) if isinstance(one, str) else tuple(one) for one in targets]
-        return force(self, _segment_of(source, self.search.input_format), words, Statistics() if statistics is None else statistics)
+        return force(
+            self,
+            _segment_of(source, self.search.input_format),
+            words,
+            Statistics() if statistics is None else statistics,
+        )
 
     def translate_all(self, sentences: Iterable[Sentence], threads: int = 1) -> Iterator[Derivation]:
         """Iterate over the best derivations of many sentences, in their order, as ``translate`` returns them.
