@@ -28,6 +28,7 @@ COMMANDS = {
     "lexicon": "lexicon",
     "lm": "lm",
     "lookup": "lookup",
+    "oracle": "oracle",
     "pack": "pack",
     "prep": "prep",
     "reorder": "reorder",

@@ -173,6 +173,8 @@ def _decoding(folder: Path) -> Iterator[str]:
         yield f"decode -c @text.yaml -i @test.de -o @output --mbr {rule} --kbest 3"
     yield "decode -c @compiled.yaml -i @test.de -o @output --hypotheses @output.compiled"
     yield "decode -c @sparse.yaml -i @test.de -o @output --hypotheses @output.sparse"
+    yield "oracle -i @output.cdec -r @test.en -o @scores"
+    yield "oracle --text @test.de -c @text.yaml -r @test.en -o @scores"
     yield "rescore -i @output.cdec -l B=@lm.arpa --tune @test.en -o @rescored --iterations 1"
     mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
     yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"

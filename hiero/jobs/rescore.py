@@ -94,16 +94,7 @@ class Rescoring:
         return self._from_forests(Path(self.settings.forests))
 
     def _from_forests(self, folder: Path) -> Iterator[TranslationList]:
-        found: dict[int, Path] = {}
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if name := FOREST_NAME.fullmatch(path.name):
-                if int(name[1]) in found:
-                    second = f"{path.name} and {found[int(name[1])].name}"
-                    raise FormatError(folder, 0, found=second, expected="one forest a sentence")
-                found[int(name[1])] = path
-        if not found:
-            expected = "a directory of forests (from hiero decode --forest)"
-            raise FormatError(folder, 0, found="no file such as 0.json.gz", expected=expected)
+        found = forest_files(folder)
         k, style = self.settings.kbest or 100, self.settings.style or "cdec"
 
         def listed(item: tuple[int, Path]) -> TranslationList:
@@ -119,7 +110,7 @@ class Rescoring:
                 translations.append(ListedTranslation(one.text, features, one.score, 0, fields, record))
             return TranslationList(str(item[0]), style, translations, {"source": list(forest.source)})
 
-        return in_order(listed, sorted(found.items()), self.settings.threads)
+        return in_order(listed, found.items(), self.settings.threads)
 
     # ---- features
 
@@ -244,6 +235,22 @@ class Rescoring:
         self.weights = Weights(Symbols(), dict(zip(names, best.tolist(), strict=True)), exact=True)
         if self.settings.save_weights:
             write_weights(self.settings.save_weights, self.weights)
+
+
+def forest_files(folder: Path) -> dict[int, Path]:
+    """The forests of a directory by the numbers of their sentences."""
+    found: dict[int, Path] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if name := FOREST_NAME.fullmatch(path.name):
+            if int(name[1]) in found:
+                second = f"{path.name} and {found[int(name[1])].name}"
+                raise FormatError(folder, 0, found=second, expected="one forest a sentence")
+            found[int(name[1])] = path
+    if not found:
+        expected = "a directory of forests"
+        hint = "from hiero decode --forest"
+        raise FormatError(folder, 0, found="no file such as 0.json.gz", expected=expected, hint=hint)
+    return dict(sorted(found.items()))
 
 
 def _numbers(kept: Sequence[TranslationList], lines: int, like: str, source: str) -> list[int]:

@@ -1,0 +1,168 @@
+"""Oracle translations of a test set: of lists, of saved forests, and of what a model finds at pop limits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from hiero.config.config import Config
+from hiero.config.model import make_model
+from hiero.core.errors import FormatError
+from hiero.core.parallel import in_order
+from hiero.core.progress import Progress
+from hiero.core.text import aligned, parse_segment, read_text
+from hiero.decoder.forest import Forest
+from hiero.decoder.kbest_files import read_translation_lists
+from hiero.decoder.oracle import OracleSearch, OracleTranslation
+from hiero.evaluation.bleu import corpus_bleu, sentence_bleu
+from hiero.evaluation.hypotheses import read_references
+from hiero.jobs.rescore import forest_files
+
+Item = TypeVar("Item")
+FOREST = "forest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleSettings:
+    """What ``hiero oracle`` reads, one of ``lists``, ``forests`` and ``text``, and how."""
+
+    references: Sequence[str]
+    lists: str | None = None
+    forests: str | None = None
+    text: str | None = None  # to translate
+    pop_limits: Sequence[int] = ()  # by default that of the configuration
+    sizes: Sequence[int] = (1, 10, 100, 1000)
+    metric: str = "lin"
+    beam: float = 20.0
+    threads: int = 1
+
+
+@dataclass
+class OracleRow:
+    """The oracles of one source of translations, by column: a size of lists, or the forest."""
+
+    name: str
+    oracles: dict[str, list[OracleTranslation]] = field(default_factory=dict)
+
+    def bleu(self, column: str) -> float:
+        """Corpus BLEU of the oracle translations."""
+        total = np.sum([one.statistics for one in self.oracles[column]], axis=0)
+        return 100 * float(corpus_bleu(total)[0])
+
+    @property
+    def best(self) -> list[OracleTranslation]:
+        """The oracles of the last column."""
+        return self.oracles[list(self.oracles)[-1]]
+
+
+class OracleJob:
+    """Finds oracles of all sentences."""
+
+    def __init__(self, settings: OracleSettings, config: Config, progress: Progress) -> None:
+        self.settings, self.config, self.progress = settings, config, progress
+        texts = read_references(settings.references)
+        lines = [[text[number].split() for text in texts] for number in range(len(texts[0]))]
+        self.search = OracleSearch(lines, sentence_bleu(settings.metric))
+        self.num_sentences = len(lines)
+        self.sizes = sorted(set(settings.sizes))
+
+    def run(self) -> list[OracleRow]:
+        settings = self.settings
+        if settings.lists is not None:
+            return [self._row("lists", self._of_lists(settings.lists))]
+        if settings.forests is not None:
+            files = forest_files(Path(settings.forests))
+            self._check(max(files) + 1, settings.forests, at_most=True)
+
+            def of_file(number: int) -> list[OracleTranslation]:
+                return self._of_forest(number, Forest.load(files[number]) if number in files else None)
+
+            return [self._row("forests", self._each(of_file, range(self.num_sentences)))]
+        return list(self._decoded(str(settings.text)))
+
+    def _decoded(self, path: str) -> Iterator[OracleRow]:
+        lines = read_text(path, "text to translate")
+        self._check(len(lines), path)
+        segments = [parse_segment(line, path, number) for number, line in enumerate(lines, 1)]
+        for limit in self.settings.pop_limits or [self.config.search.pop_limit]:
+            search = dataclasses.replace(self.config.search, pop_limit=limit)
+            model = make_model(dataclasses.replace(self.config, search=search), base=str(Path(path).parent))
+            model.warm_up()
+
+            def of_line(number: int, model: object = model) -> list[OracleTranslation]:
+                return self._of_forest(number, model.parse(segments[number]))  # type: ignore[attr-defined]
+
+            yield self._row(f"pop limit {limit}", self._each(of_line, range(len(lines))))
+
+    def _each(
+        self, function: Callable[[int], list[OracleTranslation]], numbers: Sequence[int]
+    ) -> Iterator[list[OracleTranslation]]:
+        self.progress.begin(len(numbers))
+        with contextlib.closing(in_order(function, numbers, self.settings.threads)) as results:
+            for found in results:
+                self.progress.advance(1)
+                yield found
+
+    def _row(self, name: str, found: Iterator[list[OracleTranslation]]) -> OracleRow:
+        row = OracleRow(name)
+        for oracles in found:
+            columns = [*map(str, self.sizes), *([FOREST] if len(oracles) > len(self.sizes) else [])]
+            for column, one in zip(columns, oracles, strict=True):
+                row.oracles.setdefault(column, []).append(one)
+        return row
+
+    def _of_forest(self, number: int, forest: Forest | None) -> list[OracleTranslation]:
+        if not forest:
+            return self.search.of_list(number, [], [*self.sizes, 1])
+        texts = [one.text for one in forest.kbest(self.sizes[-1])]
+        found = self.search.of_list(number, texts, self.sizes)
+        return [*found, self.search.of_forest(number, forest, texts, self.settings.beam)]
+
+    def _of_lists(self, path: str) -> Iterator[list[OracleTranslation]]:
+        lists = {one.name: one for one in read_translation_lists(path)}
+        numbers = {name: int(name) for name in lists if name.isascii() and name.isdigit()}
+        if len(numbers) < len(lists):
+            numbers = {name: place for place, name in enumerate(lists)}
+            self._check(len(lists), path)
+        self._check(max(numbers.values(), default=-1) + 1, path, at_most=True)
+        by_number = {number: lists[name] for name, number in numbers.items()}
+
+        def of_number(number: int) -> list[OracleTranslation]:
+            listed = by_number[number].translations if number in by_number else []
+            return self.search.of_list(number, [" ".join(one.words) for one in listed], self.sizes)
+
+        return self._each(of_number, range(self.num_sentences))
+
+    def _check(self, found: int, path: str, *, at_most: bool = False) -> None:
+        if found > self.num_sentences or (found < self.num_sentences and not at_most):
+            like = self.settings.references[0]
+            expected = f"{self.num_sentences}, as many as {like} has lines"
+            raise FormatError(path, 0, found=f"{found} sentences", expected=expected)
+
+
+def oracle_table(rows: Sequence[OracleRow]) -> str:
+    """BLEU of the oracles, a line for each row."""
+    columns = list(rows[0].oracles)
+    cells = [["BLEU of the oracle", *columns]]
+    cells += [[row.name, *(f"{row.bleu(column):.2f}" for column in columns)] for row in rows]
+    return "".join(f"{line}\n" for line in aligned(cells, left=[0]))
+
+
+def oracle_json(rows: Sequence[OracleRow]) -> str:
+    """The same as JSON, with the mean sentence BLEU of each column."""
+    content = [
+        {
+            "name": row.name,
+            "bleu": {column: row.bleu(column) for column in row.oracles},
+            "sentence_bleu": {c: float(np.mean([one.bleu for one in row.oracles[c]])) for c in row.oracles},
+        }
+        for row in rows
+    ]
+    return json.dumps(content, indent=2) + "\n"
