@@ -14,19 +14,87 @@ import numpy as np
 
 from hiero.config.config import Config
 from hiero.config.model import make_model
+from hiero.core.arrays import Ints
 from hiero.core.errors import FormatError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.text import aligned, parse_segment, read_text
+from hiero.decoder.consensus import best_gains, split_forest
 from hiero.decoder.forest import Forest
-from hiero.decoder.kbest_files import read_translation_lists
-from hiero.decoder.oracle import OracleSearch, OracleTranslation
-from hiero.evaluation.bleu import corpus_bleu, sentence_bleu
+from hiero.decoder.output import read_translation_lists
+from hiero.evaluation.bleu import MAX_ORDER, References, SentenceBleu, corpus_bleu, sentence_bleu
 from hiero.evaluation.hypotheses import read_references
 from hiero.jobs.rescore import forest_files
 
 Item = TypeVar("Item")
 FOREST = "forest"
+# Precision and ratio of the linear BLEU that finds candidates: for translations of different quality.
+SLOPES = ((0.95, 0.9), (0.8, 0.7), (0.6, 0.55), (0.4, 0.4))
+PER_SLOPE = 100
+
+
+@dataclass(frozen=True)
+class OracleTranslation:
+    """A translation and its statistics of BLEU."""
+
+    text: str
+    statistics: Ints
+    bleu: float
+
+
+class OracleSearch:
+    """Finds the oracle translations of the sentences of a test set.
+
+    references  the words of each reference of each sentence
+    bleu        variant of the BLEU of a sentence
+    """
+
+    def __init__(self, references: Sequence[Sequence[Sequence[str]]], bleu: SentenceBleu) -> None:
+        self.bleu, self.references = bleu, references
+
+    def of_list(self, number: int, texts: Sequence[str], sizes: Sequence[int]) -> list[OracleTranslation]:
+        """The oracle among the first ``size`` translations, for each size; of equal ones the first."""
+        if not texts:
+            texts = [""]
+        ids: dict[str, int] = {}
+
+        def numbered(words: Sequence[str]) -> list[int]:
+            return [ids.setdefault(word, len(ids)) for word in words]
+
+        references = References([[numbered(one) for one in self.references[number]]])
+        statistics = references.statistics(0, [numbered(text.split()) for text in texts])
+        scores = self.bleu(statistics, references.shortest()[0])
+        found = []
+        for size in sizes:
+            best = int(np.argmax(scores[:size]))
+            found.append(OracleTranslation(texts[best], statistics[best], float(scores[best])))
+        return found
+
+    def of_forest(self, number: int, forest: Forest, texts: Sequence[str], beam: float) -> OracleTranslation:
+        """The oracle of a forest: of ``texts``, a list, and of the translations with the largest linear BLEU.
+
+        Exact if ``texts`` are all translations of the forest; otherwise an approximation, never worse than
+        the oracle of the list. Linear BLEU (``consensus.by_forest``) counts each n-gram of a reference as
+        often as the translation has it.
+
+        beam  leave out derivations whose scores are more than this below the best
+        """
+        split = split_forest(forest.prune(beam), MAX_ORDER)
+        known = {
+            tuple(words[at : at + n])
+            for words in self.references[number]
+            for n in range(1, MAX_ORDER + 1)
+            for at in range(len(words) - n + 1)
+        }
+        text = forest.words.text
+        right = np.array([tuple(map(text, ngram)) in known for ngram in split.words()], np.float64)
+        more = list(texts)
+        for precision, ratio in SLOPES if len(right) else ():
+            theta = 1 / (MAX_ORDER * precision * ratio ** np.arange(MAX_ORDER))
+            gains = split.gains(theta[split.lengths - 1] * right, -1.0)
+            more += [one.derivation.text for one in best_gains(split, gains, PER_SLOPE)]
+        more = list(dict.fromkeys(more))
+        return self.of_list(number, more, [len(more)])[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
 from hiero.core.text import open_output, read_lines, utf8_line
 from hiero.decoder.forest import Forest
-from hiero.decoder.kbest_files import ListedTranslation, TranslationList, read_translation_lists
+from hiero.decoder.output import ListedTranslation, TranslationList, read_translation_lists
 from hiero.evaluation.bleu import References
 from hiero.evaluation.hypotheses import read_references
 from hiero.features.weights import Weights, read_weights, write_weights
@@ -25,7 +25,7 @@ from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneConfig
 from hiero.learning.learner import Example, LearnerContext, make_learner
 from hiero.learning.lists import CandidateLists
-from hiero.lm.scorers import SentenceScorer, sentence_scorer
+from hiero.lm.load import SentenceScorer, sentence_scorer
 
 FOREST_NAME = re.compile(r"(\d+)\.(?:json|json\.gz|npz)")
 

@@ -1,19 +1,24 @@
-"""Load language models of all supported formats, and compile them."""
+"""Load language models of all supported formats, compile them, and score sentences with any of KenLM."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
+
+from hiero.core.arrays import Floats
 from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
-from hiero.lm.kenlm import MAGIC, read_kenlm
-from hiero.lm.model import LanguageModels, read_ngrams, side_by_side, write_ngrams
+from hiero.lm.kenlm import MAGIC, TYPES, kenlm_type, read_kenlm
+from hiero.lm.model import LanguageModels, read_ngrams, score_text, side_by_side, write_ngrams
 from hiero.lm.table_kernels import Ngrams
 
 WHAT = "a language model: ARPA, KenLM binary of type probing, or compiled directory"
+INSTALL = "needs the package kenlm: pip install 'hiero-mt[kenlm]', or build_binary probing"
 
 
 def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
@@ -43,3 +48,65 @@ def compile_language_model(source: Path, target: Path) -> None:
     if source.is_dir():
         raise FormatError(source, 0, found="a directory", expected="an ARPA file or a KenLM binary")
     write_ngrams(target, *load_language_model(source), source)
+
+
+# ---- scores of sentences
+
+
+class SentenceScorer(Protocol):
+    """Scores sentences between <s> and </s>."""
+
+    def score(self, sentences: Sequence[str]) -> tuple[Floats, Floats]:
+        """The log10 probability and the number of unknown words of each sentence."""
+        ...
+
+
+class OwnScorer:
+    """A model in one of our own formats, ARPA, or a KenLM binary of type probing."""
+
+    def __init__(self, models: LanguageModels) -> None:
+        self.models = models
+
+    def score(self, sentences: Sequence[str]) -> tuple[Floats, Floats]:
+        text = "".join(f"{sentence}\n" for sentence in sentences).encode()
+        scored = score_text(self.models, 0, text)
+        place = scored.first[:-1]
+        if not len(place):
+            return np.zeros(0), np.zeros(0)
+        total = np.add.reduceat(scored.prob.astype(np.float64), place)
+        return total, np.add.reduceat((scored.word == 0).astype(np.float64), place)
+
+
+class KenlmScorer:
+    """A binary of KenLM, read by the package kenlm."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def score(self, sentences: Sequence[str]) -> tuple[Floats, Floats]:
+        rows = [list(self.model.full_scores(sentence)) for sentence in sentences]
+        total = [sum(prob for prob, _, _ in row) for row in rows]
+        return np.array(total, np.float64), np.array(
+            [sum(oov for *_, oov in row) for row in rows], np.float64
+        )
+
+
+def sentence_scorer(path: Path) -> SentenceScorer:
+    """Load a model: tries and quantised binaries by the package kenlm, all others by our own readers."""
+    kind = None
+    if path.is_file():
+        with open_bytes(path, "a language model") as stream:
+            kind = kenlm_type(stream.read(1 << 12))
+    if kind is None or kind == 0:
+        return OwnScorer(load_language_models([("LanguageModel", path)]))
+    name = TYPES[kind] if kind < len(TYPES) else f"unknown ({kind})"
+    try:
+        import kenlm
+    except ImportError:
+        found = f"a KenLM binary of type {name}"
+        raise FormatError(path, 0, found=found, expected="a model that can be read", hint=INSTALL) from None
+    try:
+        return KenlmScorer(kenlm.Model(str(path)))
+    except (OSError, RuntimeError) as error:
+        found = str(error).split("\n")[0]
+        raise FormatError(path, 0, found=found, expected=f"a KenLM binary of type {name}") from None

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.cli.main import main
-from hiero.decoder.oracle import OracleSearch
 from hiero.evaluation.bleu import References, sentence_bleu
+from hiero.jobs.oracle import OracleSearch
 from tests.cli.test_decode import TEXT, run, small, written
 from tests.naive import forest as naive
 from tests.worlds.strategies import enumerated, worlds
