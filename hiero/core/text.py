@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from hiero.core.errors import FormatError, HieroError, os_message, show
+from hiero.core.renaming import rename_over
 
 if TYPE_CHECKING:
     from hiero.core.lattice import Lattice
@@ -341,7 +342,7 @@ class Claim:
         if self.is_new:
             return
         if self._old.is_dir() and not self.path.exists():
-            os.rename(self._old, self.path)  # killed while it replaced a directory
+            rename_over(self._old, self.path)  # killed while it replaced a directory
         if self.part.is_dir():
             shutil.rmtree(self.part)
         else:
@@ -351,8 +352,8 @@ class Claim:
     def replace_directory(self) -> None:
         """Give the directory ``PATH.part`` its name."""
         if self.path.exists():
-            os.rename(self.path, self._old)
-        os.rename(self.part, self.path)
+            rename_over(self.path, self._old)
+        rename_over(self.part, self.path)
 
     def release(self) -> None:
         """Remove the lock."""
@@ -415,7 +416,7 @@ def open_output(path: str | Path, *, packed: bool = False) -> Iterator[IO[bytes]
                 else:
                     yield raw
             if claim is not None:
-                os.replace(claim.part, path)
+                rename_over(claim.part, path)
         except BaseException as error:
             if claim is not None:
                 claim.part.unlink(missing_ok=True)

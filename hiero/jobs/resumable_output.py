@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from hiero.core.errors import FormatError, HieroError, os_message
+from hiero.core.renaming import rename_over
 from hiero.core.text import Claim, create_anew, open_own, packing, parse_json
 
 STATE_SECONDS = 1.0
@@ -145,7 +146,7 @@ class ResumableOutput:
             try:
                 with create_anew(fresh) as stream:
                     stream.write((json.dumps(numbers | digests) + "\n").encode())
-                os.replace(fresh, self.state)
+                rename_over(fresh, self.state)
             except OSError:
                 fresh.unlink(missing_ok=True)
                 raise
@@ -184,7 +185,7 @@ class ResumableOutput:
                     self._pack()
                     self.part.unlink()
                 else:
-                    os.replace(self.part, self.path)
+                    rename_over(self.part, self.path)
             self.state.unlink(missing_ok=True)
         finally:
             self._claim.release()
@@ -194,7 +195,7 @@ class ResumableOutput:
         try:
             with open_own(self.part) as plain, create_anew(packed) as raw, packing(raw) as stream:
                 shutil.copyfileobj(plain, stream)
-            os.replace(packed, self.path)
+            rename_over(packed, self.path)
         except OSError:
             packed.unlink(missing_ok=True)
             raise

@@ -20,6 +20,7 @@ from hiero.bitext.groups import words_of
 from hiero.core.arrays import Ints
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.progress import Progress
+from hiero.core.renaming import rename_over
 from hiero.core.text import open_output, read_lines, utf8_line
 from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
@@ -127,5 +128,5 @@ def _estimate_without(unseen: Collection[bytes], recipe: Recipe, references: str
         shutil.rmtree(part)
     config = dataclasses.replace(recipe.config, temp=path.parent)
     estimate_language_model(text, part, config, compiled=True)
-    part.rename(path)
+    rename_over(part, path)
     text.unlink()

@@ -26,6 +26,7 @@ from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError, HieroError
 from hiero.core.lattice import parse_input
 from hiero.core.parallel import in_order, stop
+from hiero.core.renaming import rename_over
 from hiero.core.symbols import Symbols
 from hiero.core.text import (
     LEAVE_OUT,
@@ -255,7 +256,7 @@ class TaskOutput:
         """Write the report, and rename both files; call it after the temporary .npz was written."""
         write_output(f"{self.temporary}.json", json.dumps(report) + "\n")
         for ending in (".npz", ".json"):
-            os.replace(f"{self.temporary}{ending}", f"{self.out}{ending}")
+            rename_over(f"{self.temporary}{ending}", f"{self.out}{ending}")
         Path(f"{self.out}.progress").unlink(missing_ok=True)
 
 
