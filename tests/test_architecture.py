@@ -151,7 +151,7 @@ def test_modules_are_few_and_not_too_long() -> None:
 def test_tests_mirror_packages() -> None:
     """Beside those of the whole: architecture, extension points and examples."""
     folders = {path.parent.name for path in (PROJECT / "tests").glob("*/test_*.py")}
-    assert folders <= {*LAYER, "benchmarks"}
+    assert folders <= {*LAYER, "benchmarks", "docs"}
 
 
 # ---- imports

@@ -1,0 +1,1 @@
+"""The generator of the documentation site: hooks of mkdocs, and what they make pages from."""
