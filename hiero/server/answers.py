@@ -11,6 +11,7 @@ import numpy as np
 from hiero.core.arrays import Ids
 from hiero.core.errors import HieroError
 from hiero.core.symbol_kernels import gap_index, gap_label, is_gap
+from hiero.core.text import Segment
 from hiero.decoder.consensus import check_choice
 from hiero.decoder.derivation import Derivation, Tree
 from hiero.decoder.forest import Forest
@@ -26,7 +27,7 @@ from hiero.server.models import ServedModel
 
 # Confidence is the share of a translation in so many of the best ones.
 LISTED = 100
-# Translations among which the nearest to an edited one is searched.
+# Translations among which the nearest to one that cannot be derived is searched.
 COMPARED = 1000
 MOST_RULES = 200  # of a span
 
@@ -152,13 +153,15 @@ class Translator:
         """The record of a comparison of the best translation with another, or the nearest to it."""
         model, forest = self.forest(line, tokens=tokens)
         served = self.served
+        segment = served.segment(line, tokens=tokens)
         words = served.target_words(translation, tokens=tokens)
         if len(words) > 4 * self.config.max_words:
             raise HieroError(
                 f"found a translation of {len(words)} words, expected at most {4 * self.config.max_words}"
             )
-        found = nearest(forest, words)
-        best = forest.viterbi()
+        if not forest:
+            raise HieroError("the line has no translation to compare with")
+        best, found = forest.viterbi(), find_translation(model, segment, forest, words)
         names = sorted({*best.features, *found.derivation.features})
         rows: list[dict[str, Any]] = []
         for name in names:
@@ -187,9 +190,9 @@ class Translator:
             "source": list(forest.source),
             "wanted": list(words),
             "is_wanted": found.distance == 0,
+            "why": found.why,
             "distance": found.distance,
             "searched": found.searched,
-            "is_whole": found.is_whole,
             "best": side(best),
             "other": side(found.derivation),
             "features": rows,
@@ -279,24 +282,31 @@ def span_rules(forest: Forest, start: int, end: int, limit: int) -> dict[str, An
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Found:
     """A derivation of the translation that was asked for, or of the nearest one.
 
-    distance  words to insert, delete or replace; 0: it is the one
-    searched  number of translations that were looked at
-    is_whole  whether these are all of the forest
+    why       why the rules do not derive it; empty: they do, and it is the one
+    distance  words to insert, delete or replace in it
+    searched  number of translations among which the nearest was searched; 0 if none was
     """
 
     derivation: Derivation
-    distance: int
-    searched: int
-    is_whole: bool
+    why: str = ""
+    distance: int = 0
+    searched: int = 0
 
 
-def nearest(forest: Forest, words: tuple[str, ...]) -> Nearest:
+def find_translation(model: Model, segment: Segment, forest: Forest, words: tuple[str, ...]) -> Found:
+    """The best of all derivations of a translation, also of those that the search left out.
+
+    If the rules derive none, that of the nearest translation in ``forest``.
+    """
+    forced = model.force(segment, words)
+    return Found(forced.best) if forced else nearest(forest, words, forced.why())
+
+
+def nearest(forest: Forest, words: tuple[str, ...], why: str) -> Found:
     """The translation among the ``COMPARED`` best that is nearest to ``words``; of equal ones, the best."""
-    if not forest:
-        raise HieroError("the line has no translation to compare with")
     listed = forest.kbest(COMPARED)
     ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
     text, known = forest.words.text, dict[int, int]()
@@ -309,7 +319,7 @@ def nearest(forest: Forest, words: tuple[str, ...]) -> Nearest:
     rows = [[number(word) for word in one.words.tolist()] for one in listed]
     distance = edit_distances(np.array([ids[word] for word in words], np.int32), rows)
     at = int(np.argmin(distance))
-    return Nearest(listed[at], int(distance[at]), len(listed), len(listed) < COMPARED)
+    return Found(listed[at], why, int(distance[at]), len(listed))
 
 
 def edit_distances(words: Ids, rows: list[list[int]]) -> Ids:

@@ -117,14 +117,29 @@ def test_comparison_with_an_edited_translation(translator: Translator) -> None:
     assert found["features"][0]["difference"] == pytest.approx(-0.7)
     total = sum(row["difference"] for row in found["features"])
     assert total == pytest.approx(found["other"]["score"] - found["best"]["score"])
+    assert found["why"] == ""
     found = translator.comparison(LINE, "the home was old .")
     assert (found["is_wanted"], found["distance"]) == (False, 1)
     assert found["other"]["text"] == "the home is old ."
-    assert found["is_whole"]
+    longest = 'longest match "the home" of "das haus"'
+    assert found["why"] == f"no derivation; {longest}; in no rule that applies: was"
     assert found["searched"] == len(translator.served.model.parse(LINE).kbest(1000))
     assert translator.comparison(LINE, "")["distance"] > 0
     with pytest.raises(HieroError, match="no translation to compare with"):
         translator.comparison("", "x")
+
+
+def test_comparison_with_what_the_search_left_out(tmp_path: Path) -> None:
+    path = write_models(tmp_path)["words"]
+    path.write_text(path.read_text() + "search: {pop_limit: 1}\n")
+    with running_service([str(path)]) as service:
+        translator = service.translator(None)
+        wanted = "das house is ancient ."
+        assert wanted not in translator.texts(LINE, 100)
+        found = translator.comparison(LINE, wanted)
+        assert found["is_wanted"]
+        assert found["other"]["text"] == wanted
+        assert found["other"]["score"] < found["best"]["score"]
 
 
 def test_models_are_loaded_anew_after_many_new_words(tmp_path: Path) -> None:
