@@ -14,6 +14,7 @@ TOKENIZERS = {
     "sentencepiece": "hiero.bitext.tokenizers:SentencePiece",
 }
 NO_LIMIT = 0
+OF_LINES = ("min_words", "max_words", "max_ratio", "keep_empty")  # settings that drop lines
 Row = tuple[str, ...]  # one line of each file
 
 

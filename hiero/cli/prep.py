@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from hiero.bitext.config import NO_LIMIT, PrepConfig
+from hiero.bitext.config import NO_LIMIT, OF_LINES, PrepConfig
 from hiero.cli.options import (
     add_command,
     add_files,
@@ -40,7 +40,6 @@ examples:
   hiero prep -i test.raw.de --lang de --lowercase -o test.de
   hiero prep --learn-truecase -i raw.en --lang en -o truecase.en
   hiero decode ... | hiero prep --detokenize --lang en --truecase truecase.en"""
-OF_LINES = ("min_words", "max_words", "max_ratio", "keep_empty")
 WITHOUT_LIMITS = PrepConfig(min_words=NO_LIMIT, max_words=NO_LIMIT, max_ratio=NO_LIMIT)
 
 

@@ -19,6 +19,7 @@ import yaml
 
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
+from hiero.bitext.config import OF_LINES
 from hiero.config.package import CONFIG as PACKED_CONFIG
 from hiero.config.package import is_package, unpacked
 from hiero.config.sections import (
@@ -132,7 +133,8 @@ MODEL_SECTIONS = ("grammar", "lm", "weights", "features", "search")
 def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
     """A configuration with its defaults as plain values.
 
-    base  given, only the sections of a model, with the paths below this directory relative to it
+    base  given, only the sections of a model, and how its text is prepared, with the paths below this
+          directory relative to it
     """
 
     def relative(key: str, path: str) -> str:
@@ -160,6 +162,8 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         ]
         if config.consensus != ConsensusConfig():
             model["consensus"] = written["consensus"]
+        if config.prep is not None:
+            model["prep"] = {key: value for key, value in written["prep"].items() if key not in OF_LINES}
         model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
         return model
     if sizes := written.pop(SEQUESTER, None):

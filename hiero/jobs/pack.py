@@ -32,7 +32,8 @@ def write_package(
     """Write a package of the sections of a model of a ``Config``."""
 
     model = model_config(config)
-    model = dataclasses.replace(model, grammar=[without_caches(section) for section in model.grammar])
+    grammar = [without_caches(section) for section in model.grammar]
+    model = dataclasses.replace(model, grammar=grammar, prep=config.prep)
     places: dict[str, str] = {}
 
     def packed(key: str, given: str) -> str:

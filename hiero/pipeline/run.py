@@ -194,7 +194,8 @@ class Run:
             self.directory / CONFIG, resolved(self.config), "the configuration of this run, in full"
         )
         if self.plan.config.grammar:
-            model = resolved(model_config(self.plan.config), self.plan.out)
+            config = dataclasses.replace(model_config(self.plan.config), prep=self.plan.config.prep)
+            model = resolved(config, self.plan.out)
             write_settings(
                 self.directory / MODEL, model, "hiero decode -c model.yaml; hiero.load('model.yaml')"
             )

@@ -17,6 +17,7 @@ import pytest
 import hiero
 from benchmarks.kills import trial
 from hiero.cli.main import main
+from hiero.config.config import read_config
 from hiero.jobs.run_directory import Manifest
 from tests.worlds.experiments import FILES, STAGES, Experiment
 from tests.worlds.tune import Tuning
@@ -374,6 +375,10 @@ def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
     assert made["prep/test.reference2"] == b"she owns a house .\n"
     manifest = json.loads((experiment.out / "manifest.json").read_text())
     assert manifest["stages"]["prep:train"]["figures"]["kept"] == FILES["train.de"].count("\n")
+    # The model says how its text is prepared, for hiero serve.
+    found = read_config(experiment.out / "model.yaml").prep
+    assert found is not None
+    assert (found.source_language, found.target_language, found.lowercase) == ("de", "en", True)
     # References of a set change nothing else.
     (experiment.folder / "test.en").write_text("She has a home.\n")
     assert experiment.stages_run(capfd) == ["prep:test", "eval:test"]

@@ -42,6 +42,18 @@ def pack(*arguments: object) -> int:
     return main(["pack", *map(str, arguments)])
 
 
+def test_a_package_has_what_prepares_text(config: Path, tmp_path: Path) -> None:
+    """Without the limits of training data."""
+    prep = "prep: {tokenizer: sentencepiece, sentencepiece_model: pieces, lowercase: true, max_words: 3}\n"
+    config.write_text(config.read_text() + prep)
+    (config.parent / "pieces").write_text("x")
+    assert pack("-q", config, "-o", tmp_path / "raw.hiero") == 0
+    found = read_config(tmp_path / "raw.hiero").prep
+    assert found is not None
+    assert (found.tokenizer, found.lowercase, found.max_words) == ("sentencepiece", True, 80)
+    assert Path(str(found.sentencepiece_model)).read_text() == "x"
+
+
 def test_a_package_translates_as_its_model(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
