@@ -123,6 +123,8 @@ class Translator:
             record["features"] = {name: rounded(value) for name, value in sorted(row)}
         if wanted.alignment:
             record["alignment"] = [list(link) for link in one.alignment]
+            if forest.lattice is not None:
+                record["arcs"] = one.arcs
         if wanted.derivation:
             posterior = forest.posteriors()
 
@@ -282,7 +284,7 @@ def span_rules(forest: Forest, start: int, end: int, limit: int) -> dict[str, An
 
 
 @dataclass(frozen=True)
-class Found:
+class Edited:
     """A derivation of the translation that was asked for, or of the nearest one.
 
     why       why the rules do not derive it; empty: they do, and it is the one
@@ -296,16 +298,16 @@ class Found:
     searched: int = 0
 
 
-def find_translation(model: Model, segment: Segment, forest: Forest, words: tuple[str, ...]) -> Found:
+def find_translation(model: Model, segment: Segment, forest: Forest, words: tuple[str, ...]) -> Edited:
     """The best of all derivations of a translation, also of those that the search left out.
 
     If the rules derive none, that of the nearest translation in ``forest``.
     """
     forced = model.force(segment, words)
-    return Found(forced.best) if forced else nearest(forest, words, forced.why())
+    return Edited(forced.best) if forced else nearest(forest, words, forced.why())
 
 
-def nearest(forest: Forest, words: tuple[str, ...], why: str) -> Found:
+def nearest(forest: Forest, words: tuple[str, ...], why: str) -> Edited:
     """The translation among the ``COMPARED`` best that is nearest to ``words``; of equal ones, the best."""
     listed = forest.kbest(COMPARED)
     ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
@@ -319,7 +321,7 @@ def nearest(forest: Forest, words: tuple[str, ...], why: str) -> Found:
     rows = [[number(word) for word in one.words.tolist()] for one in listed]
     distance = edit_distances(np.array([ids[word] for word in words], np.int32), rows)
     at = int(np.argmin(distance))
-    return Found(listed[at], why, int(distance[at]), len(listed))
+    return Edited(listed[at], why, int(distance[at]), len(listed))
 
 
 def edit_distances(words: Ids, rows: list[list[int]]) -> Ids:

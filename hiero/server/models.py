@@ -15,8 +15,9 @@ from hiero.config.config import Config, read_config
 from hiero.config.model import WeightsCheck, make_model, with_bundled
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError, HieroError, UsageError, show
+from hiero.core.lattice import parse_input
 from hiero.core.parallel import NAME
-from hiero.core.text import Segment, parse_segment, split_words
+from hiero.core.text import Segment, split_words
 from hiero.decoder.model import Model
 from hiero.grammar.rules import source_words
 from hiero.grammar.sources import grammar_paths
@@ -146,7 +147,7 @@ class ServedModel:
         """
         if self.prep is not None and not tokens:
             return Segment(split_words(self._cleaner(self.prep.source_language)(line)[0]))
-        segment = parse_segment(line)
+        segment = parse_input(line, form=self.config.search.input_format)
         if grammar_paths(segment.attributes):
             raise HieroError("<seg grammar=…>: sentences cannot name grammars here")
         return segment

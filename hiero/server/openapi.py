@@ -76,6 +76,7 @@ def _schemas(config: ServerConfig) -> dict[str, Schema]:
         score=REAL,
         confidence=REAL,
         alignment=_list(PAIR),
+        arcs=_list({"type": "integer"}, "of the path in a lattice"),
         features=FEATURES,
         derivation=_list(node, "in pre-order"),
     )

@@ -76,6 +76,17 @@ def test_several_lines_and_models(client: Client) -> None:
     assert listed["limits"]["kbest"] == 20
 
 
+def test_lattices(client: Client) -> None:
+    text = "((('das',0,1),),(('haus',0,1),('xyz',9,1),),)"
+    answer = client.post("/api/translate", json={"text": text, "alignment": True}).json()
+    (line,) = answer["lines"]
+    assert line["source"] == ["das", "haus", "xyz"]
+    assert line["translations"][0]["text"] == "the house"
+    assert line["translations"][0]["arcs"] == [0, 1]
+    answer = client.post("/api/translate", json={"text": "((('das',0,3),),)"})
+    assert answer.status == 400
+
+
 def test_derivations_of_one_translation(client: Client) -> None:
     asked = {"text": LINE, "kbest": 20, "all_derivations": True, "derivation": True}
     found = client.post("/api/translate", json=asked).json()["lines"][0]["translations"]
@@ -403,7 +414,7 @@ def test_the_description_has_all_addresses(client: Client) -> None:
     asked = dict.fromkeys(("alignment", "features", "derivation", "confidence"), True)
     line = client.post("/api/translate", json={"text": LINE, **asked}).json()["lines"][0]
     one = line["translations"][0]
-    assert set(one) == set(schemas["Translation"]["properties"])
+    assert {*one, "arcs"} == set(schemas["Translation"]["properties"])
     node = schemas["Translation"]["properties"]["derivation"]["items"]
     assert set(one["derivation"][0]) == set(node["properties"])
     for path, name, body in (
