@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hiero.config.config import Config, read_config
 from hiero.config.model import bundled_path, with_bundled
@@ -21,6 +25,8 @@ pytest.importorskip("starlette", reason="the server needs it")
 pytest.importorskip("uvicorn", reason="the server needs it")
 
 from hiero.server.app import ROUTES
+from tests.conftest import PROJECT
+from tests.worlds import console
 from tests.worlds.server import Client, running_server, running_service, served, write_models
 
 LINE = "das haus ist alt ."
@@ -377,6 +383,61 @@ def test_slow_searches(paths: dict[str, Path], monkeypatch: pytest.MonkeyPatch) 
         text = service.metrics_text()
         assert 'hiero_rejected_total{reason="timeout"} 2' in text
         assert 'hiero_rejected_total{reason="busy"} 1' in text
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = [
+    "text",
+    "model",
+    "kbest",
+    "alignment",
+    "start",
+    "end",
+    "limit",
+    "translation",
+    "q",
+    "source",
+    "target",
+    "format",
+    "alternatives",
+]
+
+
+@pytest.mark.once
+@settings(max_examples=60)
+@given(
+    path=st.sampled_from([path for path, method, _ in ROUTES if method == "POST"]),
+    asked=st.dictionaries(
+        st.sampled_from(NAMES), anything | st.sampled_from(["de", "en", LINE, 1]), max_size=6
+    ),
+)
+def test_no_request_makes_the_server_fail(client: Client, path: str, asked: dict[str, Any]) -> None:
+    answer = client.post(path, json.dumps(asked).encode(), kind="application/json")
+    assert answer.status in (200, 400, 413, 415)
+    if answer.status != 200:
+        assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.heavy
+@pytest.mark.once
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+def test_requests_of_the_page_of_the_manual(tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "grammars" / "demo.dev.de", tmp_path / "input.txt")
+    asked = [one for one in console.commands(PROJECT / "docs" / "serve.md") if one.text.startswith("curl ")]
+    assert len(asked) == 3
+    with served([]) as client:
+        for command in asked:
+            text = command.text.replace("http://127.0.0.1:5000/", client.place)
+            done = subprocess.run(["sh", "-c", text], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            if command.output:
+                assert console.shown(f"{done.stdout}\n", command.output), done.stdout
+    expected = decoded((tmp_path / "input.txt").read_bytes(), tmp_path)
+    assert (tmp_path / "output.txt").read_bytes() == expected
 
 
 # ---- around
