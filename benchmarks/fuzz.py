@@ -258,6 +258,9 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
     )
     probing = PROJECT / "tests" / "data" / "tiny.probing"
     add("probing.binary", lambda path: shutil.copy(probing, path), _scored)
+    for kind in ("trie", "qatrie"):
+        tiny = probing.with_name(f"tiny.{kind}")
+        add(f"{kind}.binary", lambda path, tiny=tiny: shutil.copy(tiny, path), _scored)
     add(
         "lm",
         lambda path: compile_language_model(toy.arpa, path),
@@ -473,6 +476,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
 
 KINDS = (
     *("cdec.gz", "moses.gz", "grammar", "arpa.gz", "probing.binary", "lm", "index"),
+    *("trie.binary", "qatrie.binary"),
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
     *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "aligner", "align.txt"),
     *(

@@ -23,15 +23,16 @@ from hiero.cli.options import (
 )
 from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
-from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
+from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig, InterpolateConfig
 
 if TYPE_CHECKING:
     from hiero.lm.estimate import EstimatedModel
+    from hiero.lm.interpolate import InterpolatedModel
 
 
 READ_BYTES = 1 << 20
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
-NUMBER_LISTS = ("--prune", "--discount-fallback")
+NUMBER_LISTS = ("--prune", "--discount-fallback", "--weights")
 MIN_MEMORY = 16  # MB
 LEVELS = {
     "word": {"word"},
@@ -57,6 +58,16 @@ examples:
 COMPILE_HELP = """\
 Write a language model as a directory of memory-mapped arrays: it opens at once, and all processes on a
 machine share it. OUT is written as OUT.part and renamed at the end."""
+INTERPOLATE_HELP = """\
+Mix ARPA models: p(w | h) is the sum of weight times p(w | h) of each model, 0 for words that it does not
+have. OUT has the n-grams of all models with these probabilities, and back-off weights that make those after
+each context add up to one (static interpolation, as SRILM's ngram -mix-lm). The models are held in memory,
+and their n-grams once more. Perplexities are those of the mixture before it is written, without words that no
+model knows; hiero lm query gives those of OUT."""
+INTERPOLATE_EXAMPLES = """\
+examples:
+  hiero lm interpolate news.arpa.gz talks.arpa.gz mixed.arpa.gz --tune dev.en
+  hiero lm interpolate news.arpa.gz talks.arpa.gz mixed --weights 0.7 0.3"""
 QUERY_HELP = """\
 Print log10 probabilities in the form of KenLM's query: for each line
 
@@ -73,7 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     commands = lm.add_subparsers(
         dest="lm_command", required=True, metavar="COMMAND", parser_class=_NumberListParser
     )
-    forms = "ARPA (plain or gz) or KenLM binary of type probing"
+    forms = "ARPA (plain or gz) or KenLM binary (probing, trie, quantised trie)"
 
     _add_estimate(commands)
     command = add_command(commands, "compile", "write a model as memory-mapped arrays", COMPILE_HELP)
@@ -81,6 +92,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("output", metavar="OUT", type=Path, help="directory to write")
     add_files(command, "IN", "OUT")
 
+    _add_interpolate(commands)
     command = add_command(commands, "query", "score text word by word", QUERY_HELP)
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
     command.add_argument("text", metavar="TEXT", nargs="?", default="-", help="default: standard input")
@@ -164,10 +176,31 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
     add_files(command, "TEXT --vocab", "OUT")
 
 
+def _add_interpolate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
+    command = add_command(commands, "interpolate", "mix models", INTERPOLATE_HELP, INTERPOLATE_EXAMPLES)
+    add = command.add_argument
+    add("models", metavar="MODEL", nargs="+", type=Path, help="ARPA, plain or gz")
+    add("output", metavar="OUT", type=Path, help="file or directory to write, as in lm estimate")
+    add("--tune", metavar="TEXT", type=Path, help="text to learn the weights from, by EM")
+    add(
+        "--weights",
+        metavar="W ...",
+        type=_numbers,
+        default=(),
+        help="weights of the models, which are normalised (default: equal)",
+    )
+    add_settings(command, InterpolateConfig, ("iterations", "precision"))
+    add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
+    add_quiet(command)
+    add_files(command, "MODEL --tune", "OUT")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero lm``; return the exit status."""
     if args.lm_command == "estimate":
         return _estimate(args)
+    if args.lm_command == "interpolate":
+        return _interpolate(args)
     # Imported here, since numba is slow to load.
     from hiero.lm.kenlm import KenlmQuerySummary, kenlm_query_lines
     from hiero.lm.load import compile_language_model, load_language_models
@@ -202,14 +235,45 @@ def _estimate(args: argparse.Namespace) -> int:
         "threads": args.threads,
     }
     config = replaced(EstimateConfig(), args, further)
-    compiled = args.format == "compiled"
-    if args.format is None:
-        compiled = str(args.output) != "-" and not args.output.name.endswith((".arpa", ".arpa.gz"))
+    compiled = _is_compiled(args)
     with CommandProgress("lm", quiet=args.quiet) as progress:
         model = estimate_language_model(args.text, args.output, config, compiled=compiled, progress=progress)
     if not args.quiet:
         print("\n".join(_statistics(model)), file=sys.stderr)
     return 0
+
+
+def _is_compiled(args: argparse.Namespace) -> bool:
+    """Whether OUT is to be a compiled directory."""
+    if args.format is not None:
+        return bool(args.format == "compiled")
+    return str(args.output) != "-" and not args.output.name.endswith((".arpa", ".arpa.gz"))
+
+
+def _interpolate(args: argparse.Namespace) -> int:
+    from hiero.lm.interpolate import interpolate
+
+    config = replaced(InterpolateConfig(), args, {"weights": args.weights, "tune": args.tune})
+    with CommandProgress("lm", quiet=args.quiet) as progress:
+        mixed = interpolate(args.models, args.output, config, compiled=_is_compiled(args), progress=progress)
+    if not args.quiet:
+        print("\n".join(_mixture(args.models, mixed)), file=sys.stderr)
+    return 0
+
+
+def _mixture(paths: Sequence[Path], mixed: InterpolatedModel) -> Iterator[str]:
+    """Weights, perplexities and numbers of n-grams."""
+    fit = mixed.fit
+    for path, weight in zip(paths, fit.weights, strict=True):
+        yield f"hiero: weight {weight:.6f} {path}"
+    if fit.perplexities:
+        first, last = fit.perplexities[0], fit.perplexities[-1]
+        yield (
+            f"hiero: perplexity {last:.3f}, {first:.3f} with equal weights "
+            f"({fit.num_words} words, {fit.num_unknown} unknown; {len(fit.perplexities) - 1} steps)"
+        )
+    counts = ", ".join(f"{count} {length}-grams" for length, count in enumerate(mixed.counts, 1))
+    yield f"hiero: {counts}"
 
 
 def _statistics(model: EstimatedModel) -> Iterator[str]:

@@ -123,7 +123,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
     yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
     yield "lm compile @lm.arpa @lm.compiled"
-    for model in ("lm.arpa", "lm.compiled", "lm.binary"):
+    for model in ("lm.arpa", "lm.compiled", "lm.binary", "lm.trie"):
         yield f"lm query @{model} @dev.en -o @query"
     yield "index -s @train.de -t @train.en -a @train.align -o @train.idx"
     yield "index -s @train.de -t @train.en -a @train.align -a @hmm.align -o @two.idx"
@@ -261,6 +261,7 @@ def _write_texts(folder: Path) -> None:
         "((('er',1,1),('sie',2,1),),(('hat',0,1),('*EPS*',1,1),),(('.',0,1),),)\n"
     )
     (folder / "lm.binary").write_bytes(_empty_kenlm())
+    (folder / "lm.trie").write_bytes(_small_trie())
     words = range(MOST_LINKED)
     (folder / "linked.txt").write_text(" ".join(map(str, words)) + "\n")
     (folder / "linked.align").write_text(" ".join(f"{i}-{j}" for i in words for j in words) + "\n")
@@ -277,6 +278,18 @@ def _write_texts(folder: Path) -> None:
         "WordPenalty",
     )
     (folder / "weights").write_text("".join(f"{name} -0.1\n" for name in names))
+
+
+def _small_trie() -> bytes:
+    """A trie of order 2 with one 2-gram, <s> </s>."""
+    from hiero.lm.kenlm import CHECK, CHECKED, FIRST_TRIE, FIXED
+    from hiero.lm.kenlm_trie import SPARE_BYTES, VERSION, WORD_ENTRY
+
+    head = CHECK.pack(*CHECKED) + FIXED.pack(2, 1.5, FIRST_TRIE, 1, VERSION) + struct.pack("<QQ", 3, 1)
+    head = head.ljust(-(-len(head) // 8) * 8, b"\0") + bytes(4 * 8)
+    words = b"".join(struct.pack("<ffq", -1.0, -0.0, child) for child in (0, 0, 0, 1))
+    packed = (1).to_bytes(-(-2 * (2 + 31) // 8), "little") + bytes(SPARE_BYTES)
+    return head + words + bytes(WORD_ENTRY.itemsize) + packed + b"<unk>\0<s>\0</s>\0"
 
 
 def _empty_kenlm() -> bytes:

@@ -60,3 +60,25 @@ class EstimateConfig(Checked):
             return None
         one, two, more = (*given, given[-1], given[-1])[:3]
         return one, two, more
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterpolateConfig(Checked):
+    """Settings of the interpolation of models.
+
+    weights  of the models; normalised; none: equal ones, or those that fit ``tune``
+    tune     a text to learn the weights from
+    """
+
+    weights: tuple[float, ...] = ()
+    tune: Path | None = None
+    iterations: int = setting(100, "steps of learning the weights, at most", least=1)
+    precision: float = setting(1e-7, "relative gain in perplexity below which learning ends", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights and not (min(self.weights) >= 0 and 0 < sum(self.weights) < float("inf")):
+            found = " ".join(map(str, self.weights))
+            raise ConfigError(f"weights: found {found}, expected numbers from 0 on, one of them above 0")
+        if self.weights and self.tune is not None:
+            raise ConfigError("weights are either given or learnt from a text (tune), not both")

@@ -20,15 +20,14 @@ from hiero.core.errors import FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable, fill_word_slots_kernel
-from hiero.core.symbols import find_all, pack, table_entry, word_table_of
+from hiero.core.symbols import pack, table_entry, word_table_of
 from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kernels
-from hiero.lm.arpa import write_arpa
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
-from hiero.lm.model import MODEL, ngrams_of, write_ngrams
-from hiero.lm.table_kernels import NgramBlock, ngram_table_of_blocks
+from hiero.lm.table_kernels import NgramBlock
+from hiero.lm.write import LEAST, check_output, write_model
 
 
 class OrderStatistics(NamedTuple):
@@ -157,7 +156,6 @@ def read_numbered(
 BLOCK_ROWS = 1 << 16
 MIN_DEFAULT_MEMORY = 1 << 30
 SHARE_OF_MACHINE = 4
-LEAST = 1e-99  # written for zero probability, as by SRILM
 
 
 def estimation_memory() -> int:
@@ -209,23 +207,15 @@ def estimate_language_model(
     progress: Progress | None = None,
 ) -> EstimatedModel:
     """Estimate a model and write it, as ARPA or compiled. The blocks of the result have been read."""
-    if compiled:
-        MODEL.check_place(output)
-    elif str(output) != "-" and not output.parent.is_dir():
-        raise FormatError(output, 0, found="no such directory", expected="a writable path")
+    check_output(output, compiled=compiled)
     if not config.temp.is_dir():
         raise FormatError(
             config.temp, 0, found="no such directory", expected="a directory for temporary files"
         )
     model = estimate(text, config, progress)
     counts = [statistics.kept for statistics in model.orders]
-    if not compiled:
-        write_arpa(output, model.words, counts, model.blocks)
-        return model
-    table, unigram = ngram_table_of_blocks(counts, model.blocks)
-    markers = find_all(model.words, [b"<s>", b"</s>"]).tolist()
-    arrays = ngrams_of(table.key, unigram, len(counts), *markers)
-    write_ngrams(output, arrays, model.words, None if str(text) == "-" else Path(text))
+    source = None if str(text) == "-" else Path(text)
+    write_model(output, model.words, counts, model.blocks, compiled=compiled, source=source)
     return model
 
 

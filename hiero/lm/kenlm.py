@@ -1,9 +1,9 @@
-"""KenLM's formats: binary models of type ``probing``, and the output of its ``query``.
+"""KenLM's formats: binary models, and the output of its ``query``.
 
 A binary file, all little-endian: a check of byte order and sizes; order, multiplier, type; one count per
-order; a hash table of words, not needed; unigrams; one hash table for every higher order, whose buckets hold
-a key and a float32 probability and, unless it is of the longest, a back-off, with keys and signs as in
-``table_kernels.Ngrams``; the words.
+order; and for type ``probing`` a hash table of words, not needed; unigrams; one hash table for every higher
+order, whose buckets hold a key and a float32 probability and, unless it is of the longest, a back-off, with
+keys and signs as in ``table_kernels.Ngrams``; the words. Types of tries are in ``kenlm_trie.py``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hiero.core.arrays import Bytes, is_finite, read_only
+from hiero.core.arrays import Bytes, Floats32, is_finite, read_only
 from hiero.core.errors import FormatError
 from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import find_all, word_table_of
 from hiero.core.text import open_bytes
+from hiero.lm.kenlm_trie import VERSION as TRIE_VERSION
+from hiero.lm.kenlm_trie import TrieFile, read_trie
 from hiero.lm.model import ScoredText, ngrams_of
 from hiero.lm.table_kernels import Ngrams, OpenTable, insert_kernel, open_table
 
 MAGIC = b"mmap lm http://kheafield.com/code"
-WHAT = "a KenLM binary of type probing"
+WHAT = "a KenLM binary"
+READ = "type probing, trie, or a variant of trie"
 CHECK = struct.Struct("<56s3f3IQ")
 CHECKED = (MAGIC + b" format version 5\n", 0.0, 1.0, -0.5, 1, 2**32 - 1, 0, 1)
 FIXED = struct.Struct("<B3xfIB3xI")
@@ -39,6 +42,8 @@ TYPES = (
     "trie with compressed pointers",
     "quantised trie with compressed pointers",
 )
+PROBING, FIRST_TRIE = 0, 2
+READ_TYPES = (PROBING, *range(FIRST_TRIE, len(TYPES)))
 REBUILD = "rebuild it with: build_binary probing ARPA OUT, or give the ARPA file itself"
 WORD_BUCKET, UNIGRAM, MIDDLE_BUCKET, LONGEST_BUCKET = 12, 8, 16, 12  # bytes
 MOST_MULTIPLIER = 100  # buckets for each n-gram; the usual number is 1.5
@@ -48,6 +53,7 @@ PIECE = 1 << 18  # buckets copied at a time
 class _Layout(NamedTuple):
     """Offsets of the sections of the file, in bytes."""
 
+    kind: int
     counts: tuple[int, ...]
     words: int
     unigrams: int
@@ -63,6 +69,11 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
             raise _truncated(path, num_bytes)
         data = np.memmap(stream, np.uint8, "r")
     layout = _layout(path, data)
+    if layout.kind >= FIRST_TRIE:
+        quantised, compressed = bool((layout.kind - FIRST_TRIE) & 1), layout.kind - FIRST_TRIE >= 2
+        read = read_trie(TrieFile(path, data, layout.counts, layout.words, quantised, compressed))
+        words = _words(path, data[read.strings :].tobytes(), layout.counts[0])
+        return _checked(path, read.table, read.unigram, layout, words), words
     _, num_words = struct.unpack("<II", data[layout.words :][:8].tobytes())
     words = _words(path, data[layout.strings :].tobytes(), num_words)
     num_unigrams = min(num_words, layout.counts[0] + 1)
@@ -70,13 +81,16 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
         found, hint = f"{num_words} words for {num_unigrams} probabilities", "the file is damaged"
         raise FormatError(path, 0, found=found, expected="one of each", hint=hint)
     unigram = data[layout.unigrams :][: num_unigrams * UNIGRAM].view(np.uint8).copy().view(np.float32)
-    table = _fill(path, data, layout)
+    return _checked(path, _fill(path, data, layout), unigram.reshape(-1, 2), layout, words), words
+
+
+def _checked(path: Path, table: OpenTable, unigram: Floats32, layout: _Layout, words: WordTable) -> Ngrams:
     markers = find_all(words, [b"<s>", b"</s>"]).tolist()
     if min(markers) < 0:
         raise FormatError(path, 0, found="a vocabulary without <s> or </s>", expected="both")
     if not (is_finite(unigram) and is_finite(table.value.reshape(-1, 4)[:, 2:])):
         raise FormatError(path, 0, found="a probability that is not finite", expected=WHAT, hint=REBUILD)
-    return ngrams_of(table.key, unigram.reshape(-1, 2), len(layout.counts), *markers), words
+    return ngrams_of(table.key, unigram, len(layout.counts), *markers)
 
 
 def kenlm_type(start: bytes) -> int | None:
@@ -98,15 +112,17 @@ def _layout(path: Path, data: Bytes) -> _Layout:
         first = magic.split(b"\n")[0].decode("ascii", "replace")
         raise FormatError(path, 0, found=f"'{first}'", expected=f"{WHAT}, version 5, 64 bit", hint=REBUILD)
     order, multiplier, kind, has_words, version = FIXED.unpack(data[CHECK.size :][: FIXED.size].tobytes())
-    if kind != 0 or version != 0:
+    is_trie = FIRST_TRIE <= kind < len(TYPES)
+    usual = TRIE_VERSION if is_trie else 0
+    if kind not in READ_TYPES or version != usual:
         name = TYPES[kind] if kind < len(TYPES) else f"unknown ({kind})"
-        found = f"a KenLM binary of type {name}" + (f", version {version}" if version else "")
-        raise FormatError(path, 0, found=found, expected=WHAT, hint=REBUILD)
+        found = f"a KenLM binary of type {name}" + (f", version {version}" if version != usual else "")
+        raise FormatError(path, 0, found=found, expected=READ, hint=REBUILD)
     if not has_words:
         raise FormatError(path, 0, found="a KenLM binary without its words", expected=WHAT, hint=REBUILD)
     if not 2 <= order <= MAX_ORDER:
         raise FormatError(path, 0, found=f"order {order}", expected=f"2 to {MAX_ORDER}")
-    if not 1 <= multiplier <= MOST_MULTIPLIER:
+    if not is_trie and not 1 <= multiplier <= MOST_MULTIPLIER:
         raise FormatError(
             path, 0, found=f"tables {multiplier:g} times too large", expected=WHAT, hint=REBUILD
         )
@@ -114,7 +130,10 @@ def _layout(path: Path, data: Bytes) -> _Layout:
     if len(data) < start + 8 * order:
         raise _truncated(path, len(data))
     counts = struct.unpack(f"<{order}Q", data[start:][: 8 * order].tobytes())
-    return _sections(path, len(data), counts, np.float32(multiplier), (start + 8 * order + 7) // 8 * 8)
+    start = (start + 8 * order + 7) // 8 * 8
+    if is_trie:
+        return _Layout(kind, counts, start, 0, (), 0)  # the rest is known to ``kenlm_trie.py``
+    return _sections(path, len(data), counts, np.float32(multiplier), start)
 
 
 def _sections(
@@ -134,7 +153,7 @@ def _sections(
         at += buckets(count) * (MIDDLE_BUCKET if order < len(counts) else LONGEST_BUCKET)
     if num_bytes < at + len(b"<unk>\0"):
         raise _truncated(path, num_bytes)
-    return _Layout(counts, start, unigrams, tuple(tables), at)
+    return _Layout(PROBING, counts, start, unigrams, tuple(tables), at)
 
 
 def _words(path: Path, text: bytes, num_words: int) -> WordTable:

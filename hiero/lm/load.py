@@ -13,11 +13,11 @@ from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
-from hiero.lm.kenlm import MAGIC, TYPES, kenlm_type, read_kenlm
+from hiero.lm.kenlm import MAGIC, READ_TYPES, TYPES, kenlm_type, read_kenlm
 from hiero.lm.model import LanguageModels, read_ngrams, score_text, side_by_side, write_ngrams
 from hiero.lm.table_kernels import Ngrams
 
-WHAT = "a language model: ARPA, KenLM binary of type probing, or compiled directory"
+WHAT = "a language model: ARPA, KenLM binary, or compiled directory"
 INSTALL = "needs the package kenlm: pip install 'hiero-mt[kenlm]', or build_binary probing"
 
 
@@ -62,7 +62,7 @@ class SentenceScorer(Protocol):
 
 
 class OwnScorer:
-    """A model in one of our own formats, ARPA, or a KenLM binary of type probing."""
+    """A model in one of our own formats, ARPA, or a KenLM binary without rest costs."""
 
     def __init__(self, models: LanguageModels) -> None:
         self.models = models
@@ -92,12 +92,12 @@ class KenlmScorer:
 
 
 def sentence_scorer(path: Path) -> SentenceScorer:
-    """Load a model: tries and quantised binaries by the package kenlm, all others by our own readers."""
+    """Load a model: binaries with rest costs by the package kenlm, all others by our own readers."""
     kind = None
     if path.is_file():
         with open_bytes(path, "a language model") as stream:
             kind = kenlm_type(stream.read(1 << 12))
-    if kind is None or kind == 0:
+    if kind is None or kind in READ_TYPES:
         return OwnScorer(load_language_models([("LanguageModel", path)]))
     name = TYPES[kind] if kind < len(TYPES) else f"unknown ({kind})"
     try:

@@ -85,7 +85,7 @@ def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     assert "found no such file, expected a hiero language model" in error_of(tmp_path / "empty")
     assert error_of(tmp_path / "none") == (
-        f"{tmp_path / 'none'}: found no such file, expected a language model: ARPA, KenLM binary of type "
+        f"{tmp_path / 'none'}: found no such file, expected a language model: ARPA, KenLM binary, or "
         "probing, or compiled directory"
     )
     for name, change in [("version", 0), ("format", "hiero grammar"), ("order", 7), ("ngrams", "many")]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from dataclasses import dataclass, field
@@ -113,3 +114,164 @@ def look_up(words: list[bytes], text: bytes) -> list[list[tuple[bytes, int]]]:
         tokens = line.removesuffix(b"\r").replace(b"\t", b" ").split(b" ")
         lines.append([(token, words.index(token) if token in words else 0) for token in tokens if token])
     return lines
+
+
+# ---- interpolation
+
+
+def mixed_prob(models: list[Model], weights: list[float], words: Ngram) -> float:
+    """The probability of the last word after the words before it, by a mixture."""
+    total = 0.0
+    for model, weight in zip(models, weights, strict=True):
+        if words[-1:] in model.listed:
+            known = tuple(word if (word,) in model.listed else "<unk>" for word in words)
+            total += weight * 10 ** prob(model, known[-model.order :])
+    return total
+
+
+def backoffs(rows: list[tuple[list[int], float, float]], bos: int) -> dict[tuple[int, ...], float]:
+    """The back-off weight of each context of n-grams with probabilities in it and in the shorter one."""
+    found = {}
+    for context in {tuple(words[:-1]) for words, _, _ in rows}:
+        mine = [row for row in rows if tuple(row[0][:-1]) == context and row[0][-1] != bos]
+        left, left_lower = 1 - sum(row[1] for row in mine), 1 - sum(row[2] for row in mine)
+        found[context] = max(left, 0.0) / left_lower if left_lower > 1e-9 else 1.0
+    return found
+
+
+def mixture_weights(prob: list[list[float]], steps: int) -> list[float]:
+    """Weights by expectation maximisation, from equal ones; a row for each word."""
+    num = len(prob[0])
+    weights = [1 / num] * num
+    for _ in range(steps):
+        shares = [0.0] * num
+        for row in prob:
+            mixed = sum(w * p for w, p in zip(weights, row, strict=True))
+            shares = [s + w * p / mixed for s, w, p in zip(shares, weights, row, strict=True)]
+        weights = [share / len(prob) for share in shares]
+    return weights
+
+
+# ---- KenLM's tries
+
+
+def unpack_level(data: bytes, first: int, widths: list[int], size: int) -> list[list[int]]:
+    """The fields of packed entries, as numbers."""
+    bits = int.from_bytes(data, "little")
+    rows = []
+    for entry in range(first, first + size):
+        at, row = entry * sum(widths), []
+        for width in widths:
+            row.append(bits >> at & ((1 << width) - 1))
+            at += width
+        rows.append(row)
+    return rows
+
+
+def trie_keys(paths: list[list[int]]) -> list[int]:
+    """Keys of n-grams, each given as its last word, the one before it, ..."""
+    return [key(path[::-1]) for path in paths]
+
+
+def write_trie(model: Model, code_bits: tuple[int, int] | None, pointer_bits: int | None) -> bytes:
+    """The KenLM binary of a model: quantised, if there are ``code_bits``; with compressed pointers."""
+    closed = signed_ngrams(model)
+    words = ["<unk>", *sorted(words[0] for words in closed if len(words) == 1 and words[0] != "<unk>")]
+    ids = {word: number for number, word in enumerate(words)}
+    levels: list[list[Ngram]] = []
+    for length in range(1, model.order + 1):
+        ngrams = [words for words in closed if len(words) == length]
+        levels.append(sorted(ngrams, key=lambda ngram: [ids[word] for word in reversed(ngram)]))
+    kind = 2 + (code_bits is not None) + 2 * (pointer_bits is not None)
+    head = struct.pack(
+        "<56s3f3IQ", b"mmap lm http://kheafield.com/code format version 5\n", 0, 1, -0.5, 1, 2**32 - 1, 0, 1
+    )
+    head += struct.pack("<B3xfIB3xI", model.order, 1.5, kind, 1, 1)
+    head += struct.pack(f"<{model.order}Q", *map(len, levels))
+    out = head + bytes(-len(head) % 8) + struct.pack("<Q", len(words) - 1) + bytes(8 * len(words))
+    numbers = [[_stored(closed[ngram]) for ngram in level] for level in levels]
+    codes: list[list[list[float]]] = [[], *([] for _ in levels[1:])]
+    if code_bits is not None:
+        out += bytes([2, *code_bits, 0, 0, 0, 0, 0])
+        for n in range(1, model.order):
+            for column, bits in enumerate(code_bits[: 2 if n + 1 < model.order else 1]):
+                # As strings, because -0.0 and 0.0 are different numbers here.
+                values = [float(text) for text in sorted({repr(row[column]) for row in numbers[n]})]
+                codes[n].append(values + [-math.inf] * ((1 << bits) - len(values)))
+                out += struct.pack(f"<{1 << bits}f", *codes[n][-1])
+    pointers = [_first_children(levels[n], levels[n + 1]) for n in range(model.order - 1)] + [[0]]
+    rows = [*numbers[0], (0.0, 0.0)]
+    out += b"".join(struct.pack("<ffq", *row, child) for row, child in zip(rows, pointers[0], strict=True))
+    out += bytes(16)
+    for n in range(1, model.order):
+        is_longest = n + 1 == model.order
+        entries = [[(ids[ngram[0]], len(words).bit_length())] for ngram in levels[n]]
+        for entry, row in zip(entries, numbers[n], strict=True):
+            if code_bits is None:
+                entry += [(_bits(row[0]) & 0x7FFFFFFF, 31)] + [(_bits(row[1]), 32)] * (not is_longest)
+            else:
+                coded = [(_index(codes[n][c], row[c]), code_bits[c]) for c in range(len(codes[n]))]
+                entry += coded[::-1]
+        width = sum(bits for _, bits in entries[0]) if entries else 0
+        if not is_longest:
+            low, listed = len(levels[n + 1]).bit_length(), b""
+            if pointer_bits is not None:
+                listed, low = _high_bits(pointers[n], len(levels[n + 1]), pointer_bits, len(out))
+            out += listed
+            last = (
+                [(0, 0)]
+                if entries
+                else [(0, len(words).bit_length() + (63 if code_bits is None else sum(code_bits)))]
+            )
+            entries.append(last if not width else [(0, width)])
+            for entry, pointer in zip(entries, pointers[n], strict=True):
+                entry.append((pointer & ((1 << low) - 1), low))
+        packed, at = 0, 0
+        for entry in entries:
+            for value, bits in entry:
+                packed |= value << at
+                at += bits
+        extra = (
+            0
+            if not is_longest
+            else (width or len(words).bit_length() + (31 if code_bits is None else code_bits[0]))
+        )
+        out += packed.to_bytes((at + extra + 7) // 8 + 8, "little")
+    return out + b"".join(word.encode() + b"\0" for word in words)
+
+
+def _stored(signed: Signed) -> tuple[float, float]:
+    """Probability and back-off, of which -0.0 says that no longer n-gram begins so."""
+    return signed.prob, signed.backoff or (0.0 if signed.extends_right else -0.0)
+
+
+def _bits(value: float) -> int:
+    return int.from_bytes(struct.pack("<f", value), "little")
+
+
+def _index(codes: list[float], value: float) -> int:
+    return [repr(code) for code in codes].index(repr(value))
+
+
+def _first_children(parents: list[Ngram], children: list[Ngram]) -> list[int]:
+    endings = [child[1:] for child in children]
+    first, begin = [], 0
+    for parent in parents:
+        first.append(begin)
+        begin += endings.count(parent)
+    return [*first, begin]
+
+
+def _high_bits(pointers: list[int], largest: int, most: int, at: int) -> tuple[bytes, int]:
+    """The list of high bits, to be written at an offset, and the number of low bits."""
+    required = largest.bit_length()
+    costs = {k: (largest >> (required - k)) * 64 - len(pointers) * k for k in range(min(required, most) + 1)}
+    low = required - min(costs, key=lambda k: (costs[k], k))
+    size = (largest >> low) + 1
+    limits = [
+        next((i for i, pointer in enumerate(pointers) if pointer >> low >= high)) for high in range(size)
+    ]
+    limits[0] = 0
+    padding = -at % 8
+    listed = bytes([0, most]).ljust(padding + 8, b"\0") + struct.pack(f"<{size}Q", *limits)
+    return listed.ljust(8 * (1 + size) + 7, b"\0"), low
