@@ -47,8 +47,10 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text
 from hiero.decoder.forest import Forest
 from hiero.evaluation.hypotheses import read_candidates, read_hypotheses
+from hiero.extraction.config import PhraseConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import make_index, open_index
+from hiero.extraction.phrase_table import find_phrase_pairs, read_aligned_bitext, write_phrase_table
 from hiero.extraction.store import RuleStore
 from hiero.features.index import FeatureIndex
 from hiero.features.weights import read_weights
@@ -220,6 +222,10 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
         lines += b"katze kauft [X] ||| cat buys [X] ||| 0.1 1 ||| 0-0 1-1 ||| 1 1\n"
         path.write_bytes(gzip.compress(lines, mtime=0))
 
+    def phrases(path: Path) -> None:
+        bitext = read_aligned_bitext(toy.src, toy.tgt, [toy.align])
+        write_phrase_table(path, bitext, find_phrase_pairs(bitext, PhraseConfig(min_count=6)))
+
     def index(path: Path) -> None:
         make_index(toy.src, toy.tgt, [toy.align], path)
 
@@ -250,6 +256,11 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
 
     add("cdec.gz", lambda path: shutil.copy(toy.cdec, path), grammar)
     add("moses.gz", moses, table)
+    add(
+        "phrases.gz",
+        phrases,
+        lambda path: toy.translations(grammar=path, config={"search": {"brackets": True}}),
+    )
     add("grammar", compiled, grammar)
     add(
         "arpa.gz",
@@ -476,7 +487,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
 
 KINDS = (
     *("cdec.gz", "moses.gz", "grammar", "arpa.gz", "probing.binary", "lm", "index"),
-    *("trie.binary", "qatrie.binary"),
+    *("trie.binary", "qatrie.binary", "phrases.gz"),
     *("store.binary", "examples", "classifier", "lexicalised", "forest.json", "forest.json.gz", "forest.npz"),
     *("vectors.npz", "batch.npz", "statistics.npz", "lists", "bitext.gz", "aligner", "align.txt"),
     *(

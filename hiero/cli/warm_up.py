@@ -122,6 +122,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "lm estimate --order 3 --discount-fallback -- @train.en @lm.arpa"
     yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
     yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
+    yield "lm interpolate -q @lm.arpa @longer.arpa @mixed.arpa --tune @dev.en"
     yield "lm compile @lm.arpa @lm.compiled"
     for model in ("lm.arpa", "lm.compiled", "lm.binary", "lm.trie"):
         yield f"lm query @{model} @dev.en -o @query"
@@ -135,6 +136,9 @@ def _commands(folder: Path) -> Iterator[str]:
     for name in ("written", "read"):
         yield f"extract -x @train.idx -i @first.de -o @{name}.grammars --store @rules"
     yield "extract -x @train.idx --all -o @grammar.gz -j 2"
+    yield "extract -x @train.idx --phrases -o @phrases.gz"
+    yield "extract -s @train.de -t @train.en -a @train.align --phrases -o @phrases.gz"
+    yield "grammar convert @phrases.gz -o @converted"
     yield "grammar compile @grammar.gz @grammar"
     yield "grammar convert @grammar -o @converted"
     yield "grammar convert @table --format moses -o @converted"

@@ -70,6 +70,21 @@ class ExtractConfig(RuleLimits):
         return None if self.leave_out in ("equal", "pair") else self.leave_out
 
 
+MAX_PHRASE = 100  # positions of links in a phrase pair are a byte each
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseConfig(Checked):
+    """Settings of phrase tables.
+
+    min_count  pairs that occur less often are left out, but for those of single words
+    """
+
+    max_length: int = setting(7, "most words of a phrase, on either side", least=1, most=MAX_PHRASE)
+    translations: int = setting(0, "translations of a source phrase, most frequent first; 0: all", least=0)
+    min_count: int = setting(1, least=1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LookupConfig(Checked):
     """Which phrases and translations are looked up."""

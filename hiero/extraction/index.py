@@ -261,9 +261,9 @@ def make_index(
     progress = progress or SilentProgress()
     progress.begin(None, "reading text")
     bitext = read_bitext(src, tgt)
-    _check_lengths(src, bitext.src)
-    _check_lengths(tgt, bitext.tgt)
-    sides = {"src": _side(bitext.src), "tgt": _side(bitext.tgt)}
+    check_lengths(src, bitext.src)
+    check_lengths(tgt, bitext.tgt)
+    sides = {"src": side_of(bitext.src), "tgt": side_of(bitext.tgt)}
     words = {"src_words": bitext.src.words, "tgt_words": bitext.tgt.words}
     lengths = bitext.src.length, bitext.tgt.length
     del bitext
@@ -297,7 +297,7 @@ def make_index(
     write_index(Path(out), arrays, words, asdict(limits) | asdict(frequent), sources)
 
 
-def _check_lengths(path: str | Path, text: Text) -> None:
+def check_lengths(path: str | Path, text: Text) -> None:
     length = text.length
     wrong = np.flatnonzero((length == 0) | (length > MAX_LENGTH))
     if len(wrong):
@@ -312,7 +312,7 @@ def _check_lengths(path: str | Path, text: Text) -> None:
         )
 
 
-def _side(text: Text) -> Side:
+def side_of(text: Text) -> Side:
     """Convert a text to words from 1, so that 0 can end sentences."""
     numbers = np.zeros(len(text.word) + text.num_lines, np.int32)
     line = row_of_entry(text.first)

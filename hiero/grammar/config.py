@@ -26,6 +26,7 @@ FORMATS = {
     "cdec": Format("hiero.grammar.reader:RuleReader", ("owner",)),
     "joshua": Format("hiero.grammar.cdec:JoshuaReader", ("owner", "sign")),
     "moses": Format("hiero.grammar.moses:MosesReader", ("owner", "scale")),
+    "phrases": Format("hiero.grammar.moses:PhraseTableReader", ("owner", "scale")),
 }
 AUTO_FORMAT = "auto"
 
@@ -36,7 +37,7 @@ class GrammarFormat(Checked):
 
     format: str = setting(
         AUTO_FORMAT,
-        "auto detects Moses and cdec; Joshua's grammars look like cdec's, so give joshua",
+        "auto detects cdec, Moses and phrase tables; Joshua's grammars look like cdec's, so give joshua",
         choices=lambda: (AUTO_FORMAT, *FORMATS),
     )
     owner: str | None = setting(

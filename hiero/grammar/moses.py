@@ -1,4 +1,5 @@
-"""Moses' rule tables: ``[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0``.
+"""Moses' tables: of rules, ``[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 0``, and of
+phrases, ``ein haus ||| a house ||| 0.5 0.2 0.4 0.1 ||| 0-0 1-1 ||| 4 5 2``, which have no gaps and no labels.
 
 A gap is a pair of a source and a target label, of which the second is its category here; the left-hand side
 is the last symbol of the target side. The alignment tells which gaps of both sides belong together. Scores
@@ -13,13 +14,22 @@ from pathlib import Path
 
 import numpy as np
 
+from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError
 from hiero.core.symbols import Symbols
-from hiero.grammar.moses_kernels import scan_moses_links_kernel, scan_side_kernel, scan_sparse_kernel
+from hiero.grammar.moses_kernels import (
+    scan_moses_links_kernel,
+    scan_phrase_kernel,
+    scan_side_kernel,
+    scan_sparse_kernel,
+)
 from hiero.grammar.reader import RuleReader, Scan
 
 ZERO_COST = 99.0  # for -log10 0, as written by cdec's extractor
 LOWEST_SCORE = -100.0  # for ln 0, as in Moses
+CATEGORY = b"X"  # of phrases
+_LABEL = re.compile(rb"\[[^\[\]]+\]")
+_NUMBERS = re.compile(rb"[ \t]*(?:[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?[ \t]*)+")
 
 
 class MosesReader(RuleReader):
@@ -104,3 +114,28 @@ class MosesReader(RuleReader):
                 b.value[score] = np.minimum(-np.log10(value), ZERO_COST)
             else:
                 b.value[score] = np.maximum(np.log(value), LOWEST_SCORE)
+
+
+class PhraseTableReader(MosesReader):
+    """Reads phrase tables; the category of phrases is X."""
+
+    @staticmethod
+    def recognises(line: bytes) -> bool:
+        """Whether the third field is numbers and neither label of a rule is there."""
+        fields = line.rstrip(b"\r\n").split(b"|||")
+        if len(fields) < 3 or not _NUMBERS.fullmatch(fields[2]):
+            return False
+        sides = [field.split() for field in fields[:2]]
+        return all(words and not _LABEL.fullmatch(words[-1]) for words in sides)
+
+    def scan_sides(self, scan: Scan) -> None:
+        b = scan.batch
+        num_words = 0
+        for source, first, symbol in ((True, b.first_src, b.src), (False, b.first_tgt, b.tgt)):
+            (num_words,) = scan.run(
+                scan_phrase_kernel, source, b.end, b.at, num_words, first, symbol, b.word_token
+            )
+        scan.num_words = num_words
+
+    def left_hand_sides(self, scan: Scan, labels: Ids) -> Ids:
+        return np.full(scan.num_rules, self.symbols.labels.intern(CATEGORY), np.int32)

@@ -120,6 +120,43 @@ def scan_side_kernel(
     return OK, num_rules, np.int64(0), np.int64(0), num_words, num_labels
 
 
+@kernel
+def scan_phrase_kernel(data, num_rules, source, end, at, num_words, out_first, out_symbol, out_word_token):
+    """Read one side of phrases, words only, up to and including ``|||``.
+
+    data            uint8 [N]
+    source          whether it is the source side, which must not be empty
+    end, at         int32 [R]      ``at`` is written
+    out_first       int64 [R + 1]  written
+    out_symbol      int32          written
+    out_word_token  int32 [., 2]   written from ``num_words`` on
+
+    Returns (status, rules, first byte, last byte, words). O(N).
+    Twin: tests/naive/grammar.py::read_phrases.
+    """
+    used = 0
+    for r in range(num_rules):
+        stop, last = np.int64(at[r]), np.int64(end[r])
+        while True:
+            first, stop = next_token(data, stop, last)
+            if first == stop:
+                return NO_TARGET, r, first, stop, num_words
+            if is_bars(data, first, stop):
+                break
+            if used - out_first[r] == MAX_SYMBOLS:
+                return TOO_MANY_SYMBOLS, r, first, stop, num_words
+            out_word_token[num_words, 0] = first
+            out_word_token[num_words, 1] = stop
+            out_symbol[used] = num_words
+            num_words += 1
+            used += 1
+        if source and used == out_first[r]:
+            return EMPTY_SOURCE, r, first, stop, num_words
+        out_first[r + 1] = used
+        at[r] = stop
+    return OK, num_rules, np.int64(0), np.int64(0), num_words
+
+
 @leaf
 def same_label(data, label_token, one, other):
     length = label_token[one, 1] - label_token[one, 0]

@@ -250,6 +250,11 @@ class RuleReader:
         for at, first, last in b.unsure[:num_unsure].tolist():
             b.value[at] = float(scan.chunk.data[first:last])
 
+    def left_hand_sides(self, scan: Scan, labels: Ids) -> Ids:
+        """The left-hand side of each rule; ``labels`` are those of the tokens."""
+        lhs: Ids = labels[scan.batch.lhs[: scan.num_rules]]
+        return lhs
+
     def convert(self, scan: Scan) -> None:
         """Change values to the conventions of this package, in place; cdec's need no change."""
 
@@ -273,7 +278,7 @@ class RuleReader:
         name[labelled] = self.names(chunk, scan.data, b.name_token[: scan.num_names])[name[labelled]]
         features = first_feature, name, b.value[: len(name)].copy()
         links = first_link, b.link[: first_link[-1]].copy()
-        return Part(labels[b.lhs[:num_rules]], first_src, src, first_tgt, tgt, *features, *links)
+        return Part(self.left_hand_sides(scan, labels), first_src, src, first_tgt, tgt, *features, *links)
 
     def read(self, chunks: Iterable[Chunk] | None = None, progress: Progress | None = None) -> RuleTable:
         """Read all rules, by default of the file, else of ``chunks``, which are part of it or read ahead."""

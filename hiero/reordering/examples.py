@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
 from hiero.bitext.corpus import Bitext, Text, read_bitext
+from hiero.bitext.phrase_pair_kernels import phrases_kernel
 from hiero.core.arrays import Hashes, Ids, Ints, are_offsets, is_within, read_only
 from hiero.core.directories import META, GrowingArray, Kind, save_array
 from hiero.core.errors import ConfigError, FormatError, HieroError, show
@@ -42,7 +43,6 @@ from hiero.reordering.phrase_kernels import (
     phrase_codes_kernel,
     phrase_features_kernel,
     phrase_word_codes_kernel,
-    phrases_kernel,
 )
 from hiero.reordering.table_kernels import (
     AROUND,

@@ -86,7 +86,7 @@ def test_errors_for_damaged_files_are_one_line(compiled: Path, tmp_path: Path) -
     assert "found no such file, expected a hiero language model" in error_of(tmp_path / "empty")
     assert error_of(tmp_path / "none") == (
         f"{tmp_path / 'none'}: found no such file, expected a language model: ARPA, KenLM binary, or "
-        "probing, or compiled directory"
+        "compiled directory"
     )
     for name, change in [("version", 0), ("format", "hiero grammar"), ("order", 7), ("ngrams", "many")]:
         reseal(compiled, **{name: change})

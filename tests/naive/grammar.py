@@ -178,6 +178,26 @@ def read_moses_rule(line):
     return lhs, tuple(src), tuple(tgt), features, words
 
 
+def read_phrases(text):
+    """Moses' phrase tables, scores kept as they are: as ``read_rules``."""
+    return read_lines(text, read_phrase)
+
+
+def read_phrase(line):
+    source, rest = until_bars(line, True)
+    target, rest = until_bars(rest, True)
+    features, rest = read_features(rest, True)
+    links, rest = until_bars(rest, False)
+    _, rest = until_bars(rest, False)
+    sparse, _ = until_bars(rest, False)
+    check(source and len(source) <= 200 and len(target) <= 200)
+    pairs = read_links(links, source, target)
+    check(len(sparse) % 2 == 0)
+    for name, value in zip(sparse[::2], sparse[1::2], strict=True):
+        features[name] = number(value)
+    return b"X", tuple(source), tuple(target), features, pairs
+
+
 def moses_side(tokens):
     check(tokens)
     lhs = GAP.fullmatch(tokens[-1])

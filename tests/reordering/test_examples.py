@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hiero.bitext.phrase_pair_kernels import phrases_kernel
 from hiero.core.arrays import read_only
 from hiero.core.directories import GrowingArray
 from hiero.core.errors import ConfigError, FormatError, HieroError
@@ -20,7 +21,6 @@ from hiero.reordering.phrase_kernels import (
     phrase_codes_kernel,
     phrase_features_kernel,
     phrase_word_codes_kernel,
-    phrases_kernel,
 )
 from hiero.reordering.table_kernels import (
     count_orientation_keys_kernel,
