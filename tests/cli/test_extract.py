@@ -198,8 +198,8 @@ def test_one_grammar_for_all(index: Path, tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-o", "x"], "requires either -i IN or --all"),
-        (["-o", "x", "--all", "-i", "y"], "requires either -i IN or --all"),
+        (["-o", "x"], "requires either -i IN, --all or --phrases"),
+        (["-o", "x", "--all", "-i", "y"], "requires either -i IN, --all or --phrases"),
         (["-o", "x", "--all", "--leave-one-out"], "argument --leave-one-out: not allowed with --all"),
         (["-o", "x", "--all", "--store", "y"], "argument --store: not allowed with --all"),
         (["-o", "x", "-i", "y", "--leave-out-links"], "--leave-out-links: requires --leave-one-out"),

@@ -112,7 +112,8 @@ def test_moses_tables_equal_those_of_the_twin(tmp_path_factory, lines):
 
 
 def test_phrase_tables(tmp_path):
-    lines = "ein haus ||| a house ||| 0.5 0.1 0.01 1e-3 ||| 0-0 1-1 ||| 2 2 1 ||| dlm 2 |||\n[X,1] [x] ||| ||| 1\n"
+    lines = "ein haus ||| a house ||| 0.5 0.1 0.01 1e-3 ||| 0-0 1-1 ||| 2 2 1 ||| dlm 2 |||\n"
+    lines += "[X,1] [x] ||| ||| 1\n"
     symbols = Symbols()
     rules = rules_of(read_grammar(write_rules(tmp_path, lines), symbols), symbols)
     assert [rule[:3] for rule in rules] == [
