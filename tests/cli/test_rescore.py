@@ -91,7 +91,7 @@ def test_binaries_of_kenlm(listed: Path, tmp_path: Path, monkeypatch: pytest.Mon
     own, theirs = tmp_path / "own", tmp_path / "theirs"
     arguments = ["-i", str(listed / "cdec"), "--weight", "Twin=1"]
     assert rescore(*arguments, "-l", f"Twin={LM}", "-o", str(own)) == 0
-    # What reads tries: the kind in the header is all that chooses the reader.
+    # What reads binaries with rest costs: the kind in the header is all that chooses the reader.
     monkeypatch.setattr("hiero.lm.load.kenlm_type", lambda start: 1)
     assert rescore(*arguments, "-l", f"Twin={LM}", "-o", str(theirs)) == 0
     assert kenlm.Model(str(LM)).order > 1
