@@ -50,8 +50,8 @@ from hiero.evaluation.hypotheses import read_candidates, read_hypotheses
 from hiero.extraction.config import PhraseConfig
 from hiero.extraction.extractor import Extractor
 from hiero.extraction.index import make_index, open_index
-from hiero.extraction.phrase_table import find_phrase_pairs, read_aligned_bitext, write_phrase_table
 from hiero.extraction.store import RuleStore
+from hiero.extraction.write import find_phrase_pairs, read_aligned_bitext, write_phrase_table
 from hiero.features.index import FeatureIndex
 from hiero.features.weights import read_weights
 from hiero.grammar.assemble import build_grammar

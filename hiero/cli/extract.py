@@ -136,7 +136,7 @@ def _phrases(args: argparse.Namespace) -> int:
         raise UsageError("--phrases requires either -x INDEX or -s FILE -t FILE -a FILE")
 
     from hiero.extraction.index import open_index
-    from hiero.extraction.phrase_table import (
+    from hiero.extraction.write import (
         aligned_bitext_of,
         find_phrase_pairs,
         read_aligned_bitext,

@@ -286,10 +286,9 @@ def _write_texts(folder: Path) -> None:
 
 def _small_trie() -> bytes:
     """A trie of order 2 with one 2-gram, <s> </s>."""
-    from hiero.lm.kenlm import CHECK, CHECKED, FIRST_TRIE, FIXED
-    from hiero.lm.kenlm_trie import SPARE_BYTES, VERSION, WORD_ENTRY
+    from hiero.lm.kenlm import CHECK, CHECKED, FIRST_TRIE, FIXED, SPARE_BYTES, WORD_ENTRY
 
-    head = CHECK.pack(*CHECKED) + FIXED.pack(2, 1.5, FIRST_TRIE, 1, VERSION) + struct.pack("<QQ", 3, 1)
+    head = CHECK.pack(*CHECKED) + FIXED.pack(2, 1.5, FIRST_TRIE, 1, TRIE_VERSION) + struct.pack("<QQ", 3, 1)
     head = head.ljust(-(-len(head) // 8) * 8, b"\0") + bytes(4 * 8)
     words = b"".join(struct.pack("<ffq", -1.0, -0.0, child) for child in (0, 0, 0, 1))
     packed = (1).to_bytes(-(-2 * (2 + 31) // 8), "little") + bytes(SPARE_BYTES)

@@ -21,8 +21,8 @@ from hiero.core.symbols import find_all, table_entry, word_table_of
 from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks
 from hiero.lm import arpa_kernels as scan
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
-from hiero.lm.model import ngrams_of
-from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, doubled, open_table
+from hiero.lm.model import MODEL, ngrams_of, write_ngrams
+from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, doubled, ngram_table_of_blocks, open_table
 
 WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM
@@ -274,3 +274,34 @@ def write_arpa(
             written += 1
             out.write(f"\n\\{written}-grams:\n".encode())
         out.write(b"\n\\end\\\n")
+
+
+# ---- models from their n-grams
+
+LEAST = 1e-99  # written for zero probability, as by SRILM
+
+
+def check_output(output: Path, *, compiled: bool) -> None:
+    """Refuse a path where the model cannot be written, before long work."""
+    if compiled:
+        MODEL.check_place(output)
+    elif str(output) != "-" and not output.parent.is_dir():
+        raise FormatError(output, 0, found="no such directory", expected="a writable path")
+
+
+def write_model(
+    output: Path,
+    words: WordTable,
+    counts: Sequence[int],
+    blocks: Iterable[NgramBlock],
+    *,
+    compiled: bool,
+    source: Path | None,
+) -> None:
+    """Write a model. Blocks come in the order of their length; ``source`` is what it was made from."""
+    if not compiled:
+        write_arpa(output, words, counts, blocks)
+        return
+    table, unigram = ngram_table_of_blocks(counts, blocks)
+    markers = find_all(words, [b"<s>", b"</s>"]).tolist()
+    write_ngrams(output, ngrams_of(table.key, unigram, len(counts), *markers), words, source)

@@ -23,11 +23,11 @@ from hiero.core.symbol_kernels import WordTable, fill_word_slots_kernel
 from hiero.core.symbols import pack, table_entry, word_table_of
 from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kernels
+from hiero.lm.arpa import LEAST, check_output, write_model
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
 from hiero.lm.table_kernels import NgramBlock
-from hiero.lm.write import LEAST, check_output, write_model
 
 
 class OrderStatistics(NamedTuple):

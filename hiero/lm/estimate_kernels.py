@@ -8,14 +8,17 @@ one of numbers. The *last* word comes first ("suffix order"): all n-grams with t
 in the order of that ending among the shorter n-grams. Word ids 0, 1 and 2 are <unk>, <s> and </s>.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
 
 from hiero.core.arrays import Hashes, Ints
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import probe_bytes
-from hiero.lm.sort_kernels import compare
+from hiero.core.scan_kernels import next_token
+from hiero.core.symbol_kernels import find_bytes, probe_bytes
+from hiero.lm.arpa_kernels import BACKSLASH, arpa_line_end
 
 UNK, BOS, EOS = 0, 1, 2
 NUM_SPECIAL = 3
@@ -436,3 +439,166 @@ def interpolate_kernel(
         r += 1
     state[0], state[1], state[2] = r, p, g
     return status
+
+
+# ---- rows: sorting by their first columns, and merging sorted ones
+#
+# A row is uint64 [C]; its first columns are its key, the first of them the most significant.
+
+
+@leaf
+def compare(a, i, b, j, num_keys):
+    """-1, 0 or 1: the key of row i of ``a`` is less than, equal to or more than that of row j of ``b``."""
+    for c in range(num_keys):
+        if a[i, c] != b[j, c]:
+            return -1 if a[i, c] < b[j, c] else 1
+    return 0
+
+
+@kernel
+def sort_kernel(rows, spare, num_keys):
+    """Sort rows by radix 256, least digit first; returns whether the result is in ``spare``.
+
+    rows      uint64 [R, C]   written
+    spare     uint64 [R, C]   written
+    num_keys  columns to compare
+
+    Stable. O(R) for each digit in which rows differ.  Twin: tests/naive/estimate.py::sort.
+    """
+    num_rows, columns = rows.shape
+    count = np.zeros((num_keys * 8, 256), np.int64)
+    low = np.uint64(255)
+    for r in range(num_rows):
+        for c in range(num_keys):
+            key = rows[r, c]
+            for d in range(8):
+                count[8 * c + d, np.int64(key & low)] += 1
+                key >>= np.uint64(8)
+    source, target = rows, spare
+    swapped = False
+    for c in range(num_keys - 1, -1, -1):
+        for d in range(8):
+            digit = 8 * c + d
+            shift = np.uint64(8 * d)
+            if num_rows == 0 or count[digit, np.int64((rows[0, c] >> shift) & low)] == num_rows:
+                continue  # all rows have the same digit
+            place = 0
+            for b in range(256):
+                here = count[digit, b]
+                count[digit, b] = place
+                place += here
+            for r in range(num_rows):
+                b = np.int64((source[r, c] >> shift) & low)
+                to = count[digit, b]
+                count[digit, b] = to + 1
+                for k in range(columns):
+                    target[to, k] = source[r, k]
+            source, target = target, source
+            swapped = not swapped
+    return swapped
+
+
+@kernel
+def combine_kernel(rows, num_keys):
+    """Add up the last column of equal rows, which are adjacent; returns the number of rows left, in front.
+
+    rows      uint64 [R, C]   written
+    num_keys  columns to compare
+
+    O(R).  Twin: tests/naive/estimate.py::combine.
+    """
+    num_rows, columns = rows.shape
+    if num_rows == 0:
+        return 0
+    last = 0
+    for r in range(1, num_rows):
+        if compare(rows, r, rows, last, num_keys) == 0:
+            rows[last, columns - 1] += rows[r, columns - 1]
+            continue
+        last += 1
+        for c in range(columns):
+            rows[last, c] = rows[r, c]
+    return last + 1
+
+
+@kernel
+def end_kernel(rows, cut, num_keys):
+    """The number of sorted rows that are not beyond ``cut`` (uint64 [1, .]), by bisection.
+
+    O(log R).  Twin: tests/naive/estimate.py::end.
+    """
+    low, high = 0, rows.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if compare(rows, middle, cut, 0, num_keys) <= 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+# ---- mixtures: n-grams of ARPA files, back-off weights of given probabilities
+
+ZERO, NINE = 48, 57
+
+
+@kernel
+def list_ngrams_kernel(data, words, section, out_length, out_word):
+    """List the n-grams of two or more words in lines of an ARPA file that is known to be valid.
+
+    data        uint8 [.]       whole lines
+    words       WordTable
+    section     length of the n-grams at the beginning; 0 outside of sections
+    out_length  int32 [R]       written; words of each n-gram. R >= the number of lines is enough
+    out_word    int32 [R, N]    written; their ids, 0 for <unk>
+
+    Returns the number of n-grams, and the section at the end.
+    O(bytes).  Twin: tests/naive/lm.py::read_arpa.
+    """
+    used, start = 0, 0
+    while start < data.shape[0]:
+        end, following = arpa_line_end(data, start)
+        begin, stop = next_token(data, start, end)
+        if begin < end and data[begin] == BACKSLASH:
+            digit = data[begin + 1]
+            section = np.int64(digit - ZERO) if ZERO < digit <= NINE else np.int64(0)
+        elif begin < end and section > 1:
+            out_length[used] = section
+            for w in range(section):
+                begin, stop = next_token(data, stop, end)
+                out_word[used, w] = max(find_bytes(words, data, begin, stop), 0)
+            used += 1
+        start = following
+    return used, section
+
+
+@kernel
+def backoffs_kernel(words, prob, lower, bos, out_context, out_backoff):
+    """Back-off weights that make probabilities after each context add up to one.
+
+    words        int32 [R, n]    n-grams, ordered by context
+    prob         float64 [R]     probability of the last word in its context
+    lower        float64 [R]     the same in the context without its first word
+    bos          the word that is never predicted
+    out_context  int64 [C]       written; a row with the context
+    out_backoff  float64 [C]     written; 1 if the n-grams leave nothing to distribute in the shorter context
+
+    Returns the number of contexts. O(R n).  Twin: tests/naive/lm.py::backoffs.
+    """
+    used, row = 0, 0
+    length = words.shape[1]
+    while row < words.shape[0]:
+        first, left, left_lower = row, 1.0, 1.0
+        same = True
+        while same:
+            if words[row, length - 1] != bos:
+                left -= prob[row]
+                left_lower -= lower[row]
+            row += 1
+            same = row < words.shape[0]
+            for w in range(length - 1):
+                same = same and words[row, w] == words[first, w]
+        out_context[used] = first
+        out_backoff[used] = max(left, 0.0) / left_lower if left_lower > 1e-9 else 1.0
+        used += 1
+    return used

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Hashes
 from hiero.core.errors import HieroError, os_message
-from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
+from hiero.lm.estimate_kernels import combine_kernel, end_kernel, sort_kernel
 
 BLOCK_BYTES = 1 << 21  # of a block that is read
 FIRST_ROWS = 1 << 12  # of a buffer; it doubles

@@ -23,12 +23,11 @@ from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import Vocabulary, find_all, table_entry, word_table
 from hiero.core.text import read_chunks
-from hiero.lm.arpa import WHAT, read_arpa
+from hiero.lm.arpa import LEAST, WHAT, check_output, read_arpa, write_model
 from hiero.lm.config import InterpolateConfig
-from hiero.lm.interpolate_kernels import backoffs_kernel, list_ngrams_kernel
+from hiero.lm.estimate_kernels import backoffs_kernel, list_ngrams_kernel
 from hiero.lm.model import LanguageModels, score_text
 from hiero.lm.table_kernels import NgramBlock, score_sentences_kernel
-from hiero.lm.write import LEAST, check_output, write_model
 
 PIECE = 1 << 18  # n-grams scored at a time
 READ_BYTES = 1 << 20

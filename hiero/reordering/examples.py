@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hiero.bitext.alignments import Alignment, check_alignment, read_alignment
+from hiero.bitext.alignments_kernels import phrases_kernel
 from hiero.bitext.corpus import Bitext, Text, read_bitext
-from hiero.bitext.phrase_pair_kernels import phrases_kernel
 from hiero.core.arrays import Hashes, Ids, Ints, are_offsets, is_within, read_only
 from hiero.core.directories import META, GrowingArray, Kind, save_array
 from hiero.core.errors import ConfigError, FormatError, HieroError, show

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from hiero.bitext.phrase_pair_kernels import SRC_END, SRC_START, TGT_END, TGT_START
+from hiero.bitext.alignments_kernels import SRC_END, SRC_START, TGT_END, TGT_START
 from hiero.core.array_kernels import grown
 from hiero.core.hash_kernels import hash_bytes, is_same, mix, probe_within, table_size
 from hiero.core.jit import kernel, leaf

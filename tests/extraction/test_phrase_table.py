@@ -17,7 +17,7 @@ from hiero.cli.main import main
 from hiero.core.arrays import read_only
 from hiero.extraction.config import PhraseConfig
 from hiero.extraction.index import make_index, open_index
-from hiero.extraction.phrase_table import (
+from hiero.extraction.write import (
     AlignedBitext,
     _Numbering,
     aligned_bitext_of,

@@ -26,11 +26,17 @@ from hiero.lm.arpa import read_arpa
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig
 from hiero.lm.estimate import WordNumbering, estimate_discounts, estimate_language_model
-from hiero.lm.estimate_kernels import ngram_packing, unpack_ngrams_kernel, windows_kernel
+from hiero.lm.estimate_kernels import (
+    combine_kernel,
+    end_kernel,
+    ngram_packing,
+    sort_kernel,
+    unpack_ngrams_kernel,
+    windows_kernel,
+)
 from hiero.lm.external_sort import Sorter, Spool
 from hiero.lm.load import compile_language_model, load_language_models
 from hiero.lm.model import score_text
-from hiero.lm.sort_kernels import combine_kernel, end_kernel, sort_kernel
 from tests.conftest import INTERPRETED
 from tests.naive import estimate as naive
 from tests.naive.lm import read_arpa as naive_read_arpa

@@ -17,8 +17,8 @@ from hiero.core.errors import ConfigError, FormatError
 from hiero.core.symbols import word_table
 from hiero.lm.config import EstimateConfig, InterpolateConfig
 from hiero.lm.estimate import estimate_language_model
+from hiero.lm.estimate_kernels import backoffs_kernel, list_ngrams_kernel
 from hiero.lm.interpolate import fit_weights, interpolate
-from hiero.lm.interpolate_kernels import backoffs_kernel, list_ngrams_kernel
 from hiero.lm.load import load_language_models
 from hiero.lm.model import score_text
 from tests.naive import lm as naive

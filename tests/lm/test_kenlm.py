@@ -15,10 +15,9 @@ from hiero.core.arrays import offsets_of, read_only
 from hiero.core.errors import FormatError
 from hiero.lm.arpa import read_arpa
 from hiero.lm.kenlm import CHECK, FIXED, read_kenlm
-from hiero.lm.kenlm_trie_kernels import insert_level_kernel, unpack_level_kernel
 from hiero.lm.load import load_language_models
 from hiero.lm.model import score_text
-from hiero.lm.table_kernels import insert_kernel, open_table
+from hiero.lm.table_kernels import insert_kernel, insert_level_kernel, open_table, unpack_level_kernel
 from tests.lm.test_arpa import assert_says, contents
 from tests.naive import lm as naive
 from tests.worlds.lm import arpa_texts, kenlm_model

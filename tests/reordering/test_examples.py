@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiero.bitext.phrase_pair_kernels import phrases_kernel
+from hiero.bitext.alignments_kernels import phrases_kernel
 from hiero.core.arrays import read_only
 from hiero.core.directories import GrowingArray
 from hiero.core.errors import ConfigError, FormatError, HieroError
