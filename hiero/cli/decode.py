@@ -103,6 +103,16 @@ def add_constraints(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="--force with the translations of a file: a line for each sentence, a k-best list, or JSON",
     )
+    add(
+        "--prefix",
+        action="store_true",
+        help="complete given beginnings of translations: lines are source ||| beginning",
+    )
+    add(
+        "--partial-word",
+        action="store_true",
+        help="--prefix whose last word may be incomplete, unless a space follows it",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -117,11 +127,14 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "text" and config.search.kbest:
         problem = f"text has no room for the translations of --kbest {config.search.kbest}"
         raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
-    if (args.force or args.hypotheses) and config.consensus.mbr != "none":
+    args.force, args.prefix = args.force or bool(args.hypotheses), args.prefix or args.partial_word
+    if args.force and args.prefix:
+        raise UsageError("argument --force: not with --prefix")
+    if args.force and config.consensus.mbr != "none":
         raise UsageError("argument --force: not with --mbr, which chooses among translations")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
-    from hiero.jobs.forced import ForcedJob
+    from hiero.jobs.forced import ForcedJob, PrefixJob
     from hiero.jobs.resumable_output import is_complete
     from hiero.jobs.translate import Job, JobSettings
 
@@ -145,8 +158,10 @@ def run(args: argparse.Namespace) -> int:
     bar = not (args.output == "-" and sys.stdout.isatty())
     with CommandProgress("decode", quiet=args.quiet, bar=bar) as progress:
         job = Job(settings, config, progress)
-        if args.force or args.hypotheses:
+        if args.force:
             job = ForcedJob(settings, config, progress, args.hypotheses)
+        elif args.prefix:
+            job = PrefixJob(settings, config, progress, partial=args.partial_word)
         job.run()
     job.report()
     progress.say(job.summary(time.perf_counter() - started))

@@ -180,6 +180,8 @@ def _decoding(folder: Path) -> Iterator[str]:
     yield "oracle -i @output.cdec -r @test.en -o @scores"
     yield "oracle --text @test.de -c @text.yaml -r @test.en -o @scores"
     yield "rescore -i @output.cdec -l B=@lm.arpa --tune @test.en -o @rescored --iterations 1"
+    for name in ("compiled", "sparse"):
+        yield f"decode -c @{name}.yaml -i @begun -o @output --prefix --pop-limit 10"
     mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
     yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"
     yield "decode -c @text.yaml -i @test.de -o @output --pass-through oov --oov drop --no-glue"
@@ -264,6 +266,7 @@ def _write_texts(folder: Path) -> None:
     (folder / "lattices").write_text(
         "((('er',1,1),('sie',2,1),),(('hat',0,1),('*EPS*',1,1),),(('.',0,1),),)\n"
     )
+    (folder / "begun").write_text("er hat mir ein buch versprochen . ||| he has something\n")
     (folder / "lm.binary").write_bytes(_empty_kenlm())
     (folder / "lm.trie").write_bytes(_small_trie())
     words = range(MOST_LINKED)

@@ -150,3 +150,27 @@ def edge_bigrams_kernel(tail, rule, rules, kept, word, out_first, out_key):
             else:
                 is_behind_gap = True
         out_first[e + 1] = n
+
+
+@kernel
+def add_bigrams_kernel(first, key, bigrams, out_score):
+    """Add the weights of the bigrams of edges to their scores.
+
+    first      int64 [E + 1]
+    key        int32 [., 3]   of ``edge_bigrams_kernel``
+    bigrams    Bigrams
+    out_score  float64 [E]    written
+
+    O(E + keys).  Twin: none; it looks up weights, as the search does.
+    """
+    for e in range(out_score.shape[0]):
+        for i in range(first[e], first[e + 1]):
+            out_score[e] += weight_of(
+                bigrams.table,
+                bigrams.weight,
+                bigrams.memo,
+                BIGRAM,
+                np.int64(key[i, 1]),
+                np.int64(key[i, 2]),
+                bigrams.sequence,
+            )

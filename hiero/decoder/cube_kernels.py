@@ -332,23 +332,12 @@ def _limits(parse, pairs, weight, goal, pop_limit, by_loss):
 
 
 @scalar
-def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams):
-    """Search a parse with language models.
+def search_cells_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams):
+    """Fill the cells of a parse; arguments as of ``search_kernel``.
 
-    parse          Parse
-    pairs          Pairs        in the order of each bundle's rules
-    rules          RuleStates
-    lm, weight     Ngrams of M models, float64 [M]
-    goal           cell to finish with <s> and </s>, or -1
-    pop_limit      candidates popped per cell; 0 for all there are
-    most_edges     stop before an exhaustive search has more
-    by_loss        False: all cells pop as many. True: FINE exp(-x / WIDTH) times as many for a loss (see
-                   ``loss_kernel``) of x log10 units of language models
-    bigrams        Bigrams, or None: compiled apart, so that a search without them does nothing for them
-
-    Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
-    a goal, if that is not all of them). O(pops * log) language model scores of a rule.
-    Twin: tests/naive/search.py::derivations.
+    Returns the number of cells done, the number of candidates scored, the tables ArenaNodes and Edges, each
+    with the number of rows in use, and the range of nodes of each cell, int64 [C, 2].
+    O(pops * log) language model scores of a rule.  Twin: tests/naive/search.py::derivations.
     """
     num_models = weight.shape[0]
     stride = rules.prefix.left_key.shape[2]
@@ -365,7 +354,7 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
     for c in range(num_cells):
         most = _num_candidates(parse, cells, c)
         if pop_limit == 0 and most + num_edges > most_edges:
-            return c, total_scored, _pack(nodes, num_nodes, edges, num_edges)
+            return c, total_scored, nodes, num_nodes, edges, num_edges, cells
         pops = np.int64(min(most, limit[c]) if pop_limit > 0 else most)
         most_scored = np.int64(min(most, float(SCORED_PER_POP * pops)))
         nodes = larger_search_nodes(nodes, num_nodes + pops + 2)
@@ -394,14 +383,40 @@ def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, 
         cells[c, 1] = num_nodes
         # Candidates are no longer needed.
         order_by_score(nodes.score, cells[c, 0], num_nodes, nodes.rank, agenda.entry)
-    if goal >= 0:
+    return num_cells, total_scored, nodes, num_nodes, edges, num_edges, cells
+
+
+@scalar
+def search_kernel(parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams):
+    """Search a parse with language models.
+
+    parse          Parse
+    pairs          Pairs        in the order of each bundle's rules
+    rules          RuleStates
+    lm, weight     Ngrams of M models, float64 [M]
+    goal           cell to finish with <s> and </s>, or -1
+    pop_limit      candidates popped per cell; 0 for all there are
+    most_edges     stop before an exhaustive search has more
+    by_loss        False: all cells pop as many. True: FINE exp(-x / WIDTH) times as many for a loss (see
+                   ``loss_kernel``) of x log10 units of language models
+    bigrams        Bigrams, or None: compiled apart, so that a search without them does nothing for them
+
+    Returns the number of cells done, the number of candidates scored, and a Chart (of the cells done, without
+    a goal, if that is not all of them). O(pops * log) language model scores of a rule.
+    Twin: tests/naive/search.py::derivations.
+    """
+    done, total_scored, nodes, num_nodes, edges, num_edges, cells = search_cells_kernel(
+        parse, pairs, rules, lm, weight, goal, pop_limit, most_edges, by_loss, bigrams
+    )
+    if done == parse.cell.shape[0] and goal >= 0:
         first = cells[goal, 0]
         last = cells[goal, 1]
         nodes = larger_search_nodes(nodes, num_nodes + 1)
         edges = larger_search_edges(edges, num_edges + last - first)
-        num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, agenda.scratch)
+        scratch = np.empty(2 * rules.prefix.left_key.shape[2] + 2, np.float32)
+        num_edges = _finish(lm, weight, nodes, num_nodes, edges, num_edges, first, last, scratch)
         num_nodes += 1
-    return num_cells, total_scored, _pack(nodes, num_nodes, edges, num_edges)
+    return done, total_scored, _pack(nodes, num_nodes, edges, num_edges)
 
 
 @kernel

@@ -475,3 +475,90 @@ def rule_states_kernel(first_tgt, tgt, word_id, lm, lm_weight, stride, rule_scor
                 at = end
             estimate[rule] += lm_weight[m] * total
     return RuleStates(first_tgt, ids, resume, row, states, prob, estimate)
+
+
+# ---- given words
+
+
+class Track(NamedTuple):
+    """Target words to match, n of them.
+
+    word  int32 [n - 1]  all but the last, ids in Symbols.words; -1 for words that no rule has
+    last  int32 [K]      what the last word may be, ascending; empty for n = 0
+
+    Positions are 0 ... n - 1, before each word, and an end n + k for each word k of ``last``.
+    """
+
+    word: np.ndarray
+    last: np.ndarray
+
+
+class TrackProbs(NamedTuple):
+    """What language models say about P positions of a track.
+
+    prob   float64 [P, M]  log10 probability of the word that leads to a position, 0 for the first
+    stop   float64 [P, M]  and of </s> after it
+    state  States, P rows  of the words up to it, from <s> on
+    """
+
+    prob: np.ndarray
+    stop: np.ndarray
+    state: States
+
+
+@leaf
+def track_length(track):
+    """The number of words."""
+    return np.int64(track.word.shape[0] + (1 if track.last.shape[0] > 0 else 0))
+
+
+@leaf
+def follow(track, at, word):
+    """The position after a word, or -1 if the track does not go on with it."""
+    size = np.int64(track.word.shape[0])
+    if at < size:
+        return at + 1 if track.word[at] == word else np.int64(-1)
+    if at > size:
+        return np.int64(-1)
+    low, high = np.int64(0), np.int64(track.last.shape[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if track.last[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    if low < track.last.shape[0] and track.last[low] == word:
+        return size + 1 + low
+    return np.int64(-1)
+
+
+@scalar
+def track_probs_kernel(track, word_id, lm, stride):
+    """Score the words of a track with language models.
+
+    track    Track
+    word_id  int32 [M, W]  language model ids of words
+    lm       Ngrams of M models
+    stride   highest order minus one
+
+    Returns TrackProbs. O(P * M).  Twin: tests/naive/chart.py::sentence.
+    """
+    num_models = word_id.shape[0]
+    size = track_length(track)
+    num_places = size + max(track.last.shape[0], 1)
+    prob, stop = np.zeros((num_places, num_models)), np.zeros((num_places, num_models))
+    state, aside = new_states(num_places, num_models, stride), new_states(np.int64(1), num_models, stride)
+    scratch = np.empty(2 * stride + 2, np.float32)
+    zero = np.int64(0)
+    for m in range(num_models):
+        begin_sentence(lm, m, state, zero)
+        for at in range(1, num_places):
+            before = np.int64(min(at, size) - 1)
+            word = track.word[at - 1] if at < size else track.last[at - size]
+            copy_row(state, before, state, np.int64(at), m)
+            known = word_id[m, word] if word >= 0 else np.int32(0)
+            prob[at, m] = add_word(lm, m, state, np.int64(at), known, scratch)
+        for at in range(num_places):
+            copy_row(state, np.int64(at), aside, zero, m)
+            stop[at, m] = add_word(lm, m, aside, zero, np.int32(lm.eos[m]), scratch)
+    return TrackProbs(prob, stop, state)

@@ -13,7 +13,6 @@ import math
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -30,17 +29,24 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, split_words
 from hiero.decoder.config import SearchConfig
 from hiero.decoder.derivation import Derivation
-from hiero.decoder.forced import ForcedDecoding, force
+from hiero.decoder.forced import Completer, ForcedDecoding, force
 from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import EMPTY_CHART, Chart, Hypergraph, Pairs
-from hiero.decoder.lm_state_kernels import RuleStates, rule_states_kernel
+from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
-from hiero.decoder.search import search_of
+from hiero.decoder.search import ParsedSentence, search_of
 from hiero.decoder.statistics import Statistics
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
 from hiero.features.index import EdgeBatch, has_all_names, prefixes_of, scores_gaps
-from hiero.features.score import ARITIES, SOURCE_WORD_PENALTY, WORD_PENALTY, RuleScorer, edge_scores
+from hiero.features.score import (
+    ARITIES,
+    DEFAULT_WEIGHTS,
+    SOURCE_WORD_PENALTY,
+    WORD_PENALTY,
+    RuleScorer,
+    edge_scores,
+)
 from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
@@ -127,26 +133,6 @@ def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int
 
 Sentence = str | Segment | Lattice
 WeightsCheck = Callable[["Model", Weights, object], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedSentence:
-    """A sentence before the search.
-
-    goal    the cell of the whole sentence, -1 if there is none
-    kept    words of bigrams across rules, as ``kept_words`` says; None without these features
-    search  the rules with the language models, and their applications with scores; None without a goal
-    """
-
-    segment: Segment
-    src: Ids
-    grammar: Grammar
-    lm_word: Ids
-    lm_weight: Floats
-    parse: Parse
-    goal: int
-    kept: Flags | None
-    search: tuple[RuleStates, Pairs] | None
 
 
 class Model:
@@ -284,16 +270,32 @@ class Model:
             statistics.add(own)
         return forest
 
-    def translate(self, sentence: Sentence) -> Derivation:
+    def translate(
+        self, sentence: Sentence, prefix: str | None = None, *, partial: bool = False
+    ) -> Derivation:
         """Return the best derivation, whose ``text`` is the translation.
 
         If there is none, the result is false in a condition, its text is empty and its score -inf. The same
         holds for an empty sentence, except that the score is 0.
+
+        prefix   the words that the translation begins with; see ``completer``
+        partial  whether the last of them may be the beginning of a word, if no space follows it
         """
+        if prefix is not None:
+            return self.completer(sentence).complete(prefix, partial=partial).best
         forest = self.parse(sentence)
         if forest:
             return forest.viterbi()
         return Derivation.none(forest, -math.inf if forest.source else 0.0)
+
+    def completer(self, source: Sentence) -> Completer:
+        """Return what completes translations of a sentence; its search is done once, for any number.
+
+        >>> completer = model.completer("das haus ist klein")    # doctest: +SKIP
+        >>> completer.complete("the home").text                 # doctest: +SKIP
+        'the home is small'
+        """
+        return Completer(self, _segment_of(source, self.search.input_format))
 
     def force(self, source: Sentence, target: str | Sequence[str]) -> ForcedDecoding:
         """Find all derivations of a sentence and its translation.
@@ -371,6 +373,7 @@ class Model:
                 groups.append(feature.names())
         possible = [WORD_PENALTY, "Glue", "PassThrough", *(f"{name}_OOV" for name in models)]
         possible += ["Bracket"] * self.search.brackets
+        possible += DEFAULT_WEIGHTS
         possible += [SOURCE_WORD_PENALTY] * self.features.source_word_penalty
         possible += ARITIES if self.features.arity else ()
 
@@ -444,8 +447,13 @@ class Model:
         statistics.scored += int(num_scored)
         return self.searched(found, chart, statistics)
 
-    def parsed(self, segment: Segment, statistics: Statistics) -> ParsedSentence:
-        """Everything about a sentence up to the search: its rules with their scores, and where they apply."""
+    def parsed(
+        self, segment: Segment, statistics: Statistics, more: Sequence[RuleTable] = ()
+    ) -> ParsedSentence:
+        """Everything about a sentence up to the search: its rules with their scores, and where they apply.
+
+        more  further rules for this sentence
+        """
         lattice = segment.lattice
         given = segment.words if lattice is None else lattice.word_arcs.words
         src = read_only(self.symbols.words.intern_all(word.encode(errors="replace") for word in given))
@@ -457,6 +465,7 @@ class Model:
             # A bitext index does not load rules but extracts them.
             with statistics.timed(source.stage):
                 tables.append(source.rules_for(src, segment.attributes, *along))
+        tables += more
         with statistics.timed("load"):
             ranks = self._label_ranks()
             grammar, first_glue = self._grammar_of(src, tables, ranks)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hiero.core.errors import FormatError, show
@@ -36,13 +37,22 @@ class TranslationWriter:
         self.num_escaped = 0
 
     def lines(
-        self, name: str, source: Sequence[str], translations: Sequence[Derivation], features_of: FeaturesOf
+        self,
+        name: str,
+        source: Sequence[str],
+        translations: Sequence[Derivation],
+        features_of: FeaturesOf,
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> str:
-        """All lines for a sentence; plain text and JSON have exactly one, even without a translation."""
+        """All lines for a sentence; plain text and JSON have exactly one, even without a translation.
+
+        more  further keys of JSON
+        """
         if self.style == "text":
             return (translations[0].text if translations else "") + "\n"
         if self.style == "json":
-            return _json_line(name, source, translations, features_of)
+            listed = [translation_record(one, features_of(one)) for one in translations]
+            return json_text({"id": name, "source": list(source), **more, "translations": listed})
         return "".join(self._line(name, one, features_of(one)) for one in translations)
 
     def _line(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
@@ -59,17 +69,6 @@ class TranslationWriter:
         words = text.split(" ")
         self.num_escaped += words.count("|||")
         return " ".join(3 * BAR if word == "|||" else word for word in words)
-
-
-def _json_line(
-    name: str, source: Sequence[str], translations: Sequence[Derivation], features_of: FeaturesOf
-) -> str:
-    record = {
-        "id": name,
-        "source": list(source),
-        "translations": [translation_record(one, features_of(one)) for one in translations],
-    }
-    return json_text(record)
 
 
 def json_text(record: Mapping[str, Any]) -> str:

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import functools
 import pkgutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from hiero.core.arrays import Floats
+    from hiero.core.arrays import Flags, Floats, Ids
+    from hiero.core.text import Segment
     from hiero.decoder.bigram_kernels import Bigrams
     from hiero.decoder.hypergraph import Chart, Pairs
     from hiero.decoder.lm_state_kernels import RuleStates
     from hiero.decoder.parse_kernels import Parse
+    from hiero.grammar.rules import Grammar
 
 # MODULE:FUNCTION, imported for the first sentence: a ``SearchFunction``.
 SEARCHES = {"coarse_to_fine": f"{__name__}:coarse_to_fine", "cube": f"{__name__}:cube"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSentence:
+    """A sentence before the search.
+
+    goal    the cell of the whole sentence, -1 if there is none
+    kept    words of bigrams across rules, as ``kept_words`` says; None without these features
+    search  the rules with the language models, and their applications with scores; None without a goal
+    """
+
+    segment: Segment
+    src: Ids
+    grammar: Grammar
+    lm_word: Ids
+    lm_weight: Floats
+    parse: Parse
+    goal: int
+    kept: Flags | None
+    search: tuple[RuleStates, Pairs] | None
 
 
 class SearchFunction(Protocol):

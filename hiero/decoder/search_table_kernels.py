@@ -11,6 +11,7 @@ import numpy as np
 
 from hiero.core.array_kernels import longer, longer_rows
 from hiero.core.jit import kernel, leaf
+from hiero.decoder.hypergraph import Chart
 from hiero.decoder.lm_state_kernels import States, grown_states, new_states
 
 
@@ -152,6 +153,76 @@ def larger_agenda(agenda, num_candidates, num_scored, num_pops):
     return new_agenda(
         2 * num_candidates, 2 * num_scored, num_pops, agenda.lm.shape[1], agenda.state.left_key.shape[2]
     )
+
+
+@kernel
+def pack_derivations(cell, free, num_free, edges, num_edges):
+    """The nodes and edges that are part of a derivation of the last node, as a Chart; empty without any.
+
+    Returns also how many of its edges are free.
+
+    cell             int32 [V]  of each node, -1 for the goal, which is the last one
+    free, num_free   Edges      into nodes that come first, and their number
+    edges, num_edges Edges      into the others
+    """
+    num_nodes = cell.shape[0]
+    first = np.zeros(num_nodes + 1, np.int64)
+    for e in range(num_free):
+        first[free.head[e] + 1] += 1
+    for e in range(num_edges):
+        first[edges.head[e] + 1] += 1
+    for v in range(num_nodes):
+        first[v + 1] += first[v]
+    order, filled = np.empty(num_free + num_edges, np.int64), first.copy()
+    for e in range(num_free + num_edges):
+        head = free.head[e] if e < num_free else edges.head[e - num_free]
+        order[filled[head]] = e
+        filled[head] += 1
+    number = np.full(num_nodes, -1, np.int32)
+    if num_nodes > 0 and first[num_nodes] > first[num_nodes - 1]:
+        number[num_nodes - 1] = 0
+    kept_nodes, kept_edges, kept_free = 0, 0, 0
+    for v in range(num_nodes - 1, -1, -1):
+        if number[v] < 0:
+            continue
+        kept_nodes += 1
+        kept_edges += first[v + 1] - first[v]
+        for i in range(first[v], first[v + 1]):
+            e = order[i]
+            kept_free += 1 if e < num_free else 0
+            for t in range(2):
+                tail = free.tail[e, t] if e < num_free else edges.tail[e - num_free, t]
+                if tail >= 0:
+                    number[tail] = 0
+    chart = Chart(
+        np.zeros(kept_nodes + 1, np.int64),
+        np.empty(kept_nodes, np.int32),
+        np.empty((kept_edges, 2), np.int32),
+        np.empty(kept_edges, np.int32),
+        np.empty(kept_edges, np.float64),
+        np.empty((kept_edges, edges.lm.shape[1]), np.float32),
+    )
+    new_node, new_edge = 0, 0
+    for v in range(num_nodes):
+        if number[v] < 0:
+            continue
+        number[v] = new_node
+        chart.cell[new_node] = cell[v]
+        for i in range(first[v], first[v + 1]):
+            is_free = order[i] < num_free
+            source = free if is_free else edges
+            e = order[i] if is_free else order[i] - num_free
+            for t in range(2):
+                tail = source.tail[e, t]
+                chart.tail[new_edge, t] = number[tail] if tail >= 0 else -1
+            chart.rule[new_edge] = source.rule[e]
+            chart.local[new_edge] = source.local[e]
+            for m in range(edges.lm.shape[1]):
+                chart.lm[new_edge, m] = source.lm[e, m]
+            new_edge += 1
+        new_node += 1
+        chart.first_edge[new_node] = new_edge
+    return chart, kept_free
 
 
 @leaf

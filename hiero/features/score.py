@@ -38,7 +38,7 @@ from hiero.features.template_kernels import (
     template_scores_kernel,
 )
 from hiero.features.user import RuleCache
-from hiero.features.weights import LinearWeights
+from hiero.features.weights import LinearWeights, Weights
 from hiero.grammar.rules import Grammar, Rules, RuleTable
 
 WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of an arity
@@ -46,6 +46,9 @@ RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
 
 WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
 ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
+
+# Weights of features of constraints, in models whose weights do not have them.
+DEFAULT_WEIGHTS = {"PrefixEdit": -10.0, "Term": 1.0}
 
 Keys = tuple[Ints, Ids, Ids]
 
@@ -117,7 +120,12 @@ class RuleScorer:
         """The weights of all named features interned so far, by id in Symbols.names; read-only."""
         if len(self._name_weight) < len(self.symbols.names):
             with self._lock:
-                more = self.weights.name_weights(len(self._name_weight))
+                start = len(self._name_weight)
+                more = self.weights.name_weights(start)
+                for name, default in DEFAULT_WEIGHTS.items():
+                    place = self.symbols.names.find(name.encode()) - start
+                    if 0 <= place < len(more) and isinstance(self.weights, Weights):
+                        more[place] = self.weights.get(name, default)
                 self._name_weight = read_only(np.concatenate([self._name_weight, more]))
         return self._name_weight
 

@@ -1,19 +1,22 @@
-"""Forced decoding of a text: the derivations of each sentence and its given translations."""
+"""Forced decoding of a text: each sentence with its given translations, or with beginnings to complete."""
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from hiero.config.config import Config
 from hiero.core.errors import FormatError
+from hiero.core.lattice import looks_like_json
 from hiero.core.progress import Progress
 from hiero.core.text import Segment, split_words
-from hiero.decoder.forced import ForcedDecoding
+from hiero.decoder.forced import Completer, ForcedDecoding
 from hiero.decoder.output import TranslationWriter, json_text, rounded, translation_record
 from hiero.decoder.statistics import Statistics
 from hiero.evaluation.hypotheses import read_candidates
-from hiero.jobs.translate import Block, Job, JobSettings, counted, file_state
+from hiero.jobs.translate import Block, Job, JobSettings, counted, file_state, list_translations
 
 BARS = "|||"
 
@@ -35,13 +38,9 @@ class ForcedJob(Job):
         return ["force", file_state(self.hypotheses) if self.hypotheses else None]
 
     def _parse(self, text: str, number: int) -> tuple[Segment, str]:
-        if text.lstrip(" \t").startswith("<seg"):
+        if has_form(text):
             return super()._parse(text, number)
-        words = split_words(text)
-        if BARS not in words or self.hypotheses:
-            return Segment(words), ""
-        place = words.index(BARS)
-        return Segment(words[:place], {}, words[place + 1 :]), ""
+        return (Segment(split_words(text)), "") if self.hypotheses else bars_of(text)
 
     def _targets(self, segment: Segment, number: int) -> list[tuple[str, ...]]:
         if self.hypotheses:
@@ -103,6 +102,20 @@ class ForcedJob(Job):
             self.progress.say(f"{found.failed} of {pairs} no derivation")
 
 
+def has_form(text: str) -> bool:
+    """Whether a line is not plain text: it has a tag, or is a lattice or JSON."""
+    return text.lstrip(" \t").startswith("<seg") or "(((" in text or looks_like_json(text)
+
+
+def bars_of(text: str) -> tuple[Segment, str]:
+    """A line whose words after ||| are its reference, and no problem."""
+    words = split_words(text)
+    if BARS not in words:
+        return Segment(words), ""
+    place = words.index(BARS)
+    return Segment(words[:place], {}, words[place + 1 :]), ""
+
+
 def _split_at_bars(words: Sequence[str]) -> list[tuple[str, ...]]:
     found: list[list[str]] = [[]]
     for word in words:
@@ -117,3 +130,63 @@ def _match(found: ForcedDecoding) -> dict[str, list[int]] | None:
     if found.longest is None:
         return None
     return {"source": list(found.longest.source), "target": list(found.longest.target)}
+
+
+class PrefixJob(Job):
+    """Completes the beginnings of translations that the text has after |||.
+
+    partial  the last word of a beginning may be incomplete, unless a space follows it
+    """
+
+    def __init__(
+        self, settings: JobSettings, config: Config, progress: Progress, *, partial: bool = False
+    ) -> None:
+        super().__init__(settings, config, progress)
+        self.partial = partial
+        self._lock = threading.Lock()
+        self.num_edited = 0  # sentences whose beginning the grammar does not yield
+
+    def _more_settings(self) -> list[Any]:
+        return ["prefix", self.partial]
+
+    def _parse(self, text: str, number: int) -> tuple[Segment, str]:
+        segment, problem = super()._parse(text, number) if has_form(text) else bars_of(text)
+        if segment.reference is not None and text.endswith((" ", "\t")):
+            # An empty word at last: the one before is complete.
+            segment = dataclasses.replace(segment, reference=(*segment.reference, ""))
+        return segment, problem
+
+    def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
+        if segment.reference is None and segment.words:
+            hint = "nothing after ||| for a translation without a given beginning"
+            expected = "source ||| beginning of the translation"
+            raise FormatError(self.path, number, found=f"no {BARS}", expected=expected, hint=hint)
+        completer = Completer(self.model, segment, statistics)
+        found = completer.complete(" ".join(segment.reference or ()), partial=self.partial)
+        statistics.score += found.best.score if found.forest else 0.0
+        statistics.failed += not found.forest
+        features, writer = self.features_of(found.forest), TranslationWriter(self.style)
+        listed = list_translations(found.forest, self.config.search, self.config.consensus)
+        record = {
+            "words": list(found.prefix),
+            "partial": found.partial,
+            "reachable": found.reachable,
+            "edited": found.edited(found.best),
+        }
+        name = segment.name or str(number - 1)
+        if self.style == "text":
+            text = (listed[0].text if listed else found.text) + "\n"
+        else:
+            text = writer.lines(name, segment.words, listed, features.of_derivation, {"prefix": record})
+        if self.settings.forest:
+            found.forest.save(self._forest_path(number - 1))
+        with self._lock:
+            self.num_edited += not found.reachable
+        is_failure = bool(segment.words) and not found.forest
+        return Block(text, writer.num_escaped, frozenset(features.merged), is_failure)
+
+    def report(self) -> None:
+        super().report()
+        if self.num_edited:
+            lines = counted(self.num_edited, "beginning is", "beginnings are")
+            self.progress.say(f"{lines} not reachable with the grammar; words of them were inserted as given")

@@ -151,3 +151,38 @@ def test_examples_of_the_page(
     scope: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, str(PAGE), "exec"), scope)
+
+
+def test_prefix(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, forests = tmp_path / "in", tmp_path / "forests"
+    source.write_text(
+        'das haus ||| the home\n<seg id="a">das haus</seg> ||| the h\ndas haus ||| my\ndas haus |||\n\n'
+    )
+    options = ["-i", str(source), "--prefix", *small]
+    assert main(["decode", *options, "-j", "2"]) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[0] == "the home"
+    assert lines[1].startswith("the h ") or lines[1] == "the h"
+    assert lines[2].startswith("my")
+    assert lines[3:] == ["the house", ""]
+    expected = "2 beginnings are not reachable with the grammar; words of them were inserted as given"
+    assert expected in printed.err
+
+    options = [*options, "--partial-word", "--format", "json", "--forest", str(forests)]
+    assert run(*options) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["prefix"]["reachable"] for record in records] == [True, True, False, True, True]
+    assert records[1]["prefix"] == {"words": ["the", "h"], "partial": True, "reachable": True, "edited": []}
+    assert records[1]["translations"][0]["text"] == "the house"
+    assert records[2]["prefix"]["edited"] == [0]
+    assert Forest.load(forests / "0.json.gz").viterbi().text == "the home"
+    source.write_text("das haus ||| the h \n")
+    assert run(*options[:-4]) == 0
+    assert capsys.readouterr().out.startswith("the h")
+
+    source.write_text("das haus\n")
+    assert run(*options) == 1
+    assert "in:1: found no |||, expected source ||| beginning" in capsys.readouterr().err
+    assert run("--prefix", "--force", *small) == 2
+    assert run("--force", "--mbr", "kbest", *small) == 2

@@ -50,3 +50,15 @@ def missing(world: World, target: Words) -> set[int]:
                 used.add(at)
                 at += 1
     return set(range(len(target))) - used
+
+
+def completions(world: World, goal: Cell, prefix: Words, partial: bool) -> list[Derivation]:
+    """The derivations whose words begin with a prefix; ``partial``: the last word of it may be incomplete."""
+    return [d for d in derivations(world, goal) if begins(translation(d), prefix, partial)]
+
+
+def begins(words: Words, prefix: Words, partial: bool) -> bool:
+    if not partial:
+        return words[: len(prefix)] == prefix
+    size = len(prefix) - 1
+    return len(words) > size and words[:size] == prefix[:-1] and words[size].startswith(prefix[-1])
