@@ -11,8 +11,8 @@ from typing import Any
 
 from hiero.cli.main import COMMANDS, parser
 
-WIDTH = 92  # of usage lines
-SPECIAL = re.compile(r"([\\`*_{}\[\]#|~^])")
+WIDTH = 80  # of usage lines
+SPECIAL = re.compile(r"([\\`*_{}\[\]#])")
 FLAG = re.compile(r"(?<![\w\\-])--?[a-z][a-z-]*(?![\w\\])")
 
 
@@ -99,11 +99,12 @@ def _prose(text: str) -> Iterator[str]:
     """Paragraphs of a help text; indented lines are shown as they are."""
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
         lines: list[str] = []
-        for line in [*paragraph.split("\n"), ""]:
+        for line in paragraph.split("\n"):
             if lines and line.startswith(" ") != lines[-1].startswith(" "):
                 yield _block(lines)
                 lines = []
             lines.append(line)
+        yield _block(lines)
 
 
 def _block(lines: list[str]) -> str:

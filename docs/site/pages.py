@@ -71,6 +71,8 @@ def linked(text: str, source: str, page: str | None = None) -> str:
 
     def replace(found: re.Match[str]) -> str:
         target, _, anchor = found[2].partition("#")
+        if not target and source == "README.md":
+            target = source  # whose sections are on several pages
         if not target or "://" in target or target.startswith("mailto:"):
             return found[0]
         place = page_of(posixpath.normpath(posixpath.join(folder, target)), anchor)

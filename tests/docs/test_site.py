@@ -74,6 +74,8 @@ def test_pages_of_commands_have_all_options(site: Path) -> None:
         if words:
             text = text_of(site / "commands" / f"{words[0]}.html")
             assert child.prog in text
+            description = "".join((child.description or "").split())
+            assert description in "".join(text.split()), child.prog
             for name in commands.options_of(child):
                 assert name in text, (child.prog, name)
     assert {page.stem for page in (site / "commands").glob("*.html")} == {*COMMANDS, "index"}
@@ -150,6 +152,20 @@ def test_every_page_of_docs_is_in_the_readme() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     missing = [page.name for page in DOCS.glob("*.md") if f"(docs/{page.name})" not in readme]
     assert missing == [], "add rows to the table of README.md"
+
+
+def test_commands_and_flags_in_prose_exist() -> None:
+    """Code such as ``hiero lm estimate --order 5`` in the text of pages."""
+    parsers = {child.prog: child for child in all_parsers(parser())}
+    names = sorted(parsers, key=len, reverse=True)
+    for page in (PROJECT / "README.md", *DOCS.glob("**/*.md")):
+        text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
+        for code in re.findall(r"`(hiero [a-z][^`]*)`", text):
+            words = " ".join(code.split())
+            prog = next((name for name in names if f"{words} ".startswith(f"{name} ")), "hiero")
+            assert prog != "hiero", f"{page.name}: {code}"
+            for flag in re.findall(r"(?<= )--[a-z][a-z-]*", words):
+                assert flag in commands.options_of(parsers[prog]), f"{page.name}: {code}"
 
 
 # ---- the converters
