@@ -29,6 +29,7 @@ NAVIGATION: dict[str, list[str]] = {
         "tuning.md",
         "reordering.md",
         "bins.md",
+        "report.md",
         "clusters.md",
     ],
     "Notebooks": [f"notebooks/{name}.md" for name in ("translate", "bitext", "features", "lookup")],

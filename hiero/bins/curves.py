@@ -279,7 +279,7 @@ def picture(
     up = charts.scale(bottom, top, TOP + UPPER, TOP)
     parts = [
         charts.text(LEFT, 22, title, size=15, weight="bold"),
-        charts.text(LEFT, 39, note, colour=DIM),
+        charts.text(LEFT, 39, note, size=10, colour=DIM),
     ]
     for tick in charts.ticks(bottom, top):
         parts.append(charts.line(LEFT, up(tick), WIDTH - RIGHT, up(tick)))
@@ -323,7 +323,7 @@ def _bars(spans: tuple[Floats, Floats], mass: Floats | None, across: Place, floo
     for m, a, b in zip(_list(mass), edges, edges[1:], strict=False):
         left, right = (a, b) if b - a >= 1 else (a - 0.5, a + 0.5)
         size = {"x": left, "y": tall(m), "width": right - left, "height": floor - tall(m)}
-        parts.append(element("rect", fill=BARS, stroke="white", stroke_width=0.5, class_="bar", **size))
+        parts.append(element("rect", fill=BARS, stroke="white", stroke_width=0.5, class_="mass", **size))
     parts.append(charts.text(LEFT - 6, floor - LOWER + 12, axis_number(float(mass.max())), anchor="end"))
     parts.append(charts.text(18, floor - LOWER / 2, "rules", anchor="middle", size=12, turn=-90))
     return parts

@@ -1,7 +1,7 @@
 """Parts of plots as SVG: scales, marks of axes, texts and lines; and a plot of several lines.
 
 Colours are attributes, which the style sheet of a page overrides by class: ``ink`` (text), ``grid``,
-``frame``, ``back``, and ``line0`` ... ``line4``.
+``frame``, ``back``, ``mass``, and ``line0`` ... ``line4``.
 """
 
 from __future__ import annotations

@@ -32,6 +32,10 @@ from hiero.reporting.style import STYLE
 # Nothing is loaded and no script runs, whatever is in the data.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NUMBER = "n"  # class of columns of numbers
+MEMORY = (
+    "Memory is the peak of the process during the stage; compiling is part of the CPU time, and only the "
+    "first run on a machine has to."
+)
 
 
 def page(report: Report) -> str:
@@ -79,7 +83,8 @@ def _sections(report: Report) -> Iterator[tuple[str, Child]]:
     scores = [element("div", _scores(one)) for one in report.scores]
     wide = any(len(one.scores["systems"]) > 1 for one in report.scores)
     yield "Scores", element("div", scores, class_="sets wide" if wide else "sets") if scores else None
-    yield "Stages", _each(report, _stages)
+    stages = _each(report, _stages)
+    yield "Stages", [stages, element("p", MEMORY, class_="dim")] if stages else None
     yield "Learning", _learning(report)
     yield "Features", _features(report)
     yield "Bins", _bins(report.curves, len(report.systems))
@@ -289,12 +294,6 @@ def _stages(system: SystemReport) -> Child:
     more = [part for one in system.stages for part in _stage_notes(one)]
     return [
         table(head, rows, names),
-        element(
-            "p",
-            "Memory is the peak of the process during the stage; compiling is part of the CPU time, and only "
-            "the first run on a machine has to.",
-            class_="dim",
-        ),
         _details("Figures and notes of the stages", more) if more else None,
     ]
 
@@ -460,9 +459,10 @@ def _bins(curves: Sequence[CurveReport], systems: int) -> Child:
         return None
     figures = []
     for one in curves:
-        caption = f"{one.feature}, {one.system}" if systems > 1 else one.feature
         # Made by ``bins.curves``, which escapes all names.
-        figures.append(element("figure", Markup(one.picture), element("figcaption", caption, class_="dim")))
+        drawn = element("div", Markup(one.picture), class_="scroll", tabindex="0")
+        caption = element("figcaption", one.system, class_="dim") if systems > 1 else None
+        figures.append(element("figure", drawn, caption))
     return [
         element("p", "The learnt weight of each bin of a feature (above), and the rules in it (below)."),
         element("div", figures, class_="charts"),

@@ -66,8 +66,9 @@ figure { margin: 0.8rem 0; }
   }
 .charts figure { margin: 0; }
 .charts svg { display: block; width: 100%; height: auto; max-width: 42rem; }
+.charts .scroll svg { min-width: 32rem; }
 svg .ink { fill: var(--ink); } svg .grid { stroke: var(--rule); } svg .frame { stroke: var(--dim); }
-svg .back { fill: none; } svg .bar { fill: var(--rule); stroke: none; }
+svg .back { fill: none; } svg .mass { fill: var(--rule); stroke: none; }
 svg .line0 { stroke: var(--c0); } svg .line1 { stroke: var(--c1); } svg .line2 { stroke: var(--c2); }
 svg .line3 { stroke: var(--c3); } svg .line4 { stroke: var(--c4); }
 svg .dots, svg .dots * { stroke: none; }
@@ -93,9 +94,10 @@ svg .line2.dots * { fill: var(--c2); } svg .line3.dots * { fill: var(--c3); } sv
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
   .scroll { overflow: visible; }
+  .charts .scroll svg { min-width: 0; }
   table { font-size: 8.5pt; }
+  th, td, td.n, th.n, td.name { white-space: normal; }
   tr, figure, .tiles > div { break-inside: avoid; }
   h2, h3, h4 { break-after: avoid; }
-  details::details-content { content-visibility: visible; block-size: auto; }
 }
 """
