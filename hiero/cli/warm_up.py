@@ -289,7 +289,7 @@ def _write_texts(folder: Path) -> None:
 
 def _small_trie() -> bytes:
     """A trie of order 2 with one 2-gram, <s> </s>."""
-    from hiero.lm.kenlm import CHECK, CHECKED, FIRST_TRIE, FIXED, SPARE_BYTES, WORD_ENTRY
+    from hiero.lm.kenlm import CHECK, CHECKED, FIRST_TRIE, FIXED, SPARE_BYTES, TRIE_VERSION, WORD_ENTRY
 
     head = CHECK.pack(*CHECKED) + FIXED.pack(2, 1.5, FIRST_TRIE, 1, TRIE_VERSION) + struct.pack("<QQ", 3, 1)
     head = head.ljust(-(-len(head) // 8) * 8, b"\0") + bytes(4 * 8)
