@@ -35,6 +35,7 @@ from hiero.alignment.files import align_files
 from hiero.alignment.model import read_model as read_aligner
 from hiero.bins.file import read_bins
 from hiero.bitext.alignments import check_alignment, read_alignment
+from hiero.bitext.compounds import Compounds
 from hiero.bitext.corpus import read_bitext
 from hiero.bitext.prepare import Recaser
 from hiero.config.config import config_of, read_config
@@ -99,6 +100,10 @@ tune: {algorithm: sgd, rate: 1.0e-2}
 """
 SEGMENTS = (
     '<seg id="1"> ein haus </seg> ||| a house\n<seg id="2" grammar="g.2.gz" > das </seg>\nplain words\n'
+)
+COMPOUNDS = (
+    '{"format": "hiero compounds 1", "min_length": 3, "min_count": 1, "fillers": "s es", "alternatives": 3}\n'
+    "haus\t12\nhaustür\t1\nkatze\t3\nkatzenhaus\t1\ntür\t5\n"
 )
 LATTICES = (
     "((('hund',0.5,1),('katze',1.5,1),),(('kauft',0.25,1,1),('*EPS*',2,1),),(('haus',0,1),),)\n"
@@ -423,6 +428,10 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     def segments(path: Path) -> object:
         return [parse_segment(line, "in", number) for number, line in enumerate(read_text(path), 1)]
 
+    def compounds(path: Path) -> object:
+        read, words = Compounds.read(path), ["die", "haustür", "im", "katzenhaus", "kindeshaus"]
+        return [read.line(words, kind) for kind in ("best", "marked", "lattice")]
+
     def lattices(path: Path) -> object:
         model, found = toy.model(), list[object]()
         for number, line in enumerate(read_text(path), 1):
@@ -477,6 +486,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     add("config.yaml", _content(CONFIG), config)
     add("segments.txt", _content(SEGMENTS), segments)
     add("lattices.txt", _content(LATTICES), lattices)
+    add("compounds.txt", _content(COMPOUNDS), compounds)
     add("kbest.txt", _content(KBEST), hypotheses)
     add("hypotheses.jsonl", json_lines, hypotheses)
     add("truecase.txt", _content("Haus\nBerlin\niPhone\n"), lambda path: Recaser.read(path).forms)
@@ -496,6 +506,7 @@ KINDS = (
         "config.yaml",
         "segments.txt",
         "lattices.txt",
+        "compounds.txt",
         "kbest.txt",
         "hypotheses.jsonl",
     ),

@@ -52,3 +52,13 @@ class PrepConfig(Checked):
         if self.max_words and longest > self.max_words:
             return "long"
         return "ratio" if self.max_ratio and longest > self.max_ratio * shortest > 0 else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompoundConfig(Checked):
+    """Settings of the splitting of compounds; they are kept in a model."""
+
+    min_length: int = setting(4, "letters of the shortest part of a compound", least=1, most=60)
+    min_count: int = setting(3, "occurrences of the rarest part of a compound", least=1)
+    fillers: str = setting("s es", "letters that may be between the parts of a compound, with spaces between")
+    alternatives: int = setting(3, "ways to write a word in a lattice, at most", least=2, most=100)

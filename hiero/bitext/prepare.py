@@ -104,6 +104,7 @@ class CaseCounter:
         return sorted(form for lower, form in best if form != lower)
 
 
+MARK = "@@"  # at the end of the part of a compound that is joined to the next
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -220,7 +221,7 @@ def prepare(
     work = functools.partial(_clean_batch, config, tuple(languages))
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(path)) for path in outputs]
-        for batch in _map_processes(work, _batches(rows_to_prepare(inputs)), jobs):
+        for batch in map_processes(work, batches(rows_to_prepare(inputs)), jobs):
             for stream, column in zip(streams, zip(*batch.rows, strict=True), strict=bool(batch.rows)):
                 stream.write("".join(f"{line}\n" for line in column).encode())
             for name, count in vars(batch.counts).items():
@@ -237,15 +238,20 @@ def detokenize(
     jobs: int = 1,
     progress: Progress | None = None,
     config: PrepConfig | None = None,
+    *,
+    join: bool = False,
 ) -> int:
-    """Write words as text; returns the number of lines. A ``recaser`` adds capitals."""
+    """Write words as text; returns the number of lines. A ``recaser`` adds capitals.
+
+    join  the parts of compounds that end with a mark
+    """
     progress = progress or SilentProgress()
     progress.begin(None)
     forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
-    work = functools.partial(_join_batch, config or PrepConfig(), language, forms)
+    work = functools.partial(_join_batch, config or PrepConfig(), language, forms, join)
     lines = 0
     with open_output(output) as stream:
-        for texts in _map_processes(work, _batches(rows_to_prepare([source])), jobs):
+        for texts in map_processes(work, batches(rows_to_prepare([source])), jobs):
             stream.write("".join(f"{text}\n" for text in texts).encode())
             lines += len(texts)
             progress.advance(len(texts))
@@ -265,7 +271,7 @@ def learn_truecase(
     progress.begin(None)
     counter = CaseCounter()
     work = functools.partial(_clean_batch, config, (language,))
-    for batch in _map_processes(work, _batches(rows_to_prepare([source])), jobs):
+    for batch in map_processes(work, batches(rows_to_prepare([source])), jobs):
         for (text,) in batch.rows:
             counter.add(text.split())
         progress.advance(batch.counts.read)
@@ -288,7 +294,7 @@ def rows_to_prepare(paths: Sequence[str | Path]) -> Iterator[Row]:
         yield tuple(utf8_line(path, *numbered) for path, numbered in zip(paths, rows, strict=True))
 
 
-def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while batch := list(itertools.islice(rows, BATCH)):
         yield batch
 
@@ -321,13 +327,33 @@ def _clean_batch(config: PrepConfig, languages: tuple[str, ...], rows: list[Row]
 
 
 def _join_batch(
-    config: PrepConfig, language: str, forms: tuple[tuple[str, str], ...] | None, rows: list[Row]
+    config: PrepConfig,
+    language: str,
+    forms: tuple[tuple[str, str], ...] | None,
+    join: bool,
+    rows: list[Row],
 ) -> list[str]:
-    join = _detokenizer(language, forms, config)
-    return [join(line) for (line,) in rows]
+    text = _detokenizer(language, forms, config)
+    return [text(" ".join(join_compounds(line.split())) if join else line) for (line,) in rows]
 
 
-def _map_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+def join_compounds(words: Iterable[str]) -> list[str]:
+    """Join the parts of marked compounds.
+
+    >>> join_compounds("der aktions@@ plan".split())
+    ['der', 'aktionsplan']
+    """
+    found, start = [], ""
+    for word in words:
+        if word.endswith(MARK) and word != MARK:
+            start += word.removesuffix(MARK)
+            continue
+        found.append(start + word)
+        start = ""
+    return [*found, start] if start else found
+
+
+def map_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
     """An ordered map over ``jobs`` processes."""
     if jobs == 1:
         yield from map(work, items)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from hiero.bitext.config import NO_LIMIT, OF_LINES, PrepConfig
+from hiero.bitext.config import NO_LIMIT, OF_LINES, CompoundConfig, PrepConfig
 from hiero.cli.options import (
     add_command,
     add_files,
@@ -33,13 +33,19 @@ Two files, -s and -t, are parallel: pairs that are empty, too long or of too une
 counted on standard error. In a single file, -i, lines are only dropped if a limit is given, so that
 translations stay aligned.
 
---detokenize joins words to text, with capitals at sentence starts and in words of a list."""
+--detokenize joins words to text, with capitals at sentence starts and in words of a list.
+
+--learn-compounds counts the words of a text, and --split-compounds splits compounds of other text by these
+counts (Koehn and Knight 2003): to the best parts, to lattices of several ways to split, or to marked parts
+that --detokenize --join-compounds joins again."""
 EPILOG = """\
 examples:
   hiero prep -s raw.de -t raw.en --src-lang de --tgt-lang en --lowercase -o train.de train.en -j 4
   hiero prep -i test.raw.de --lang de --lowercase -o test.de
   hiero prep --learn-truecase -i raw.en --lang en -o truecase.en
-  hiero decode ... | hiero prep --detokenize --lang en --truecase truecase.en"""
+  hiero decode ... | hiero prep --detokenize --lang en --truecase truecase.en
+  hiero prep --learn-compounds -i train.de --no-tokenize -o compounds.gz
+  hiero prep --split-compounds lattice --compounds compounds.gz -i test.de --no-tokenize | hiero decode ..."""
 WITHOUT_LIMITS = PrepConfig(min_words=NO_LIMIT, max_words=NO_LIMIT, max_ratio=NO_LIMIT)
 
 
@@ -67,14 +73,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     dropped = command.add_argument_group("lines to drop (defaults are for pairs; 0: no limit)")
     add_settings(dropped, PrepConfig, OF_LINES)
     group = command.add_argument_group("detokenisation")
-    add = group.add_mutually_exclusive_group().add_argument
+    modes = group.add_mutually_exclusive_group()
+    add = modes.add_argument
     add("--detokenize", action="store_true", help="join words to text")
     add("--learn-truecase", action="store_true", help="write a list of the words of -i that have capitals")
     add = group.add_argument
     add("--recase", action=argparse.BooleanOptionalAction, help="add capitals (default of --detokenize)")
     add("--truecase", metavar="LIST", help="words with capitals, one a line")
+    add("--join-compounds", action="store_true", help="with --detokenize: join parts that end with @@")
+    group = command.add_argument_group("compounds")
+    modes.add_argument("--learn-compounds", action="store_true", help="write a model of the words of -i")
+    modes.add_argument(
+        "--split-compounds",
+        choices=["best", "lattice", "marked"],
+        help="split words of -i: best parts, lattices of several ways (PLF), best parts marked with @@",
+    )
+    group.add_argument("--compounds", metavar="MODEL", help="of --split-compounds, by --learn-compounds")
+    add_settings(group, CompoundConfig)
     command.set_defaults(run=run)
-    add_files(command, "-s -t -i --truecase --sentencepiece-model", "-o")
+    add_files(command, "-s -t -i --truecase --sentencepiece-model --compounds", "-o")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
         return _detokenize(args)
     if args.learn_truecase:
         return _learn(args)
+    if args.learn_compounds or args.split_compounds:
+        return _compounds(args)
     return _prepare(args)
 
 
@@ -98,7 +117,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"argument -j: found {args.jobs}, expected at least 1")
     if not pair and "max_ratio" in overrides(args, PrepConfig):
         raise UsageError("argument --max-ratio: requires -s and -t")
-    mode = "detokenize" if args.detokenize else "learn-truecase" if args.learn_truecase else ""
+    modes = ("detokenize", "learn-truecase", "learn-compounds", "split-compounds")
+    mode = next((mode for mode in modes if getattr(args, mode.replace("-", "_"))), "")
     if pair and mode:
         raise UsageError(f"argument --{mode}: requires a single file (-i, not -s and -t)")
     if pair and args.lang:
@@ -109,6 +129,14 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("arguments --truecase, --recase: require --detokenize")
     if args.recase is False and args.truecase:
         raise UsageError("argument --truecase: not allowed with --no-recase")
+    if (mode == "split-compounds") != (args.compounds is not None):
+        missing = "argument --compounds" if args.compounds else "argument --split-compounds"
+        other = "--split-compounds" if args.compounds else "--compounds MODEL (made by --learn-compounds)"
+        raise UsageError(f"{missing}: requires {other}")
+    if args.join_compounds and not args.detokenize:
+        raise UsageError("argument --join-compounds: requires --detokenize")
+    if mode != "learn-compounds" and (given := overrides(args, CompoundConfig)):
+        raise UsageError(f"argument {flag_of(CompoundConfig, next(iter(given)))}: requires --learn-compounds")
     if mode:
         _refuse(args, mode, detokenizing=args.detokenize)
     _check_outputs(args, pair)
@@ -119,6 +147,8 @@ def _refuse(args: argparse.Namespace, mode: str, *, detokenizing: bool) -> None:
     allowed = ["tokenizer", "sentencepiece_model"]
     if not detokenizing:
         allowed += ["tokenize", "normalize_punctuation"]
+    if mode.endswith("compounds"):
+        allowed += ["lowercase"]
     for name, value in overrides(args, PrepConfig).items():
         if name not in allowed:
             flag = flag_of(PrepConfig, name)
@@ -198,7 +228,24 @@ def _detokenize(args: argparse.Namespace) -> int:
     if args.recase is not False:
         recaser = Recaser.read(args.truecase) if args.truecase else Recaser()
     with CommandProgress("prep", quiet=args.quiet) as progress:
-        detokenize(args.input or "-", args.output[0], language, recaser, args.jobs, progress, config)
+        files = args.input or "-", args.output[0]
+        detokenize(*files, language, recaser, args.jobs, progress, config, join=args.join_compounds)
+    return 0
+
+
+def _compounds(args: argparse.Namespace) -> int:
+    from hiero.bitext.compounds import learn_compounds, split_compounds
+
+    config, source, output = replaced(WITHOUT_LIMITS, args), args.input or "-", args.output[0]
+    (language,) = _languages(args, config, ["lang"])
+    with CommandProgress("prep", quiet=args.quiet) as progress:
+        if args.split_compounds:
+            made = args.compounds, args.split_compounds
+            split_compounds(source, output, *made, args.jobs, progress, (language, config))
+            return 0
+        words = learn_compounds(source, output, replaced(CompoundConfig(), args), (language, config))
+    if not args.quiet:
+        print(f"hiero: {words:,} words counted", file=sys.stderr)
     return 0
 
 

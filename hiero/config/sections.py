@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from hiero.bins.config import WORDS
-from hiero.bitext.config import PrepConfig
+from hiero.bitext.config import CompoundConfig, PrepConfig
 from hiero.core.errors import ConfigError, show
 from hiero.core.records import PathKey, setting
 from hiero.evaluation.config import EvalConfig
@@ -56,6 +56,9 @@ class PrepSection(PrepConfig):
     """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
 
     source_language: str | None = None  # needed for most tokenisers
+    # Of the source side, by the frequencies of its words in the training data.
+    split_compounds: Literal["no", "best", "lattice"] = "no"
+    compounds: CompoundConfig = field(default_factory=CompoundConfig)
     target_language: str | None = None
 
     def __post_init__(self) -> None:

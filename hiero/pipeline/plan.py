@@ -77,6 +77,7 @@ class Plan:
         self.learnt_from: str | None = None
         self.chosen_on: str | None = None
         self.outputs: dict[str, Path] = {}  # for each set, its translations
+        self.lm_text: Path | None = None  # each target sentence once, where the training data have some twice
 
     def add(self, **stage: Any) -> None:
         """Add a stage, given by its fields."""
@@ -142,6 +143,7 @@ _TUNE = "hiero.pipeline.tune_stages"
 STAGES = {
     "prep": StageKind(f"{_MODELS}:add_prep", ("prep",), "prepare text"),
     "sequester": StageKind(f"{_MODELS}:add_sequester", ("sequester",), "take sets out of the bitext"),
+    "split": StageKind(f"{_MODELS}:add_split", ("prep",), "split compounds"),
     "align": StageKind(f"{_MODELS}:add_align", ("data", "align", "grammar", "reorder"), "align words"),
     "lm": StageKind(f"{_MODELS}:add_lm", ("lm",), "estimate language models"),
     "index": StageKind(f"{_MODELS}:add_index", ("grammar",), "index the bitext"),

@@ -200,6 +200,9 @@ def load_served(
         hint = "a section prep in its configuration makes it one"
         raise UsageError(f"argument --truecase: the model {spec.name} is not one of raw text ({hint})")
     recaser = None
+    if config.prep is not None and config.prep.split_compounds != "no":
+        hint = "leave the section prep out of its configuration, and send words"
+        raise ConfigError(f"{spec.name}: prep: split_compounds: not of use to a server ({hint})")
     if config.prep is not None and (config.prep.lowercase or spec.truecase):
         recaser = Recaser.read(spec.truecase) if spec.truecase else Recaser()
 

@@ -20,8 +20,8 @@ from hiero.bitext.prepare import (
     BATCH,
     CaseCounter,
     Recaser,
-    _map_processes,
     detokenize,
+    map_processes,
     prepare,
     rows_to_prepare,
     sentence_starts,
@@ -131,7 +131,7 @@ def test_a_killed_process_is_one_line() -> None:
     from hiero.core.errors import HieroError
 
     with pytest.raises(HieroError, match="a process was killed"):
-        list(_map_processes(_die, range(3), 2))
+        list(map_processes(_die, range(3), 2))
 
 
 def _die(number: int) -> None:
