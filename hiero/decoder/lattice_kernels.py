@@ -28,8 +28,7 @@ from hiero.decoder.parse_kernels import (
     Parse,
     _chain_bundle,
 )
-from hiero.grammar.lattice_kernels import find_reached
-from hiero.grammar.trie_kernels import find_child
+from hiero.grammar.trie_kernels import find_child, find_reached
 
 COST = 3  # column of an item
 BUNDLE_COST = 5  # column of a bundle that was found

@@ -17,8 +17,8 @@ from hiero.core.lattice import EPSILON, Arcs, Lattice
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.lattice_kernels import LatticeParse, parse_lattice_kernel
 from hiero.decoder.parse_kernels import Parse
-from hiero.grammar.lattice_kernels import reach_kernel
 from hiero.grammar.rules import Grammar, Trie, frozen, rule_lists, take_rules
+from hiero.grammar.trie_kernels import reach_kernel
 
 if TYPE_CHECKING:
     from hiero.decoder.forest import Forest

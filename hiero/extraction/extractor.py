@@ -51,8 +51,8 @@ from hiero.extraction.table_kernels import (
     rehash_patterns_kernel,
 )
 from hiero.grammar.assemble_kernels import IdMaps
-from hiero.grammar.lattice_kernels import reach_kernel
 from hiero.grammar.rules import NO_IDS, Rules, RuleTable, take_rules
+from hiero.grammar.trie_kernels import reach_kernel
 
 NO_PAIRS = np.zeros(0, np.int64)
 LOSS, SAMPLED, COUNT = 0, 1, 2  # columns: -log10 c/n, log10(1 + n), log10(1 + c); see FEATURES

@@ -20,10 +20,15 @@ from hiero.grammar.assemble_kernels import IdMaps
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import CompiledGrammar, is_compiled, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
-from hiero.grammar.lattice_kernels import Reach, match_lattice_kernel, reach_kernel
 from hiero.grammar.reader import read_text_grammar
 from hiero.grammar.rules import SAME_IDS, Grammar, Rules, RuleTable
-from hiero.grammar.trie_kernels import match_trie_kernel, trie_rules_kernel
+from hiero.grammar.trie_kernels import (
+    Reach,
+    match_lattice_kernel,
+    match_trie_kernel,
+    reach_kernel,
+    trie_rules_kernel,
+)
 
 
 def read_grammar(

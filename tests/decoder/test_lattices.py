@@ -22,7 +22,7 @@ from hiero.decoder.parse_kernels import parse_kernel
 from hiero.features.span_size import SpanSize
 from hiero.grammar.assemble import build_grammar
 from hiero.grammar.cdec import parse_cdec
-from hiero.grammar.lattice_kernels import reach_kernel
+from hiero.grammar.trie_kernels import reach_kernel
 from tests.decoder.test_parse import ALONE, BOTH, OTHER, REVERSED, rules_in_order
 from tests.naive import lattice as naive
 from tests.naive import search as naive_search
