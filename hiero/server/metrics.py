@@ -53,11 +53,6 @@ class Metrics:
             counts[bisect_left(BOUNDS, value)] += 1
             self._value[key] = self._value.get(key, 0.0) + value
 
-    def value(self, name: str, **labels: str) -> float:
-        """The value of a counter, or the sum of a histogram."""
-        with self._lock:
-            return self._value.get((name, tuple(sorted(labels.items()))), 0.0)
-
     def text(self, gauges: Mapping[tuple[str, Labels], float]) -> str:
         """All of it, with the present values of gauges."""
         lines: list[str] = []

@@ -153,6 +153,9 @@ def serve(service: Service, listening: socket.socket, started: Callable[[], None
         ready = asyncio.ensure_future(_until_started(server, started))
         try:
             await server.serve(sockets=[listening])
+            # Requests that were not finished in time tell their clients.
+            if left := list(server.server_state.tasks):
+                await asyncio.wait(left, timeout=1.0)
         finally:
             ready.cancel()
 

@@ -138,8 +138,7 @@ class Service:
         finally:
             gone.cancel()
             turns.cancel()
-            if not work.done():
-                work.cancel()
+            forget(work)
 
     def submit(self, turns: Turns, calls: list[Callable[[], Any]]) -> list[asyncio.Future[Any]]:
         """Give calls to the threads."""
@@ -173,6 +172,12 @@ class Service:
         self.workers.end(seconds)
 
 
+def forget(future: asyncio.Future[Any]) -> None:
+    """Cancel a future that nobody awaits any more; its exception, if it has one, is not reported."""
+    future.cancel()
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
 async def until_gone(request: Request) -> None:
     """Wait until the client of a request, which has been read, closes the connection."""
     while (await request.receive())["type"] != "http.disconnect":
@@ -203,6 +208,11 @@ def answered(service: Service, handler: Callable[[Service, Request], Awaitable[R
         except ClientGone:
             service.metrics.add("hiero_rejected_total", reason="abandoned")
             return PlainTextResponse("", CLIENT_GONE)
+        except asyncio.CancelledError:
+            if not service.is_ending:
+                raise
+            service.metrics.add("hiero_rejected_total", reason="ending")
+            return error_response(503, "the server ends")
         except HieroError as error:
             service.metrics.add("hiero_rejected_total", reason="invalid")
             return error_response(400, str(error))

@@ -17,7 +17,7 @@ from hiero.core.text import decode_line, parse_json
 from hiero.server.answers import Translator, Wanted
 from hiero.server.api import wanted_of
 from hiero.server.requests import ClientGone, Fields, Refused, content_type, invalid, too_large, too_slow
-from hiero.server.service import FORM, Service, json_bytes
+from hiero.server.service import FORM, Service, forget, json_bytes
 from hiero.server.workers import Turns
 
 AHEAD = 8  # lines of a stream that a thread may be ahead of its reader
@@ -190,7 +190,7 @@ async def _answers(
         while not order.empty():
             left = order.get_nowait()
             if isinstance(left, asyncio.Future):
-                left.cancel()
+                forget(left)
 
 
 class StreamedAnswer(Response):

@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="the server needs it")
 
 import hiero
 from hiero.server.service import Service
-from tests.worlds.server import Client, running_server, running_service, write_models
+from tests.worlds.server import Answer, Client, running_server, running_service, write_models
 
 LINE = "das haus ist alt ."
 POST = "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
@@ -229,6 +229,27 @@ def test_a_signal_ends_requests_first(model: Path, number: int, code: int) -> No
         assert server.stderr.read().endswith("hiero: stopped\n")
         with pytest.raises(ConnectionRefusedError):
             client.get("/health")
+
+
+@pytest.mark.slow
+def test_requests_that_take_longer_are_refused(model: Path) -> None:
+    limits = ("--max-words", "300000", "--max-chars", "1000000", "--grace", "1")
+    with process("--model", f"de-en={model}", *limits) as (server, client):
+        answers: list[Answer] = []
+
+        def ask() -> None:
+            asked = {"text": "das haus ist alt . " * 45_000, "derivation": True, "alignment": True}
+            answers.append(client.post("/api/translate", json=asked))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert until(lambda: "hiero_busy_threads 1" in client.get("/metrics").text)
+        server.send_signal(signal.SIGTERM)
+        asking.join(30)
+        assert (answers[0].status, answers[0].json()) == (503, {"error": "the server ends"})
+        assert server.wait(30) == 0
+        assert server.stderr is not None
+        assert "Traceback" not in server.stderr.read()
 
 
 @pytest.mark.slow
