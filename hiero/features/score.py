@@ -47,8 +47,8 @@ RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
 WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
 ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
 
-# Weights of features of constraints, in models whose weights do not have them.
-DEFAULT_WEIGHTS = {"PrefixEdit": -10.0, "Term": 1.0}
+# Weights of features that have one without being in the weights of a model.
+DEFAULT_WEIGHTS = {"PrefixEdit": -10.0}
 
 Keys = tuple[Ints, Ids, Ids]
 
