@@ -93,13 +93,17 @@ def test_lines_of_pages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert re.fullmatch(".*".join(map(re.escape, output.split(" ... "))), capsys.readouterr().out.strip())
 
 
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_of_pages_exist() -> None:
     for page in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md"), *PROJECT.glob("benchmarks/**/*.md")):
-        text = page.read_text()
-        headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-        for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if target.startswith("#"):
-                assert target[1:] in anchors, (page.name, target)
-            elif "://" not in target:
-                assert (page.parent / target).exists(), (page.name, target)
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            linked = page.parent / path if path else page
+            assert linked.exists(), (page.name, target)
+            assert not anchor or anchor in anchors(linked), (page.name, target)
