@@ -46,6 +46,7 @@ examples:
   hiero decode -c model.yaml --format json --forest forests/ -i input.txt -o output.json --resume"""
 
 
+FORMATS = "default: text, and cdec with --kbest; align: the links of words of the translation, 0-0 1-2"
 OF_OUTPUT = ("input_format", "kbest", "unique")  # settings of the search
 
 
@@ -73,10 +74,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("-i", "--input", metavar="IN", default="-", help="default: standard input; gz is recognised")
     add("-o", "--output", metavar="OUT", default="-", help="default: standard output; .gz compresses")
     add_settings(group, SearchConfig, OF_OUTPUT)
-    add("--format", choices=["text", "cdec", "moses", "json"], help="default: text, and cdec with --kbest")
+    add("--format", choices=["text", "align", "cdec", "moses", "json"], help=FORMATS)
     add_settings(group, FeaturesSection, ("cdec_names",))
     add("--forest", metavar="DIR", help="write the forest of each sentence into a directory, as N.json.gz")
     add("--forest-format", choices=["json", "json.gz", "npz"], default="json.gz", help="default: json.gz")
+    add("--lattice", metavar="DIR", help="write a word lattice of each sentence into a directory")
+    add(
+        "--lattice-format",
+        choices=["openfst", "plf"],
+        default="openfst",
+        help="N.fst.txt with N.syms, or N.plf (default: openfst)",
+    )
+    add(
+        "--lattice-beam",
+        metavar="X",
+        type=float,
+        default=5.0,
+        help="leave out derivations whose scores, times --mbr-alpha, are more than X below the best "
+        "(default 5)",
+    )
+    add(
+        "--lattice-posterior",
+        metavar="P",
+        type=float,
+        default=0.0,
+        help="leave out arcs with a smaller posterior, but not those of the best path (default 0)",
+    )
     add_grammar_paths(group, "the directory of IN (the working directory without -i)")
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
     add_strict(group)
@@ -87,7 +110,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(command.add_argument_group("choice of translations"), ConsensusConfig)
     add_constraints(command)
     command.set_defaults(run=run)
-    add_files(command, "-i -c --hypotheses", "-o --stats --forest")
+    add_files(command, "-i -c --hypotheses", "-o --stats --forest --lattice")
 
 
 def add_constraints(command: argparse.ArgumentParser) -> None:
@@ -124,14 +147,18 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.output, args.stats):
         _check_writable(path)
     config = _config(args)
-    if args.format == "text" and config.search.kbest:
-        problem = f"text has no room for the translations of --kbest {config.search.kbest}"
+    if args.format in ("text", "align") and config.search.kbest:
+        problem = f"{args.format} has no room for the translations of --kbest {config.search.kbest}"
         raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
     args.force, args.prefix = args.force or bool(args.hypotheses), args.prefix or args.partial_word
     if args.force and args.prefix:
         raise UsageError("argument --force: not with --prefix")
     if args.force and config.consensus.mbr != "none":
         raise UsageError("argument --force: not with --mbr, which chooses among translations")
+    if config.consensus.confidence and args.format != "json":
+        raise UsageError("argument --confidence: requires --format json")
+    if not (args.lattice_beam >= 0 and 0 <= args.lattice_posterior <= 1):
+        raise UsageError("argument --lattice-beam, --lattice-posterior: found less than 0, or more than 1")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
     from hiero.jobs.forced import ForcedJob, PrefixJob
@@ -150,6 +177,10 @@ def run(args: argparse.Namespace) -> int:
         style=args.format,
         forest=args.forest,
         forest_format=args.forest_format,
+        lattice=args.lattice,
+        lattice_format=args.lattice_format,
+        lattice_beam=args.lattice_beam,
+        lattice_posterior=args.lattice_posterior,
         threads=args.threads,
         resume=args.resume,
         allow_grammar_paths=args.allow_grammar_paths,

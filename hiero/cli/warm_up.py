@@ -177,6 +177,7 @@ def _decoding(folder: Path) -> Iterator[str]:
         yield f"decode -c @text.yaml -i @test.de -o @output --mbr {rule} --kbest 3"
     yield "decode -c @compiled.yaml -i @test.de -o @output --hypotheses @output.compiled"
     yield "decode -c @sparse.yaml -i @test.de -o @output --hypotheses @output.sparse"
+    yield "decode -c @text.yaml -i @test.de -o @output --format json --confidence --lattice @lattices"
     yield "oracle -i @output.cdec -r @test.en -o @scores"
     yield "oracle --text @test.de -c @text.yaml -r @test.en -o @scores"
     yield "rescore -i @output.cdec -l B=@lm.arpa --tune @test.en -o @rescored --iterations 1"

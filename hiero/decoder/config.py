@@ -91,6 +91,7 @@ class ConsensusConfig(Checked):
         most=1,
         flag="mbr-ratio",
     )
+    confidence: bool = setting(False, "with --format json: the posterior of each word of the translations")
     beam: float = setting(
         10.0,
         "forest and consensus: leave out derivations whose scores, times the factor, are more than X below "

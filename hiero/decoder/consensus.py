@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, offsets_of, read_only, row_of_entry
 from hiero.core.errors import ConfigError, HieroError
-from hiero.core.symbol_kernels import is_gap
+from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.decoder.derivation_kernels import EDGE, best_derivation_kernel
 from hiero.decoder.forest_kernels import (
@@ -34,6 +34,7 @@ from hiero.decoder.forest_kernels import (
 )
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.decoder.kbest_kernels import kbest, kbest_capacity, new_kbest_search
+from hiero.decoder.lattices import edge_arcs, word_arc
 from hiero.decoder.ngram_kernels import (
     best_gain_kernel,
     edge_ngrams_kernel,
@@ -41,6 +42,7 @@ from hiero.decoder.ngram_kernels import (
     split_nodes_kernel,
 )
 from hiero.evaluation.bleu import MAX_ORDER, References, sentence_bleu
+from hiero.grammar.rules import rule_lists
 
 if TYPE_CHECKING:
     from hiero.decoder.derivation import Derivation
@@ -272,6 +274,71 @@ def choose(forest: Forest, config: ConsensusConfig, k: int = 1) -> list[Chosen]:
     if config.mbr not in RULES:
         raise ConfigError(f"mbr: found {config.mbr}, expected {', '.join(RULES)}")
     return RULES[config.mbr](forest, config, k) if forest else []
+
+
+# ---- posteriors of words
+
+# A target word, and the source words, or arcs of a lattice, that it is linked to. A word of another
+# derivation is the same with the same links; a word without links is the same as any other such word.
+Event = tuple[int, frozenset[int]]
+
+
+def word_confidence(forest: Forest, derivation: Derivation, alpha: float) -> list[float]:
+    """The confidence of each word of a derivation, under p(derivation) ∝ exp(alpha * score)."""
+    words = derivation.words.tolist()
+    links: list[set[int]] = [set() for _ in words]
+    for src, tgt in derivation.alignment:
+        links[tgt].add(src)
+    events = [(word, frozenset(sources)) for word, sources in zip(words, links, strict=True)]
+    expected = _expected(forest, set(events), alpha)
+    return [min(1.0, expected[event]) for event in events]
+
+
+def _expected(forest: Forest, wanted: set[Event], alpha: float) -> dict[Event, float]:
+    """The expected counts of some events."""
+    posterior, rules = posteriors(forest, alpha), forest.rules
+    has_word = np.isin(rules.tgt, np.array(sorted({word for word, _ in wanted}), np.int32))
+    row = np.repeat(np.arange(len(rules.lhs)), np.diff(rules.first_tgt))
+    of_rule = np.bincount(row, has_word, len(rules.lhs)) > 0
+    chosen = np.flatnonzero((forest.edge_rule >= 0) & (posterior > 0))
+    chosen = chosen[of_rule[forest.edge_rule[chosen]]]
+    expected = dict.fromkeys(wanted, 0.0)
+    for rule, position, share in _placed(forest, chosen, posterior[chosen]):
+        _, tgt, linked = rule_lists(rules, rule)
+        for at, word in enumerate(tgt):
+            if not is_gap(word):
+                sources = {position[i] for i, j in linked if j == at} - {None}
+                event = word, frozenset(cast("set[int]", sources))
+                if event in expected:
+                    expected[event] += share
+    return expected
+
+
+def _placed(forest: Forest, edges: Ints, share: Floats) -> Iterator[tuple[int, list[int | None], float]]:
+    """The rules of edges, the source word at each place of the source side (None: a gap), and the shares."""
+    head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
+    if forest.lattice is not None:
+        found = edge_arcs(forest, edges.tolist(), head.tolist())
+        for rule, paths, one in zip(forest.edge_rule[edges].tolist(), found, share.tolist(), strict=True):
+            arcs = iter([word_arc(forest.lattice, path) for path in paths])
+            symbols = rule_lists(forest.rules, rule)[0]
+            yield rule, [None if is_gap(symbol) else next(arcs, None) for symbol in symbols], one
+        return
+    # Edges whose rules cover the same source words in the same way have the same links.
+    tail = forest.graph.tail[edges]
+    ends = np.where(tail >= 0, forest.node_end[tail], -1)
+    columns = np.column_stack([forest.edge_rule[edges], forest.node_start[head], ends])
+    distinct, place = np.unique(columns, axis=0, return_inverse=True)
+    total = np.bincount(place.reshape(-1), share, len(distinct)).tolist()
+    for (rule, cursor, *gap_ends), one in zip(distinct.tolist(), total, strict=True):
+        position: list[int | None] = []
+        for symbol in rule_lists(forest.rules, rule)[0]:
+            position.append(None if is_gap(symbol) else cursor)
+            cursor = gap_ends[gap_index(symbol) - 1] if is_gap(symbol) else cursor + 1
+        yield rule, position, one
+
+
+# ---- settings
 
 
 def check_choice(config: ConsensusConfig, search: SearchConfig) -> None:

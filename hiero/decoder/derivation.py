@@ -234,6 +234,14 @@ class Derivation:
         return sorted(links)
 
     @property
+    def confidence(self) -> list[float]:
+        """The posterior of each word: the expected count of the same word with the same links, at most 1.
+
+        ``Forest.confidence`` takes another scale of scores.
+        """
+        return self.forest.confidence(self)
+
+    @property
     def features(self) -> Mapping[str, float]:
         """The feature values by name; the score is their dot product with the weights."""
         if self._features is None:

@@ -24,7 +24,7 @@ from hiero.core.lattice import Lattice
 from hiero.core.records import record
 from hiero.core.symbol_kernels import gap_label
 from hiero.decoder.config import ConsensusConfig
-from hiero.decoder.consensus import Chosen, choose, expected_ngrams
+from hiero.decoder.consensus import Chosen, choose, expected_ngrams, word_confidence
 from hiero.decoder.derivation import Derivation, DerivationBatch
 from hiero.decoder.derivation_kernels import (
     EDGE,
@@ -47,6 +47,7 @@ from hiero.decoder.forest_kernels import (
 )
 from hiero.decoder.hypergraph import Derivations, Hypergraph, heads
 from hiero.decoder.kbest_kernels import KBestSearch, kbest, kbest_capacity, new_kbest_search
+from hiero.decoder.lattices import MAX_ARCS, WordLattice, lattice_of
 from hiero.grammar.rules import Rules, take_rules
 
 # Derivations that are expanded together, on first access to one of them.
@@ -333,6 +334,20 @@ class Forest:
         settings  other keys of ``ConsensusConfig``: alpha, size, metric, precision, ratio, beam
         """
         return choose(self, record(ConsensusConfig, {"mbr": rule, **settings}, "mbr"), k)
+
+    def confidence(self, derivation: Derivation, *, alpha: float = 1.0) -> list[float]:
+        """The posterior of each word of a derivation: see ``hiero.decoder.consensus``."""
+        return word_confidence(self, derivation, alpha)
+
+    def word_lattice(
+        self, *, beam: float = math.inf, alpha: float = 1.0, least: float = 0.0, max_arcs: int = MAX_ARCS
+    ) -> WordLattice:
+        """The word lattice whose paths are the translations of the forest.
+
+        beam   leave out derivations with alpha * score more than this below the best
+        least  leave out arcs with a posterior below, except those of the best path
+        """
+        return lattice_of(self, beam, alpha, least, max_arcs)
 
     # ---- pruning
 

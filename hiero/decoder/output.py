@@ -1,4 +1,4 @@
-"""Write translations: plain lines, k-best lists in cdec's and Moses' formats, and JSON.
+"""Write translations: plain lines, alignments, k-best lists in cdec's and Moses' formats, and JSON.
 
 Numbers have nine significant digits. Fields of a k-best line are separated by ``|||``; a word ``|||`` is
 written with its bars as ``&#124;``, which is not converted back on reading.
@@ -25,15 +25,16 @@ BAR = "&#124;"
 WHAT = "a k-best list"
 LIST_LINE = "id ||| translation ||| features ||| score"
 _FIELDS = re.compile(r"[ \t]*(?<![^ \t])\|\|\|(?![^ \t])[ \t]*")
-FORMATS = ("text", "cdec", "moses", "json")
+FORMATS = ("text", "align", "cdec", "moses", "json")
 FeaturesOf = Callable[[Derivation], Mapping[str, float]]
+ConfidenceOf = Callable[[Derivation], Sequence[float]]
 
 
 class TranslationWriter:
     """Format the lines of one sentence, and count escaped words."""
 
-    def __init__(self, style: str) -> None:
-        self.style = style
+    def __init__(self, style: str, confidence_of: ConfidenceOf | None = None) -> None:
+        self.style, self.confidence_of = style, confidence_of
         self.num_escaped = 0
 
     def lines(
@@ -44,23 +45,31 @@ class TranslationWriter:
         features_of: FeaturesOf,
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> str:
-        """All lines for a sentence; plain text and JSON have exactly one, even without a translation.
+        """All lines for a sentence; text, align and json have exactly one, even without a translation.
 
         more  further keys of JSON
         """
         if self.style == "text":
             return (translations[0].text if translations else "") + "\n"
+        if self.style == "align":
+            return (_links(translations[0]) if translations else "") + "\n"
         if self.style == "json":
-            listed = [translation_record(one, features_of(one)) for one in translations]
+            listed = [self._record(one, features_of) for one in translations]
             return json_text({"id": name, "source": list(source), **more, "translations": listed})
         return "".join(self._line(name, one, features_of(one)) for one in translations)
+
+    def _record(self, translation: Derivation, features_of: FeaturesOf) -> dict[str, Any]:
+        record = translation_record(translation, features_of(translation))
+        if self.confidence_of is not None:
+            record["confidence"] = [rounded(value) for value in self.confidence_of(translation)]
+        return record
 
     def _line(self, name: str, translation: Derivation, features: Mapping[str, float]) -> str:
         equals = "=" if self.style == "cdec" else "= "
         listed = " ".join(f"{key}{equals}{value:.9g}" for key, value in sorted(features.items()))
         fields = [self.escaped(name), self.escaped(translation.text), listed, f"{translation.score:.9g}"]
         if self.style == "moses":
-            fields.append(" ".join(f"{src}-{tgt}" for src, tgt in translation.alignment))
+            fields.append(_links(translation))
         return " ||| ".join(fields) + "\n"
 
     def escaped(self, text: str) -> str:
@@ -69,6 +78,10 @@ class TranslationWriter:
         words = text.split(" ")
         self.num_escaped += words.count("|||")
         return " ".join(3 * BAR if word == "|||" else word for word in words)
+
+
+def _links(translation: Derivation) -> str:
+    return " ".join(f"{src}-{tgt}" for src, tgt in translation.alignment)
 
 
 def json_text(record: Mapping[str, Any]) -> str:

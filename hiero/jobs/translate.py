@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hiero
 from hiero.config.config import Config
@@ -45,6 +46,7 @@ from hiero.jobs.run_directory import locked_directory
 
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
+LATTICE_SETTINGS = ("lattice", "lattice_format", "lattice_beam", "lattice_posterior")
 MAX_SHOWN = 5  # malformed lines, before they are only counted
 
 
@@ -57,6 +59,10 @@ class JobSettings:
     style: str | None = None  # of the output; by default text, or cdec for k-best lists
     forest: str | None = None  # directory, with a file for each sentence
     forest_format: str = "json.gz"
+    lattice: str | None = None  # directory, with a word lattice for each sentence
+    lattice_format: Literal["openfst", "plf"] = "openfst"
+    lattice_beam: float = 5.0  # derivations further below the best are left out
+    lattice_posterior: float = 0.0  # arcs with a smaller posterior are left out
     threads: int = 1
     resume: bool = False  # continue an interrupted output, made with the same settings
     allow_grammar_paths: bool = False  # of <seg>, outside the directory of the input
@@ -127,9 +133,9 @@ class Job:
 
     def run(self) -> None:
         with ExitStack() as stack:
-            if self.settings.forest:
-                _make_directory(self.settings.forest)
-                stack.enter_context(locked_directory(Path(self.settings.forest), "hiero decode", keep=False))
+            for folder in filter(None, (self.settings.forest, self.settings.lattice)):
+                _make_directory(folder)
+                stack.enter_context(locked_directory(Path(folder), "hiero decode", keep=False))
             self._run(stack)
 
     def _run(self, stack: ExitStack) -> None:
@@ -199,11 +205,13 @@ class Job:
                 yield line
 
         output.skip(skipped())
-        for number in range(output.done if self.settings.forest else 0):
-            path = self._forest_path(number)
-            if not path.exists():
-                hint = "omit --resume to start again"
-                raise FormatError(path, 0, found="no such file", expected="a forest", hint=hint)
+        for number in range(output.done):
+            written = {"a forest": [self._forest_path(number)] if self.settings.forest else []}
+            written["a lattice"] = self._lattice_paths(number) if self.settings.lattice else []
+            for expected, path in ((what, path) for what, paths in written.items() for path in paths):
+                if not path.exists():
+                    hint = "omit --resume to start again"
+                    raise FormatError(path, 0, found="no such file", expected=expected, hint=hint)
 
     # ---- input and output
 
@@ -283,6 +291,7 @@ class Job:
             dataclasses.asdict(self.config),
             self.style,
             self.settings.forest and [self.settings.forest, self.settings.forest_format],
+            self.settings.lattice and [vars(self.settings)[name] for name in LATTICE_SETTINGS],
             [file_state(path) for path in self.config.model_files.values()],
             *self._more_settings(),
         ]
@@ -295,6 +304,24 @@ class Job:
 
     def _forest_path(self, number: int) -> Path:
         return Path(str(self.settings.forest)) / f"{number}.{self.settings.forest_format}"
+
+    def _lattice_paths(self, number: int) -> list[Path]:
+        folder = Path(str(self.settings.lattice))
+        suffixes = ["fst.txt", "syms"] if self.settings.lattice_format == "openfst" else ["plf"]
+        return [folder / f"{number}.{suffix}" for suffix in suffixes]
+
+    def _write_lattice(self, forest: Forest, number: int) -> None:
+        settings = self.settings
+        lattice = forest.word_lattice(
+            alpha=self.config.consensus.alpha,
+            beam=settings.lattice_beam,
+            least=settings.lattice_posterior,
+        )
+        texts = [lattice.openfst(), lattice.symbols()]
+        if settings.lattice_format == "plf":
+            texts = [lattice.plf()]
+        for path, text in zip(self._lattice_paths(number), texts, strict=True):
+            write_output(path, text)
 
     # ---- one line
 
@@ -327,7 +354,9 @@ class Job:
         """Translate the sentence of a line."""
         forest = self.model.parse(segment, statistics)
         features = self.features_of(forest)
-        writer = TranslationWriter(self.style)
+        chosen = self.config.consensus
+        with_confidence = partial(forest.confidence, alpha=chosen.alpha) if chosen.confidence else None
+        writer = TranslationWriter(self.style, with_confidence)
         with statistics.timed("kbest"):
             found = list_translations(forest, self.config.search, self.config.consensus)
         with statistics.timed("output"):
@@ -336,6 +365,8 @@ class Job:
             )
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
+            if self.settings.lattice:
+                self._write_lattice(forest, number - 1)
         is_failure = bool(segment.words) and not forest
         return Block(block, writer.num_escaped, frozenset(features.merged), is_failure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import hiero
 from hiero.cli.main import main
+from hiero.core.lattice import parse_input
 from tests.cli.test_decode import TEXT, run, small, written
 from tests.conftest import MODEL, PROJECT
 
@@ -59,6 +61,9 @@ def test_an_empty_line_and_one_without_a_translation(small: list[str], tmp_path:
     [
         (["--mbr", "kbest", "--mbr-metric", "linn"], "unknown sentence BLEU 'linn'; did you mean 'lin'?"),
         (["--mbr", "kbest", "--kbest", "3", "--no-unique"], "mbr lists every string once"),
+        (["--confidence"], "argument --confidence: requires --format json"),
+        (["--format", "align", "--kbest", "2"], "align has no room for the translations"),
+        (["--lattice", "x", "--lattice-beam", "-1"], "argument --lattice-beam, --lattice-posterior: found"),
         (["--mbr", "kbest", "--mbr-alpha", "0"], "argument --mbr-alpha: found 0.0, expected more than 0"),
     ],
 )
@@ -71,6 +76,45 @@ def test_mistakes(
     assert message in error
     assert error.count("\n") == 1
     assert not output.exists()
+
+
+def test_words_with_confidence_alignments_and_lattices(small: list[str], tmp_path: Path) -> None:
+    text, output = written(tmp_path / "in", "\n" + TEXT), tmp_path / "out"
+    given = [*small, "-i", text, "-o", str(output)]
+    lattices = ["--lattice", str(tmp_path / "lattices"), "--lattice-beam", "2"]
+    assert run(*given, "--format", "json", "--confidence", "--mbr-alpha", "0.5", *lattices, "-j", "2") == 0
+    model = hiero.load(grammar=small[1], weights=small[3], lm=small[5])
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert lines[0]["translations"] == []
+    for number, (record, line) in enumerate(zip(lines[1:], TEXT.splitlines(), strict=True), 1):
+        forest = model.parse(line)
+        (best,) = record["translations"]
+        expected = forest.confidence(forest.viterbi(), alpha=0.5)
+        assert best["confidence"] == pytest.approx(expected, abs=1e-8)
+        assert len(expected) == len(best["text"].split())
+        lattice = forest.word_lattice(alpha=0.5, beam=2)
+        assert (tmp_path / "lattices" / f"{number}.fst.txt").read_text() == lattice.openfst()
+        assert (tmp_path / "lattices" / f"{number}.syms").read_text() == lattice.symbols()
+    assert (tmp_path / "lattices" / "0.fst.txt").read_text() == ""
+    plf = ["--lattice", str(tmp_path / "plf"), "--lattice-format", "plf"]
+    assert run(*given, "--format", "align", *plf) == 0
+    links = [" ".join(f"{i}-{j}" for i, j in model.translate(line).alignment) for line in TEXT.splitlines()]
+    assert output.read_text().splitlines() == ["", *links]
+    assert any(links)
+    assert (tmp_path / "plf" / "1.plf").read_text() == model.parse(TEXT.splitlines()[0]).word_lattice(
+        beam=5
+    ).plf()
+    assert (tmp_path / "plf" / "0.plf").read_text() == "()\n"
+
+
+def test_a_linear_lattice_has_the_confidence_of_its_sentence(small: list[str]) -> None:
+    model = hiero.load(grammar=small[1], weights=small[3], lm=small[5])
+    for line in TEXT.splitlines()[:4]:
+        lattice = "(" + "".join(f"(('{word}',0,1),)," for word in line.split()) + ")"
+        one, other = model.translate(line), model.translate(parse_input(lattice, form="plf"))
+        assert one.text == other.text
+        assert one.confidence == pytest.approx(other.confidence)
+        assert min(one.confidence) > 0
 
 
 @pytest.mark.heavy
