@@ -193,6 +193,7 @@ def specimens(folder: Path, chosen: set[str]) -> Made:
 
     _add_models(add, toy)
     _add_reordering(add, toy)
+    _add_adaptation(add, toy)
     _add_forests(add, toy)
     _add_numbers(add, toy)
     _add_texts(add, toy)
@@ -285,6 +286,30 @@ def _add_models(add: Callable[..., None], toy: Toy) -> None:
     add("index", index, extracted)
     index(toy.folder / "index")
     add("store.binary", store, stored)
+
+
+def _add_adaptation(add: Callable[..., None], toy: Toy) -> None:
+    folder = toy.folder / "adapted"
+
+    def make(path: Path) -> None:
+        if not folder.exists():
+            with hiero.Adapter(toy.model(), state=folder, grow=False, learner="sgd") as adapter:
+                for sentence in SENTENCES[:2]:
+                    adapter.adapt(sentence, "a dog sees the house")
+        shutil.copy(folder / path.name, path)
+
+    def used(path: Path) -> object:
+        other = path.parent / f"{path.name}.folder"
+        shutil.rmtree(other, ignore_errors=True)
+        shutil.copytree(folder, other)
+        shutil.copy(path, other / path.name)
+        with hiero.Adapter(toy.model(), state=other, grow=False, learner="sgd") as adapter:
+            best = [adapter.translate(sentence) for sentence in SENTENCES]
+            adapter.adapt(SENTENCES[0], "a house")
+            return [(one.text, one.score) for one in best], len(adapter.weights)
+
+    add("state.npz", make, used)
+    add("pairs.jsonl", make, used)
 
 
 def _add_reordering(add: Callable[..., None], toy: Toy) -> None:
@@ -511,7 +536,7 @@ KINDS = (
         "hypotheses.jsonl",
     ),
     *("truecase.txt", "out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
-    "package.hiero",
+    *("package.hiero", "state.npz", "pairs.jsonl"),
 )
 
 

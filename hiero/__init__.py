@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hiero.adaptation.adapter import Adapter
     from hiero.config.model import load
     from hiero.core.errors import HieroError
     from hiero.core.lattice import Lattice
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hiero.reporting.write import report
 
 __all__ = [
+    "Adapter",
     "Aligner",
     "Derivation",
     "Forest",
@@ -70,6 +72,7 @@ __all__ = [
 
 # Imported on first use, so that ``hiero --help`` neither loads numba nor compiles anything.
 _MODULES = {
+    "Adapter": "adaptation.adapter",
     "load": "config.model",
     "tune": "jobs.tune",
     "Model": "decoder.model",

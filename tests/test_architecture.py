@@ -32,6 +32,7 @@ LAYERS = (
     {"decoder"},
     {"learning"},
     {"tuning"},
+    {"adaptation"},
     {"config"},
     {"jobs"},
     {"pipeline", "server"},
@@ -251,6 +252,7 @@ def test_names_mean_one_thing() -> None:
 # Files that are written where they stand. All others appear by being renamed, or in a new directory that is:
 # a mapped file that is truncated kills the processes that read it.
 IN_PLACE = {
+    "adaptation/state.py": 2,  # pairs, which are appended; and cut off after a kill
     "core/directories.py": 2,  # meta.json of a new directory; a note in the cache, renamed
     "core/text.py": 1,  # devices and pipes
     "core/usage.py": 1,  # a file of the system

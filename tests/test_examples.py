@@ -41,7 +41,15 @@ def blocks(page: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/python.md", "docs/tuning.md", "docs/consensus.md", "docs/lattices.md"]
+    "page",
+    [
+        "README.md",
+        "docs/python.md",
+        "docs/tuning.md",
+        "docs/consensus.md",
+        "docs/lattices.md",
+        "docs/adaptation.md",
+    ],
 )
 def test_code_of_pages_is_typed(tmp_path: Path, page: str) -> None:
     script = tmp_path / "page.py"
@@ -67,6 +75,7 @@ def test_code_of_pages(
         ("docs/python.md", 5),
         ("docs/consensus.md", 2),
         ("docs/lattices.md", 1),
+        ("docs/adaptation.md", 2),
     ):
         scope: dict[str, object] = {}
         assert len(blocks(PROJECT / page)) == number

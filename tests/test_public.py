@@ -17,6 +17,7 @@ from hiero.cli.main import parser
 
 PROJECT = Path(__file__).parents[1]
 NAMES = {
+    "Adapter",
     "Aligner",
     "Derivation",
     "Forest",

@@ -16,8 +16,9 @@ import numpy as np
 from hiero.alignment.align import Trainer, pair_index
 from hiero.alignment.config import METHODS, MIN_NULL, MIN_TENSION, Method
 from hiero.alignment.hmm_kernels import NUM_JUMPS
-from hiero.alignment.links import DirectionalLinks, Fitted, decoded
+from hiero.alignment.links import DirectionalLinks, Fitted, combine, decoded, links_above
 from hiero.alignment.pair_kernels import LexicalProbs, StoredProbs, look_up_pairs_kernel
+from hiero.bitext.alignments import Alignment
 from hiero.bitext.corpus import Bitext
 from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, is_within, offsets_of, read_only
 from hiero.core.directories import Arrays, Kind
@@ -57,6 +58,13 @@ class AlignmentModel:
         look_up_pairs_kernel(self.lexicon, src, tgt, index.first_pair, index.pair_tgt, prob)
         null = _null_probs(self.lexicon.null_tgt, tgt), _null_probs(self.lexicon.null_src, src)
         return Fitted(index, LexicalProbs(prob, *null), self.positions, self.null)
+
+    def aligned(self, bitext: Bitext) -> Alignment:
+        """The links of a bitext: above the threshold of the model, or both directions combined."""
+        fitted = self.fitted(bitext)
+        if self.threshold:
+            return links_above(fitted, 0, bitext.num_pairs, self.threshold)
+        return combine(bitext, decoded(fitted), self.symmetrize)
 
 
 def _ids(known: WordTable, words: WordTable) -> Ids:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hiero.adaptation.config import AdaptConfig
 from hiero.cli.options import (
     add_command,
     add_files,
@@ -20,6 +21,8 @@ from hiero.cli.options import (
     add_threads,
     add_user_code,
     check_files,
+    flag_of,
+    overrides,
     replaced,
 )
 from hiero.config.sections import FeaturesSection
@@ -109,6 +112,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)
     add_settings(command.add_argument_group("choice of translations"), ConsensusConfig)
     add_constraints(command)
+    add_adaptation(command)
     command.set_defaults(run=run)
     add_files(command, "-i -c --hypotheses", "-o --stats --forest --lattice")
 
@@ -138,12 +142,38 @@ def add_constraints(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_adaptation(command: argparse.ArgumentParser) -> None:
+    """Add the flags of learning from post-edits."""
+    group = command.add_argument_group("adaptation")
+    group.add_argument(
+        "--adapt",
+        action="store_true",
+        help="learn from post-edits: lines are source ||| post-edit, or JSON with source and post_edit",
+    )
+    add_settings(group, AdaptConfig, without=("kbest", "metric", "max_words"))
+
+
+def _check_adaptation(args: argparse.Namespace) -> None:
+    given = [flag_of(AdaptConfig, name) for name in overrides(args, AdaptConfig)]
+    if given and not args.adapt:
+        raise UsageError(f"argument {given[0]}: works with --adapt only")
+    constrained = args.force or args.hypotheses or args.prefix or args.partial_word
+    for flag, value in (("--resume", args.resume), ("--force or --prefix", constrained)):
+        if args.adapt and value:
+            raise UsageError(f"argument {flag}: not with --adapt, where each line depends on those before")
+    if args.adapt and args.threads > 1:
+        raise UsageError(
+            "argument -j: found several threads, expected 1 with --adapt, a line after the other"
+        )
+
+
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero decode``; return the exit status."""
     if args.resume and args.output == "-":
         raise UsageError("argument --resume: requires -o OUT (standard output cannot be continued)")
     if args.stats == args.output == "-":
         raise UsageError("argument --stats: requires a file, since translations go to standard output")
+    _check_adaptation(args)
     for path in (args.output, args.stats):
         _check_writable(path)
     config = _config(args)
@@ -161,6 +191,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("argument --lattice-beam, --lattice-posterior: found less than 0, or more than 1")
     check_files(args, (("of the model", path) for path in config.model_files.values()))
 
+    from hiero.jobs.adapt import AdaptJob
     from hiero.jobs.forced import ForcedJob, PrefixJob
     from hiero.jobs.resumable_output import is_complete
     from hiero.jobs.translate import Job, JobSettings
@@ -193,6 +224,8 @@ def run(args: argparse.Namespace) -> int:
             job = ForcedJob(settings, config, progress, args.hypotheses)
         elif args.prefix:
             job = PrefixJob(settings, config, progress, partial=args.partial_word)
+        elif args.adapt:
+            job = AdaptJob(settings, config, progress)
         job.run()
     job.report()
     progress.say(job.summary(time.perf_counter() - started))
@@ -245,6 +278,7 @@ def _config(args: argparse.Namespace) -> Config:
         features=replaced(config.features, args),
         search=replaced(config.search, args),
         consensus=replaced(config.consensus, args),
+        adapt=replaced(config.adapt, args),
     )
     if config.is_bundled:
         config = with_bundled(config)

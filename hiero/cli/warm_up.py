@@ -171,6 +171,8 @@ def _decoding(folder: Path) -> Iterator[str]:
             yield f"decode -c @{name}.yaml -i @test.de -o @output.{name} --format {output} --forest @forest"
         if name in ("text", "index"):
             yield f"decode -c @{name}.yaml -i @lattices -o @output --kbest 5"
+    yield "decode -c @index.yaml -i @edits -o @output --adapt --aligner @hmm"
+    yield "decode -c @sparse.yaml -i @edits -o @output --adapt --aligner @hmm --learner sgd"
     yield "decode -c @sparse.yaml -i @test.de -o @output --format moses --kbest 3 --cdec-names -j 2"
     yield "decode -c @compiled.yaml -i @test.de -o @output --kbest 2000"
     for rule in ("kbest", "forest", "consensus"):
@@ -228,14 +230,20 @@ def _use_larger_tables(folder: Path) -> None:
     from hiero.alignment.pair_kernels import find_pairs_kernel
     from hiero.alignment.pair_tables import sorted_pairs
     from hiero.bitext.corpus import read_bitext
+    from hiero.core.arrays import read_only
     from hiero.decoder.kbest_kernels import larger_kbest_search, new_kbest_search
     from hiero.extraction.config import ExtractConfig
     from hiero.extraction.extractor import new_patterns
     from hiero.extraction.growth import new_pattern_counts
+    from hiero.extraction.suffix_kernels import locate_frequent_kernel
     from hiero.extraction.table_kernels import rehash_patterns_kernel
     from hiero.lm.external_sort import Sorter
     from hiero.lm.table_kernels import doubled, open_table
 
+    one = read_only(np.array([1, 0], np.int32))
+    first = read_only(np.array([0, 1, 2]))
+    found = np.array([[0, 0, 1]])
+    locate_frequent_kernel(one, read_only(np.array([1, 0], np.int32)), first, one[None, :1], found)
     sorter = Sorter(2, 1, 0, folder, combine=True)
     sorter.add(np.arange(64, dtype=np.uint64).reshape(-1, 2))
     for _ in sorter.blocks():
@@ -270,6 +278,7 @@ def _write_texts(folder: Path) -> None:
     (folder / "begun").write_text("er hat mir ein buch versprochen . ||| he has something\n")
     (folder / "lm.binary").write_bytes(_empty_kenlm())
     (folder / "lm.trie").write_bytes(_small_trie())
+    (folder / "edits").write_text("er hat ein buch . ||| he has a book .\nein haus ||| a house\n")
     words = range(MOST_LINKED)
     (folder / "linked.txt").write_text(" ".join(map(str, words)) + "\n")
     (folder / "linked.align").write_text(" ".join(f"{i}-{j}" for i in words for j in words) + "\n")

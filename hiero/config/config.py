@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from hiero.adaptation.config import AdaptConfig
 from hiero.alignment.config import AlignConfig
 from hiero.bins.config import BinsConfig
 from hiero.bitext.config import OF_LINES
@@ -62,6 +63,7 @@ class Config:
     reorder: ReorderSection | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
+    adapt: AdaptConfig = field(default_factory=AdaptConfig)
     tune: TuneConfig | None = None
     grid: GridSection | None = None
     eval: EvalSection = field(default_factory=EvalSection)

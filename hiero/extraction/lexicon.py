@@ -48,7 +48,7 @@ def make_lexicon(
 
     A word without a link counts as linked to the null word of the other side.
     """
-    key, count = _count_pairs(src, tgt, alignments)
+    key, count = count_pairs(src, tgt, alignments)
     loss = np.zeros((len(key), 2), np.float32)
     lexicon_losses_kernel(
         key, count, np.zeros(src.num_words + 1, np.int64), np.zeros(tgt.num_words + 1, np.int64), loss
@@ -56,7 +56,7 @@ def make_lexicon(
     return LexicalLosses(read_only(key), read_only(loss))
 
 
-def _count_pairs(
+def count_pairs(
     src: Side, tgt: Side, alignments: Sequence[tuple[Ints, npt.NDArray[np.int16]]]
 ) -> tuple[Ints, Ints]:
     """A hash table of linked pairs of words, and their counts; equal for equal links."""
@@ -90,7 +90,7 @@ class LeftOutLexicon:
         self.text, self.links, self.key = text, links, lexicon.pair_key
         sides = (Side(text.src, text.first_src, num_words[0]), Side(text.tgt, text.first_tgt, num_words[1]))
         alignments = [(first, links.link) for first in links.first_link]
-        key, pair = _count_pairs(*sides, alignments)
+        key, pair = count_pairs(*sides, alignments)
         if not np.array_equal(key, lexicon.pair_key):
             raise HieroError(
                 "the lexicon of the index is not that of its links (make it again with hiero index)"

@@ -410,3 +410,97 @@ def are_matches_kernel(text, listed):
                 ):
                     return False
     return True
+
+
+# ---- growth
+
+
+@leaf
+def is_before(text, one, other):
+    """Whether a suffix comes before another one by the words up to the end of its sentence."""
+    while text[one] == text[other] and text[one] != 0:
+        one += 1
+        other += 1
+    return text[one] < text[other]
+
+
+@kernel
+def merge_suffixes_kernel(text, suffix, first, out_suffix):
+    """Merge the suffixes of sentences that were appended to a text into its sorted suffixes.
+
+    text        int32 [N]      old and new sentences, each ended by 0
+    suffix      int32 [M]      the suffixes of the old sentences, sorted by the words up to the end of theirs
+    first       int64 [V + 1]  old suffixes that begin with a smaller word than w: first[w]
+    out_suffix  int32 [N]      written; equal ones, up to the end of the sentence, in their old order, and
+                               then in the order of the text
+
+    O(N + (N - M) log N).  Twin: tests/naive/extract.py::merged_suffixes.
+    """
+    size, old = text.shape[0], suffix.shape[0]
+    num = size - old
+    place = np.empty(num, np.int64)
+    for k in range(num):
+        low, high = first[text[old + k]], first[text[old + k] + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if is_before(text, old + k, suffix[middle]):
+                high = middle
+            else:
+                low = middle + 1
+        place[k] = low
+    # A merge sort by place, then by words; it keeps the order of equal ones.
+    order, spare = np.arange(num), np.empty(num, np.int64)
+    width = 1
+    while width < num:
+        for begin in range(0, num, 2 * width):
+            left, middle = begin, min(begin + width, num)
+            right, end = middle, min(begin + 2 * width, num)
+            for at in range(begin, end):
+                take_right = left == middle
+                if left < middle and right < end:
+                    a, b = order[left], order[right]
+                    take_right = place[b] < place[a] or (
+                        place[b] == place[a] and is_before(text, old + b, old + a)
+                    )
+                if take_right:
+                    spare[at] = order[right]
+                    right += 1
+                else:
+                    spare[at] = order[left]
+                    left += 1
+        order, spare = spare, order
+        width *= 2
+    at, done = 0, 0
+    for k in range(num):
+        while done < place[order[k]]:
+            out_suffix[at] = suffix[done]
+            at += 1
+            done += 1
+        out_suffix[at] = old + order[k]
+        at += 1
+    while done < old:
+        out_suffix[at] = suffix[done]
+        at += 1
+        done += 1
+
+
+@kernel
+def locate_frequent_kernel(text, suffix, first, words, out_frequent):
+    """Find sequences of words again after a text has grown.
+
+    text          int32 [N]
+    suffix        int32 [N]      sorted
+    first         int64 [V + 1]  suffixes that begin with a smaller word than w: first[w]
+    words         int32 [F, L]   the sequences, of at most L words
+    out_frequent  int64 [F, 3]   written: occurrences and first place among suffixes; given: words
+
+    O(F L log N).  Twin: tests/naive/extract.py::located.
+    """
+    for k in range(words.shape[0]):
+        low, high = first[words[k, 0]], first[words[k, 0] + 1]
+        for offset in range(1, out_frequent[k, 2]):
+            word = words[k, offset]
+            low = narrow(suffix, text, low, high, offset, word)
+            high = narrow(suffix, text, low, high, offset, word + 1)
+        out_frequent[k, 0] = high - low
+        out_frequent[k, 1] = low

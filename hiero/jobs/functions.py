@@ -22,7 +22,7 @@ import numpy as np
 from hiero.alignment.align import trained
 from hiero.alignment.config import AlignConfig
 from hiero.alignment.dictionary import first_pairs, with_dictionary
-from hiero.alignment.links import combine, decoded, links_above, score_links
+from hiero.alignment.links import combine, score_links
 from hiero.alignment.model import AlignmentModel, model_of, read_model, write_model
 from hiero.bitext.alignments import Alignment, write_alignment
 from hiero.bitext.corpus import Bitext, Text, check_bitext, read_text, text_of
@@ -102,13 +102,13 @@ class Aligner:
 
     def apply(self, source: Lines, target: Lines) -> list[Links]:
         """The links of other sentence pairs; for files of any size, use ``hiero align apply``."""
-        return _links_of(self._aligned(_bitext(source, target)))
+        return _links_of(self.model.aligned(_bitext(source, target)))
 
     def score(self, source: Lines, target: Lines, links: Sequence[Links] | None = None) -> list[PairScore]:
         """Score sentence pairs and their links, by default those of ``apply``."""
         bitext = _bitext(source, target)
         if links is None:
-            alignment = self._aligned(bitext)
+            alignment = self.model.aligned(bitext)
             first, link = alignment.first, alignment.link
         else:
             first, link = _arrays_of(links, bitext)
@@ -125,12 +125,6 @@ class Aligner:
     def load(cls, path: str | Path) -> Aligner:
         """Read a model that ``save`` or ``hiero align --save-model`` has written."""
         return cls(read_model(path))
-
-    def _aligned(self, bitext: Bitext) -> Alignment:
-        fitted, threshold = self.model.fitted(bitext), self.model.threshold
-        if threshold:
-            return links_above(fitted, 0, bitext.num_pairs, threshold)
-        return combine(bitext, decoded(fitted), self.model.symmetrize)
 
 
 def align(

@@ -352,7 +352,7 @@ class Job:
 
     def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
         """Translate the sentence of a line."""
-        forest = self.model.parse(segment, statistics)
+        forest = self._forest(segment, statistics)
         features = self.features_of(forest)
         chosen = self.config.consensus
         with_confidence = partial(forest.confidence, alpha=chosen.alpha) if chosen.confidence else None
@@ -369,6 +369,9 @@ class Job:
                 self._write_lattice(forest, number - 1)
         is_failure = bool(segment.words) and not forest
         return Block(block, writer.num_escaped, frozenset(features.merged), is_failure)
+
+    def _forest(self, segment: Segment, statistics: Statistics) -> Forest:
+        return self.model.parse(segment, statistics)
 
     def features_of(self, forest: Forest) -> ForestFeatures:
         """The features of a forest, under the names that were asked for."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -44,9 +44,13 @@ from hiero.tuning.shard import (
     is_task_done,
 )
 from hiero.tuning.vectors import (
+    OTHER,
+    PER_FEATURE,
     DenseFeatures,
     Mixture,
     WeightVector,
+    flat_state,
+    nested_state,
     read_vectors,
     sum_weights,
     write_vectors,
@@ -165,10 +169,6 @@ def _intern(index: FeatureIndex, table: FeatureTable, first: int) -> Ids:
     return ids
 
 
-# Prefixes of the arrays of a learner's state in files: those with one value per feature, and others.
-PER_FEATURE, OTHER = "feature.", "state."
-
-
 def run_online_shard(task: ShardTask) -> str:
     """Learn from a shard online, unless that was done; return the path of the output."""
     if not is_task_done(task.out):
@@ -198,7 +198,7 @@ class OnlineShard:
         )
         self.learner: Learner = make_learner(self.config, context)
         if state is not None:
-            self.learner.restore(_nested(*state, len(vector.value)))
+            self.learner.restore(nested_state(*state, len(vector.value)))
         self.decoder.weights_changed()
         gold = getattr(self.learner, "gold", None)
         if task.totals is not None and isinstance(gold, PreviousPass):
@@ -254,7 +254,7 @@ class OnlineShard:
         count = len(vector)
         keep = vector.value[:count] != 0
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, value in _flat(self.learner.state()):
+        for name, value in flat_state(self.learner.state()):
             if isinstance(value, np.ndarray) and value.shape[:1] == vector.value.shape:
                 arrays[PER_FEATURE + name] = value[:count]
                 keep |= value[:count] != 0
@@ -270,39 +270,6 @@ class OnlineShard:
             arrays["average"] = average[chosen]
         path = f"{self.output.temporary}.npz"
         write_vectors(path, vector.symbols, vector.index, chosen, weight=weight, **arrays)
-
-
-def _nested(ids: Ids, values: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """Restore the nested state of a learner from the arrays of a file."""
-    state: dict[str, Any] = {}
-    for name, array in values.items():
-        if name.startswith(PER_FEATURE):
-            whole = np.zeros(size, array.dtype)
-            whole[ids] = array
-            _put(state, name.removeprefix(PER_FEATURE), whole)
-        elif name.startswith(OTHER):
-            _put(state, name.removeprefix(OTHER), array if array.ndim else array.item())
-    return state
-
-
-def _flat(state: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Flatten nested mappings into pairs of dotted names and values."""
-    pairs: list[tuple[str, Any]] = []
-    for name, value in state.items():
-        if isinstance(value, Mapping):
-            pairs.append((f"{prefix}{name}.", 0))  # a marker, so that empty mappings are kept
-            pairs += _flat(value, f"{prefix}{name}.")
-        else:
-            pairs.append((prefix + name, value))
-    return pairs
-
-
-def _put(state: dict[str, Any], name: str, value: Any) -> None:
-    *path, last = name.split(".")
-    for part in path:
-        state = state.setdefault(part, {})
-    if last:
-        state[last] = value
 
 
 class OnlineCourse:

@@ -323,6 +323,45 @@ def read_vector(path: str, symbols: Symbols) -> WeightVector:
     return vector
 
 
+# ---- the memory of a learner
+
+# Prefixes of the arrays of a learner's state in files: those with one value per feature, and others.
+PER_FEATURE, OTHER = "feature.", "state."
+
+
+def nested_state(ids: Ids, values: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Restore the nested state of a learner from the arrays of a file."""
+    state: dict[str, Any] = {}
+    for name, array in values.items():
+        if name.startswith(PER_FEATURE):
+            whole = np.zeros(size, array.dtype)
+            whole[ids] = array
+            _put_in(state, name.removeprefix(PER_FEATURE), whole)
+        elif name.startswith(OTHER):
+            _put_in(state, name.removeprefix(OTHER), array if array.ndim else array.item())
+    return state
+
+
+def flat_state(state: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Flatten nested mappings into pairs of dotted names and values."""
+    pairs: list[tuple[str, Any]] = []
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            pairs.append((f"{prefix}{name}.", 0))  # a marker, so that empty mappings are kept
+            pairs += flat_state(value, f"{prefix}{name}.")
+        else:
+            pairs.append((prefix + name, value))
+    return pairs
+
+
+def _put_in(state: dict[str, Any], name: str, value: Any) -> None:
+    *path, last = name.split(".")
+    for part in path:
+        state = state.setdefault(part, {})
+    if last:
+        state[last] = value
+
+
 # ---- initial weights
 
 # As in the program of Green et al. 2013: 0.2 for every dense feature, 0.5 for the language model. There all
@@ -355,12 +394,12 @@ def write_start(path: str, start: str, model: Model) -> None:
         weights = read_weights(start, Symbols())
     value, index = weights.vector(), weights.index
     if weights.has_shared_names:
-        value, index = _spelled(weights)
+        value, index = spelled_vector(weights)
     chosen = np.flatnonzero(value)
     write_vectors(path, weights.symbols, index, chosen, weight=value[chosen])
 
 
-def _spelled(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
+def spelled_vector(weights: Weights) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], FeatureIndex]:
     """Weights under names that may match several features, each assigned to the feature of that name."""
     index = FeatureIndex()
     keys, values = [], []

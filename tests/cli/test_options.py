@@ -132,7 +132,7 @@ def commands(top: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str
 COMMANDS = dict(commands(main_parser()))
 # Arguments whose values are no files that a command reads or writes, or whose files the command adds itself.
 NO_FILES = {
-    "decode": {"-g", "-l", "-w", "--bins", "--reordering"},  # of the model
+    "decode": {"-g", "-l", "-w", "--bins", "--reordering", "--aligner", "--adapt-state"},  # of the model
     "eval": {"--system"},
     "extract": {"--store", "--target-counts"},  # read and written
     "init": {"FOLDER"},  # files that exist are never replaced

@@ -560,3 +560,14 @@ def unpacked(words: list[int]) -> list[tuple[list[int], list[int], list[int], li
         src = [-1 - symbol if symbol < 2 else src_words[symbol - 2] for symbol in node]
         rules.append((src, tgt, features, links[alignment]))
     return rules
+
+
+def merged_suffixes(text: list[int], suffix: list[int]) -> list[int]:
+    """The suffixes of a text of which the first ones are sorted, by words up to the end of the sentence."""
+    return sorted([*suffix, *range(len(suffix), len(text))], key=lambda at: text[at : text.index(0, at) + 1])
+
+
+def located(text: list[int], suffix: list[int], words: list[int]) -> tuple[int, int]:
+    """The number of occurrences of a sequence of words, and the first of them among sorted suffixes."""
+    found = [k for k, at in enumerate(suffix) if text[at : at + len(words)] == words]
+    return len(found), found[0] if found else -1

@@ -1,0 +1,1 @@
+"""Learning from post-edits while a model translates."""
