@@ -18,13 +18,19 @@ from docs.site import pages
 
 # Sections in order, and the order of known pages. Other pages of ``docs`` follow in OTHERS.
 NAVIGATION: dict[str, list[str]] = {
-    "Start": ["index.md", "first-hour.md", "migrating.md", "limits.md", "trust.md"],
+    "Start": ["index.md", "first-hour.md", "migrating.md", "limits.md"],
     "Guides": [
         "decoding.md",
+        "constraints.md",
+        "lattices.md",
+        "consensus.md",
+        "adaptation.md",
+        "serve.md",
         "models.md",
+        "language-models.md",
+        "phrase-tables.md",
         "search.md",
         "pipeline.md",
-        "alignment.md",
         "lookup.md",
         "tuning.md",
         "reordering.md",
