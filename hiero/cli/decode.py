@@ -92,9 +92,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--lattice-beam",
         metavar="X",
         type=float,
-        default=5.0,
+        default=1.0,
         help="leave out derivations whose scores, times --mbr-alpha, are more than X below the best "
-        "(default 5)",
+        "(default 1)",
     )
     add(
         "--lattice-posterior",
@@ -185,6 +185,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("argument --force: not with --prefix")
     if args.force and config.consensus.mbr != "none":
         raise UsageError("argument --force: not with --mbr, which chooses among translations")
+    if (args.force or args.prefix) and (args.lattice or config.consensus.confidence):
+        flag = "--lattice" if args.lattice else "--confidence"
+        raise UsageError(f"argument {flag}: not with {'--force' if args.force else '--prefix'}")
     if config.consensus.confidence and args.format != "json":
         raise UsageError("argument --confidence: requires --format json")
     if not (args.lattice_beam >= 0 and 0 <= args.lattice_posterior <= 1):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_ARCS = 2_000_000
 FST_EPSILON, PLF_EPSILON = "<eps>", "*EPS*"
 NO_WORD = -1
+DIGITS = 9  # of log-probabilities of states that are merged
 BEST_SLACK = 1e-9  # rounding must not prune the best path
 
 
@@ -333,15 +334,35 @@ def _finished(
     if least > 0:
         arcs = _pruned(arcs, order, last, least)
         order = _topological(arcs, last)
-    place = {state: number for number, state in enumerate(order)}
+        useful = set(order)
+        arcs = [arc for arc in arcs if arc[1] in useful]
     after = _sums(arcs, order, last)
-    rows = sorted(
-        (place[source], place[target], texts.get(word, ""), weight + after[target] - after[source])
-        for source, target, word, weight in arcs
-    )
+    arcs = [(s, t, word, weight + after[t] - after[s]) for s, t, word, weight in arcs]
+    arcs, order = _merged(arcs, order, last)
+    place = {state: number for number, state in enumerate(order)}
+    rows = sorted((place[s], place[t], texts.get(word, ""), log_prob) for s, t, word, log_prob in arcs)
     source, target = (np.array([row[k] for row in rows], np.int32) for k in (0, 1))
     words, log_prob = [row[2] for row in rows], np.array([row[3] for row in rows], np.float64)
     return WordLattice(len(order), source, target, words, log_prob)
+
+
+def _merged(
+    arcs: list[tuple[int, int, int, float]], order: list[int], last: int
+) -> tuple[list[tuple[int, int, int, float]], list[int]]:
+    """The arcs and states that are left when states that the same arcs leave, up to rounding, are one."""
+    leaving: dict[int, list[tuple[int, int, float]]] = {}
+    for source, target, word, log_prob in arcs:
+        leaving.setdefault(source, []).append((target, word, log_prob))
+    found: dict[tuple[tuple[int, int, float], ...], int] = {}
+    same = {last: last}
+    for state in reversed(order):
+        if state != last:
+            own = sorted(
+                (same[target], word, round(log_prob, DIGITS)) for target, word, log_prob in leaving[state]
+            )
+            same[state] = found.setdefault(tuple(own), state)
+    kept = [(s, same[t], word, log_prob) for s, t, word, log_prob in arcs if same[s] == s]
+    return kept, [state for state in order if same[state] == state]
 
 
 def _topological(arcs: list[tuple[int, int, int, float]], last: int) -> list[int]:

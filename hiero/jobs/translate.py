@@ -47,6 +47,7 @@ from hiero.jobs.run_directory import locked_directory
 STANDARD_INPUT = "<stdin>"
 GZIP_MAGIC = b"\x1f\x8b"
 LATTICE_SETTINGS = ("lattice", "lattice_format", "lattice_beam", "lattice_posterior")
+LATTICE_ARCS, SMALLEST_BEAM = 200_000, 1e-3  # lattices with more arcs are made with smaller beams
 MAX_SHOWN = 5  # malformed lines, before they are only counted
 
 
@@ -61,7 +62,7 @@ class JobSettings:
     forest_format: str = "json.gz"
     lattice: str | None = None  # directory, with a word lattice for each sentence
     lattice_format: Literal["openfst", "plf"] = "openfst"
-    lattice_beam: float = 5.0  # derivations further below the best are left out
+    lattice_beam: float = 1.0  # derivations further below the best are left out
     lattice_posterior: float = 0.0  # arcs with a smaller posterior are left out
     threads: int = 1
     resume: bool = False  # continue an interrupted output, made with the same settings
@@ -83,6 +84,7 @@ class LineResult:
     has_grammar: bool
     problem: str  # of the markup, because of which the line counts as empty
     has_bars: bool  # ||| in a line without <seg>, which looks like a reference
+    is_narrowed: bool
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ class Block:
     num_escaped: int
     merged: frozenset[str]
     is_failure: bool
+    is_narrowed: bool = False  # its lattice has a smaller beam than was asked for
 
 
 class Job:
@@ -120,6 +123,7 @@ class Job:
         self.num_escaped = 0
         self.num_broken = 0
         self.num_failed, self.first_failed = 0, 0
+        self.num_narrowed = 0
         self.num_malformed, self.first_malformed = 0, 0
         self.merged: set[str] = set()
         self.has_bars = False
@@ -310,18 +314,24 @@ class Job:
         suffixes = ["fst.txt", "syms"] if self.settings.lattice_format == "openfst" else ["plf"]
         return [folder / f"{number}.{suffix}" for suffix in suffixes]
 
-    def _write_lattice(self, forest: Forest, number: int) -> None:
+    def _write_lattice(self, forest: Forest, number: int) -> bool:
+        """Write the lattice of a sentence; return whether it needed a smaller beam."""
         settings = self.settings
-        lattice = forest.word_lattice(
-            alpha=self.config.consensus.alpha,
-            beam=settings.lattice_beam,
-            least=settings.lattice_posterior,
-        )
+        alpha, beam, least = self.config.consensus.alpha, settings.lattice_beam, settings.lattice_posterior
+        while True:
+            try:
+                lattice = forest.word_lattice(beam=beam, alpha=alpha, least=least, max_arcs=LATTICE_ARCS)
+                break
+            except HieroError:  # too many arcs
+                if beam == 0:
+                    raise
+                beam = beam / 2 if beam > SMALLEST_BEAM else 0.0
         texts = [lattice.openfst(), lattice.symbols()]
         if settings.lattice_format == "plf":
             texts = [lattice.plf()]
         for path, text in zip(self._lattice_paths(number), texts, strict=True):
             write_output(path, text)
+        return beam < settings.lattice_beam
 
     # ---- one line
 
@@ -348,6 +358,7 @@ class Job:
             bool(problem) or self._has_grammar(segment),
             problem,
             segment.lattice is None and "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
+            block.is_narrowed,
         )
 
     def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
@@ -365,10 +376,9 @@ class Job:
             )
             if self.settings.forest:
                 forest.save(self._forest_path(number - 1))
-            if self.settings.lattice:
-                self._write_lattice(forest, number - 1)
+            is_narrowed = bool(self.settings.lattice) and self._write_lattice(forest, number - 1)
         is_failure = bool(segment.words) and not forest
-        return Block(block, writer.num_escaped, frozenset(features.merged), is_failure)
+        return Block(block, writer.num_escaped, frozenset(features.merged), is_failure, is_narrowed)
 
     def _forest(self, segment: Segment, statistics: Statistics) -> Forest:
         return self.model.parse(segment, statistics)
@@ -389,6 +399,7 @@ class Job:
         self.num_escaped += result.num_escaped
         self.num_broken += not result.is_utf8
         self.merged |= result.merged
+        self.num_narrowed += result.is_narrowed
         if result.is_failure:
             self.num_failed += 1
             self.first_failed = self.first_failed or number
@@ -414,6 +425,9 @@ class Job:
         if self.num_failed:
             sentences = counted(self.num_failed, "sentence has", "sentences have")
             self.progress.say(f"{sentences} no translation, first in line {self.first_failed}")
+        if self.num_narrowed:
+            lattices = counted(self.num_narrowed, "lattice was", "lattices were")
+            self.progress.say(f"{lattices} too large, and made with a smaller --lattice-beam")
         if self.num_malformed > MAX_SHOWN:
             found = f"{self.num_malformed} lines have malformed markup and empty translations"
             self.progress.say(f"{found}, first line {self.first_malformed}")

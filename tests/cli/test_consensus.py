@@ -61,6 +61,8 @@ def test_an_empty_line_and_one_without_a_translation(small: list[str], tmp_path:
     [
         (["--mbr", "kbest", "--mbr-metric", "linn"], "unknown sentence BLEU 'linn'; did you mean 'lin'?"),
         (["--mbr", "kbest", "--kbest", "3", "--no-unique"], "mbr lists every string once"),
+        (["--force", "--lattice", "x"], "argument --lattice: not with --force"),
+        (["--prefix", "--confidence", "--format", "json"], "argument --confidence: not with --prefix"),
         (["--confidence"], "argument --confidence: requires --format json"),
         (["--format", "align", "--kbest", "2"], "align has no room for the translations"),
         (["--lattice", "x", "--lattice-beam", "-1"], "argument --lattice-beam, --lattice-posterior: found"),
@@ -96,7 +98,7 @@ def test_words_with_confidence_alignments_and_lattices(small: list[str], tmp_pat
         assert (tmp_path / "lattices" / f"{number}.fst.txt").read_text() == lattice.openfst()
         assert (tmp_path / "lattices" / f"{number}.syms").read_text() == lattice.symbols()
     assert (tmp_path / "lattices" / "0.fst.txt").read_text() == ""
-    plf = ["--lattice", str(tmp_path / "plf"), "--lattice-format", "plf"]
+    plf = ["--lattice", str(tmp_path / "plf"), "--lattice-format", "plf", "--lattice-beam", "5"]
     assert run(*given, "--format", "align", *plf) == 0
     links = [" ".join(f"{i}-{j}" for i, j in model.translate(line).alignment) for line in TEXT.splitlines()]
     assert output.read_text().splitlines() == ["", *links]
@@ -105,6 +107,19 @@ def test_words_with_confidence_alignments_and_lattices(small: list[str], tmp_pat
         beam=5
     ).plf()
     assert (tmp_path / "plf" / "0.plf").read_text() == "()\n"
+
+
+def test_lattices_that_are_too_large_get_smaller_beams(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hiero.jobs.translate.LATTICE_ARCS", 30)
+    text, output = written(tmp_path / "in", TEXT.splitlines()[0] + "\n"), str(tmp_path / "out")
+    given = [*small, "-i", text, "-o", output, "--lattice", str(tmp_path / "lattices")]
+    assert main(["decode", *given, "--lattice-beam", "8"]) == 0
+    assert "1 lattice was too large, and made with a smaller --lattice-beam" in capsys.readouterr().err
+    forest = hiero.load(grammar=small[1], weights=small[3], lm=small[5]).parse(TEXT.splitlines()[0])
+    found = (tmp_path / "lattices" / "0.fst.txt").read_text()
+    assert found in [forest.word_lattice(beam=8 / 2**k).openfst() for k in range(1, 10)]
 
 
 def test_a_linear_lattice_has_the_confidence_of_its_sentence(small: list[str]) -> None:
@@ -121,9 +136,15 @@ def test_a_linear_lattice_has_the_confidence_of_its_sentence(small: list[str]) -
 @pytest.mark.once
 @pytest.mark.skipif(MODEL is not None, reason="needs the bundled model")
 def test_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order, in a directory with the files of the package."""
+    """In their order, in a directory with the files of the package, of which the text is shorter."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "grammars").symlink_to(PROJECT / "grammars")
+    (tmp_path / "grammars").mkdir()
+    for file in (PROJECT / "grammars").glob("demo.*"):
+        if ".dev." in file.name:
+            first = file.read_text().splitlines(keepends=True)[:4]
+            (tmp_path / "grammars" / file.name).write_text("".join(first))
+        else:
+            (tmp_path / "grammars" / file.name).symlink_to(file)
     page = (PROJECT / "docs" / "consensus.md").read_text()
     commands = re.findall(r"^\$ hiero (.*)", "\n".join(re.findall(r"```console\n(.*?)```", page, re.S)), re.M)
     assert len(commands) > 3

@@ -109,6 +109,16 @@ def test_arcs_with_small_posteriors_are_left_out(world, least):
     assert all(text in found for text, path in whole.paths() if math.exp(path) > least + 1e-9)
 
 
+def test_states_with_the_same_continuations_are_one():
+    from tests.worlds.strategies import World
+
+    side = [[0, 2], [1, 2]]
+    world = World([[0, 1]], [([], 0.0), ([], -1.0)], [0, 1], [[0], [0]], side, [[], []], [(0, 1)])
+    lattice = world.forest.word_lattice()
+    assert (lattice.num_states, lattice.word) == (3, ["a", "b", "c"])
+    assert summed(lattice) == pytest.approx(strings_of(world))
+
+
 def test_limits():
     from tests.worlds.strategies import World
 
