@@ -9,6 +9,9 @@ With a model of ``hiero run``:
 - completion: translations (even lines) or references (odd lines) are cut anywhere and completed. Exits with
   1 if a completion does not begin with what is left. The median CPU time of translating, of the first request
   for a sentence, and of a further one.
+- terms: for each sentence, words with translations that the reference has and ours lacks, where there are some:
+  the index of the model must have the pair as a rule. BLEU without, with soft and with hard terms. Exits with 1
+  if a hard term is not in its translation.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
+
+import numpy as np
 
 import hiero
 from benchmarks.results import append_result
@@ -29,6 +34,7 @@ from hiero.decoder.model import Model
 
 # Of scores: forced and ordinary search add single-precision probabilities in different orders.
 ROUNDING = 1e-5
+LEAST_LETTERS = 4  # of terms
 Pair = tuple[tuple[str, ...], str]
 T = TypeVar("T")
 
@@ -42,6 +48,7 @@ def main() -> int:
     parser.add_argument("--train", nargs=2, metavar=("SRC", "REF"))
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--completions", type=int, default=500)
+    parser.add_argument("--terms", type=int, default=200, help="sentences with terms")
     args = parser.parse_args()
     model = hiero.load(args.config)
     model.translate("a", "b")  # compiles
@@ -50,6 +57,7 @@ def main() -> int:
     if args.train:
         figures |= training(model, read_pairs(args.train, args.sentences))
     figures |= completions(model, pairs[: args.completions])
+    figures |= terms(model, pairs, args.terms)
     for name, figure in figures.items():
         print(f"{name:<36}{figure:12.6g}")
     append_result("constraints", figures)
@@ -57,6 +65,7 @@ def main() -> int:
         figures["own not reachable"] > 0
         or figures["least gain over the search"] < -ROUNDING
         or figures["completions without beginning"] > 0
+        or figures["hard terms present, %"] < 100
     )
 
 
@@ -122,6 +131,53 @@ def completions(model: Model, pairs: list[Pair]) -> dict[str, float]:
         "reference beginnings reachable, %": 100 * reachable[1] / max(len(pairs) // 2, 1),
         **{f"median CPU ms, {name}": 1e3 * statistics.median(times) for name, times in seconds.items()},
     }
+
+
+def terms(model: Model, pairs: list[Pair], count: int) -> dict[str, float]:
+    """Terms from references in the first sentences that have some."""
+    cases = []
+    for words, reference in pairs:
+        best = model.translate(Segment(words))
+        found = terms_of_reference(model, words, reference.split(), best.text.split())
+        if found:
+            cases.append((words, reference, found, best.text))
+        if len(cases) == count:
+            break
+    figures: dict[str, float] = {"sentences with terms": len(cases)}
+    figures["terms"] = sum(len(found) for _, _, found, _ in cases)
+    references = [reference for _, reference, _, _ in cases]
+    for name in ("no", "soft", "hard"):
+        texts = [text for *_, text in cases]
+        if name != "no":
+            texts = [
+                model.translate(Segment(words), terms=found, hard_terms=name == "hard").text
+                for words, _, found, _ in cases
+            ]
+        present = sum(
+            target in text.split()
+            for text, (_, _, found, _) in zip(texts, cases, strict=True)
+            for _, target in found
+        )
+        figures[f"{name} terms present, %"] = 100 * present / max(figures["terms"], 1)
+        figures[f"BLEU with {name} terms"] = hiero.evaluate(texts, references, tokenize="none").bleu
+    return figures
+
+
+def terms_of_reference(
+    model: Model, words: Sequence[str], reference: Sequence[str], ours: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Words of four letters or more, once in the sentence, with a rule to a word only the reference has."""
+    found = model.parsed(Segment(tuple(words)), hiero.Statistics())
+    rules, text = found.grammar.rules, model.symbols.words.text
+    single = np.flatnonzero((np.diff(rules.first_src) == 1) & (np.diff(rules.first_tgt) == 1))
+    src, tgt = rules.src[rules.first_src[single]], rules.tgt[rules.first_tgt[single]]
+    pairs: dict[str, str] = {}
+    missing = {word for word in reference if len(word) >= LEAST_LETTERS} - set(ours)
+    for one, other in zip(src.tolist(), tgt.tolist(), strict=True):
+        if one >= 0 and other >= 0 and text(other) in missing and words.count(text(one)) == 1:
+            if text(one) != text(other) and len(text(one)) >= LEAST_LETTERS:
+                pairs.setdefault(text(one), text(other))
+    return list({target: (source, target) for source, target in pairs.items()}.values())
 
 
 def timed(run: Callable[..., T], *arguments: Any, **how: Any) -> tuple[T, float]:

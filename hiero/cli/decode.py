@@ -46,6 +46,7 @@ examples:
   hiero decode -c model.yaml --kbest 100 --features rule_id,shape < input.sgm > kbest.txt
   hiero decode -c model.yaml --mbr forest < input.txt > output.txt
   echo 'das ist gut . ||| this is good .' | hiero decode --force
+  hiero decode -c model.yaml --terms glossary.tsv --hard-terms < input.txt > output.txt
   hiero decode -c model.yaml --format json --forest forests/ -i input.txt -o output.json --resume"""
 
 
@@ -114,7 +115,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_constraints(command)
     add_adaptation(command)
     command.set_defaults(run=run)
-    add_files(command, "-i -c --hypotheses", "-o --stats --forest --lattice")
+    add_files(command, "-i -c --hypotheses --terms", "-o --stats --forest --lattice")
 
 
 def add_constraints(command: argparse.ArgumentParser) -> None:
@@ -140,6 +141,13 @@ def add_constraints(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="--prefix whose last word may be incomplete, unless a space follows it",
     )
+    add(
+        "--terms",
+        metavar="FILE",
+        help="translations of terms, as further rules: source words, a tab, their translation (and perhaps a "
+        "tab and a weight)",
+    )
+    add("--hard-terms", action="store_true", help="translate terms in no other way")
 
 
 def add_adaptation(command: argparse.ArgumentParser) -> None:
@@ -283,6 +291,11 @@ def _config(args: argparse.Namespace) -> Config:
         consensus=replaced(config.consensus, args),
         adapt=replaced(config.adapt, args),
     )
+    if args.terms:
+        config = dataclasses.replace(config, terms=args.terms)
+    if args.hard_terms and config.terms is None:
+        raise UsageError("argument --hard-terms: requires --terms FILE")
+    config = dataclasses.replace(config, hard_terms=config.hard_terms or args.hard_terms)
     if config.is_bundled:
         config = with_bundled(config)
     return dataclasses.replace(config, strict=config.strict or args.strict)

@@ -38,7 +38,7 @@ from hiero.config.sections import (
     check_data,
 )
 from hiero.core.errors import ConfigError, FormatError, show
-from hiero.core.records import map_paths, record, record_paths, value_of
+from hiero.core.records import PathKey, map_paths, record, record_paths, value_of
 from hiero.core.text import decode_utf8, read_chunks, write_output
 from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.learning.config import TuneConfig
@@ -62,6 +62,8 @@ class Config:
     bins: BinsConfig | None = None
     reorder: ReorderSection | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
+    terms: PathKey | None = None  # file with terms and their translations
+    hard_terms: bool = False  # whether these are the only translations of the terms
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     adapt: AdaptConfig = field(default_factory=AdaptConfig)
     tune: TuneConfig | None = None
@@ -89,7 +91,13 @@ class Config:
     @property
     def model_files(self) -> dict[str, str]:
         """The files and directories that the model is made of, by their keys."""
-        model = Config(grammar=self.grammar, lm=self.lm, weights=self.weights, features=self.features)
+        model = Config(
+            grammar=self.grammar,
+            lm=self.lm,
+            weights=self.weights,
+            features=self.features,
+            terms=self.terms,
+        )
         found = record_paths(model).items()
         return {key: path for key, path in found if key.rpartition(": ")[2] not in NOT_OF_MODEL}
 
@@ -162,6 +170,8 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         model["grammar"] = [
             {key: value for key, value in entry.items() if key != "write"} for entry in model["grammar"]
         ]
+        if config.terms is not None:
+            model |= {"terms": written["terms"], "hard_terms": written["hard_terms"]}
         if config.consensus != ConsensusConfig():
             model["consensus"] = written["consensus"]
         if config.prep is not None:

@@ -33,6 +33,7 @@ from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, shipped_folder
 from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.decoder.model import Model
+from hiero.decoder.terms import GivenTerm
 from hiero.extraction.config import ExtractConfig
 from hiero.features.feature_set import Feature, Mismatch, compare_weights, feature_set
 from hiero.features.weights import Weights, read_weights
@@ -80,6 +81,8 @@ def load(
     rules: str | Sequence[str] = (),
     features: str | Feature | Sequence[str | Feature] | None = None,
     bins: str | Path | None = None,
+    terms: str | Path | Sequence[GivenTerm] | None = None,
+    hard_terms: bool = False,
     base: str | Path = ".",
     allow_grammar_paths: bool = False,
     strict: bool | None = None,
@@ -94,6 +97,8 @@ def load(
     rules     one or more rules of a grammar in cdec's text form
     features  one or more names as in ``--features``, or feature functions of your own
     bins      a file of bins that replace dense features
+    terms     a file of terms, or pairs of source words and their translation, perhaps with a weight
+    hard_terms  whether these are the only translations of the terms
     base      directory of the paths in ``<seg grammar=…>``
     allow_grammar_paths  permit paths outside it
     strict    whether weights that do not fit the model are an error; by default a ``HieroWarning``
@@ -141,6 +146,11 @@ def load(
     if settings.is_bundled and not rules and weights is None:
         settings = with_bundled(settings)
     given = weights if isinstance(weights, Mapping) else None
+    if terms is not None:
+        path = str(terms) if isinstance(terms, str | Path) else None
+        settings = dataclasses.replace(settings, terms=path, hard_terms=hard_terms and path is not None)
+    elif hard_terms:
+        settings = dataclasses.replace(settings, hard_terms=True)
     model = make_model(
         settings,
         base=base,
@@ -149,6 +159,8 @@ def load(
         weights=given,
         allow_grammar_paths=allow_grammar_paths,
     )
+    if terms is not None and settings.terms is None:
+        model = model.with_terms(terms, hard=hard_terms)
     all_read = not settings.grammar_folders and bool(settings.grammar or rules)
     check = WeightsCheck(
         "weights" if settings.weights is None or given is not None else settings.weights.path,
@@ -283,6 +295,7 @@ def make_model(
 ) -> Model:
     """Make a model of a configuration; see ``load``, and ``open_model_sources`` for the other arguments."""
     check_made(config)
+    check_terms(config)
     symbols = Symbols()
     sources = open_model_sources(
         config,
@@ -319,7 +332,16 @@ def make_model(
         allow_grammar_paths=allow_grammar_paths,
         spare_store=spare_store,
     )
-    return Model(symbols, sources, models, given, chosen, config.search, bins, again)
+    model = Model(symbols, sources, models, given, chosen, config.search, bins, again)
+    if config.terms is not None:
+        model = model.with_terms(config.terms, hard=config.hard_terms)
+    return model
+
+
+def check_terms(config: Config) -> None:
+    """Refuse hard terms without any."""
+    if config.hard_terms and config.terms is None:
+        raise ConfigError("hard_terms: needs terms, the path of a file with terms and their translations")
 
 
 def _weights_of(config: Config, symbols: Symbols) -> Weights:
@@ -454,7 +476,7 @@ def _check_names(names: Sequence[str]) -> None:
         raise ConfigError("lm: two language models have the same name (NAME=PATH gives each its own)")
 
 
-ORDER = ("weights", "features", "grammar", "lm")  # of inputs in manifests
+ORDER = ("weights", "features", "grammar", "lm", "terms")  # of inputs in manifests
 
 
 def _rule_settings(config: ExtractConfig) -> dict[str, Any]:
@@ -476,6 +498,8 @@ def model_config(config: Config) -> Config:
         weights=config.weights,
         features=config.features,
         search=config.search,
+        terms=config.terms,
+        hard_terms=config.hard_terms,
         consensus=config.consensus,
     )
 
@@ -510,5 +534,6 @@ def model_settings(config: Config) -> dict[str, Any]:
         "features": {k: v for k, v in dataclasses.asdict(config.features).items() if k not in files},
         "grammar": grammar,
         "lm": [section.name for section in config.lm],
+        **({"hard_terms": True} if config.hard_terms else {}),
         **({"consensus": dataclasses.asdict(chosen)} if chosen != ConsensusConfig() else {}),
     }

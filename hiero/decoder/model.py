@@ -1,7 +1,7 @@
 """The decoder: collect the rules for a sentence, score them, parse, and search with language models.
 
 A ``Model`` is loaded once and shared by all threads. ``Model.parse`` is the whole decoder; each of its steps
-is one kernel call over arrays. Pass-through and glue rules, which are in no grammar, are made here.
+is one kernel call over arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, off
 from hiero.core.errors import HieroError
 from hiero.core.lattice import COST, Lattice, of_lattice, parse_input
 from hiero.core.parallel import in_order
-from hiero.core.symbol_kernels import gap
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, split_words
 from hiero.decoder.config import SearchConfig
@@ -34,9 +33,11 @@ from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import EMPTY_CHART, Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
+from hiero.decoder.model_rules import model_rules
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import ParsedSentence, search_of
 from hiero.decoder.statistics import Statistics
+from hiero.decoder.terms import FoundTerms, GivenTerm, Terms, only_terms, terms_of
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
 from hiero.features.index import EdgeBatch, has_all_names, prefixes_of, scores_gaps
 from hiero.features.score import (
@@ -51,85 +52,9 @@ from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
 from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
-from hiero.grammar.rules import (
-    Grammar,
-    GrammarSource,
-    Rules,
-    RuleTable,
-    featureless_rules,
-    frozen,
-    source_words,
-)
+from hiero.grammar.rules import Grammar, GrammarSource, RuleTable
 from hiero.grammar.sources import PerSentence
 from hiero.lm.model import LanguageModels
-
-
-def model_rules(
-    symbols: Symbols, src: Ids, tables: Sequence[RuleTable], search: SearchConfig, goal: int, category: int
-) -> RuleTable:
-    """Make the rules that a model adds to its grammars: pass-through, brackets, and two for glue at last.
-
-    Pass-through rules translate words by themselves, or unknown words according to ``search.oov``. A word is
-    unknown if it is in no source side of the given tables. Brackets, if ``search.brackets`` is set, are
-    category -> category category in either order, with the feature ``Bracket``. Glue rules, if
-    ``search.glue`` is set, are goal -> category, and goal -> goal category with the feature ``Glue``.
-    """
-    words = np.array(sorted(set(src.tolist())), np.int32)
-    dropped = words[:0]
-    if search.pass_through == "none":
-        words = dropped
-    elif search.pass_through == "oov" or search.oov != "copy":
-        unknown = np.setdiff1d(words, source_words(tables))
-        if search.pass_through == "oov":
-            words = unknown
-        if search.oov == "drop":
-            words, dropped = np.setdiff1d(words, unknown), unknown
-    targets = words
-    if search.oov == "mark" and len(words):
-        entries = symbols.words.entry
-        is_unknown = np.isin(words, unknown)
-        targets = words.copy()
-        targets[is_unknown] = symbols.words.intern_all(
-            entries(w) + b"_OOV" for w in words[is_unknown].tolist()
-        )
-    glue_src = np.array([gap(category, 1), gap(goal, 1), gap(category, 2)] if search.glue else [], np.int32)
-    one, two = gap(category, 1), gap(category, 2)
-    bracket_src = np.array([one, two, one, two] if search.brackets else [], np.int32)
-    bracket_tgt = np.array([one, two, two, one] if search.brackets else [], np.int32)
-    rules = _layout(goal, category, search.glue, search.brackets, len(words), len(dropped))._replace(
-        src=np.concatenate([words, dropped, bracket_src, glue_src]),
-        tgt=np.concatenate([targets, bracket_tgt, glue_src]),
-    )
-    passed, glue = symbols.names.intern(b"PassThrough"), symbols.names.intern(b"Glue")
-    columns = (passed,) * bool(len(words) + len(dropped)) + (glue,) * search.glue
-    if search.brackets:
-        columns = (
-            *columns[: len(columns) - search.glue],
-            symbols.names.intern(b"Bracket"),
-            *(glue,) * search.glue,
-        )
-    return RuleTable(frozen(rules), columns)
-
-
-@functools.lru_cache(maxsize=256)
-def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int, num_dropped: int) -> Rules:
-    """The rules of ``model_rules`` without their symbols."""
-    num_passed, num_brackets, num_glue = num_words + num_dropped, 2 * brackets, 2 * glue
-    src_size, tgt_size = [1] * num_passed, [1] * num_words + [0] * num_dropped
-    num_own, joined = num_passed + num_brackets, [2] * num_brackets + [1, 2][:num_glue]
-    dense = np.zeros((num_own + num_glue, (num_passed > 0) + brackets + glue), np.float32)
-    dense[:num_passed, :1] = 1
-    if brackets:
-        dense[num_passed:num_own, int(num_passed > 0)] = 1
-    if glue:
-        dense[num_own + 1 :, -1:] = 1
-    lhs, none = np.array([category] * num_own + [goal] * num_glue, np.int32), np.zeros(0, np.int32)
-    first_src, first_tgt = (np.cumsum([0, *size, *joined]) for size in (src_size, tgt_size))
-    # The words of both sides are aligned.
-    first_link, link = np.cumsum([0, *tgt_size, *[0] * len(joined)]), np.zeros((num_words, 2), np.int16)
-    rules = featureless_rules(lhs, first_src, none, first_tgt, none, first_link, link)
-    return frozen(rules._replace(dense=dense))
-
 
 Sentence = str | Segment | Lattice
 WeightsCheck = Callable[["Model", Weights, object], None]
@@ -163,6 +88,7 @@ class Model:
         self.language_models = language_models
         self._weights = weights
         self.search = search or SearchConfig()
+        self.terms: Terms | None = None
         self._rule_cache = RuleCache(self.features.rule_features, symbols)
         self._scorer: RuleScorer | None = None
         self.check_weights: WeightsCheck | None = None  # is called with new weights before they are used
@@ -216,6 +142,18 @@ class Model:
         other._replace_weights(weights)
         return other
 
+    def with_terms(self, terms: str | Path | Terms | Iterable[GivenTerm], *, hard: bool = False) -> Model:
+        """A copy of the model with terms and their translations in place of those it has; the rest is shared.
+
+        terms  a file, or pairs of source words and their translation, perhaps with a weight
+        hard   whether these are the only translations of these words
+
+        >>> model.with_terms([("das haus", "the premises")]).translate("das haus")  # doctest: +SKIP
+        """
+        other = copy.copy(self)
+        other.terms = terms_of(terms, hard=hard, span_limit=self.search.span_limit)
+        return other
+
     def _replace_weights(self, given: LinearWeights | Mapping[str, float] | str | Path) -> None:
         weights = weights_of(given, self.symbols)
         if self.check_weights is not None and isinstance(weights, Weights):
@@ -236,7 +174,7 @@ class Model:
         except Exception as error:
             hint = "features must be at the top level of a module"
             raise HieroError(f"this model cannot be pickled: {error} ({hint})") from error
-        return _unpickled, (self._key, made_by, self.weights, self.search)
+        return _unpickled, (self._key, made_by, self.weights, self.search, self.terms)
 
     @property
     def scorer(self) -> RuleScorer:
@@ -271,7 +209,13 @@ class Model:
         return forest
 
     def translate(
-        self, sentence: Sentence, prefix: str | None = None, *, partial: bool = False
+        self,
+        sentence: Sentence,
+        prefix: str | None = None,
+        *,
+        partial: bool = False,
+        terms: Iterable[GivenTerm] | None = None,
+        hard_terms: bool = False,
     ) -> Derivation:
         """Return the best derivation, whose ``text`` is the translation.
 
@@ -280,7 +224,11 @@ class Model:
 
         prefix   the words that the translation begins with; see ``completer``
         partial  whether the last of them may be the beginning of a word, if no space follows it
+        terms, hard_terms  as in ``with_terms``, for this sentence
         """
+        if terms is not None:
+            other = self.with_terms(terms, hard=hard_terms)
+            return other.translate(sentence, prefix, partial=partial)
         if prefix is not None:
             return self.completer(sentence).complete(prefix, partial=partial).best
         forest = self.parse(sentence)
@@ -466,9 +414,10 @@ class Model:
             with statistics.timed(source.stage):
                 tables.append(source.rules_for(src, segment.attributes, *along))
         tables += more
+        terms = FoundTerms() if self.terms is None else self.terms.found(segment, self.symbols, self.search)
         with statistics.timed("load"):
             ranks = self._label_ranks()
-            grammar, first_glue = self._grammar_of(src, tables, ranks)
+            grammar, first_glue = self._grammar_of(src, tables, ranks, terms.tables)
             lm_word = self.language_models.word_ids(self.symbols.words)
         if lattice is not None:
             # Before rules are scored, because those along arcs with features are others.
@@ -483,6 +432,13 @@ class Model:
                 parse = self._find_spans(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, _last_node(segment))
+        if terms.only and goal >= 0:
+            with statistics.timed("parse"):
+                kept = only_terms(parse, terms.only, self._category)
+                kept_goal = self._goal_cell(kept, _last_node(segment))
+                if kept_goal >= 0:
+                    parse, goal = kept, kept_goal
+            statistics.unmet += kept_goal < 0
         if goal < 0:
             return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, None, None)
         with statistics.timed("cube"):
@@ -494,8 +450,8 @@ class Model:
         with statistics.timed("features"):
             pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
             _check_finite(segment, "an applied rule", pairs.score)
-        kept, search = self._kept_words(lm_word), (states, pairs)
-        return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, kept, search)
+        words, search = self._kept_words(lm_word), (states, pairs)
+        return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, words, search)
 
     def searched(self, found: ParsedSentence, chart: Chart, statistics: Statistics) -> Forest:
         """The forest of a chart that a search filled."""
@@ -508,11 +464,16 @@ class Model:
         with statistics.timed("cube"):
             return self.forest_of(found, chart, gains)
 
-    def _grammar_of(self, src: Ids, tables: list[RuleTable], ranks: Ranks) -> tuple[Grammar, int]:
-        """All rules of a sentence, and the row of the first glue rule; glue is not in the trie."""
+    def _grammar_of(
+        self, src: Ids, tables: list[RuleTable], ranks: Ranks, terms: Sequence[RuleTable] = ()
+    ) -> tuple[Grammar, int]:
+        """All rules of a sentence, and the row of the first glue rule; glue is not in the trie.
+
+        Words that are only in ``terms`` count as unknown, since not all that they stand in are terms.
+        """
         own = model_rules(self.symbols, src, tables, self.search, self._goal, self._category)
         num_glue = 2 if self.search.glue else 0
-        grammar = build_grammar([*tables, own], num_glue, ranks)
+        grammar = build_grammar([*terms, *tables, own], num_glue, ranks)
         return grammar, grammar.num_rules - num_glue
 
     def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
@@ -647,10 +608,12 @@ def _made(made_by: bytes) -> Model:
     return model
 
 
-def _unpickled(key: bytes, made_by: bytes, weights: Weights, search: SearchConfig) -> Model:
+def _unpickled(
+    key: bytes, made_by: bytes, weights: Weights, search: SearchConfig, terms: Terms | None
+) -> Model:
     model = copy.copy(_LIVE.get(key) or _made(made_by))
     model._weights = weights_of(weights, model.symbols)  # compared where they were given
-    model.search = search
+    model.search, model.terms = search, terms
     return model
 
 

@@ -43,6 +43,7 @@ class Statistics:
     sentences: int = 0
     words: int = 0
     failed: int = 0  # sentences without any derivation
+    unmet: int = 0  # sentences with a derivation, but none with all hard terms
     rules: int = 0  # rules that could match
     pops: int = 0  # candidates that became an edge of the forest
     scored: int = 0  # candidates scored with language models
@@ -57,7 +58,8 @@ class Statistics:
 
     def add(self, other: Statistics) -> None:
         """Add up counts, scores and times."""
-        for name in ("sentences", "words", "failed", "rules", "pops", "scored", "nodes", "edges", "score"):
+        counts = "failed", "unmet", "rules", "pops", "scored", "nodes", "edges"
+        for name in ("sentences", "words", *counts, "score"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for stage, seconds in other.seconds.items():
             self.seconds[stage] += seconds

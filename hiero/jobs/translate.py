@@ -124,6 +124,7 @@ class Job:
         self.num_broken = 0
         self.num_failed, self.first_failed = 0, 0
         self.num_narrowed = 0
+        self.num_unmet, self.first_unmet = 0, 0
         self.num_malformed, self.first_malformed = 0, 0
         self.merged: set[str] = set()
         self.has_bars = False
@@ -403,6 +404,9 @@ class Job:
         if result.is_failure:
             self.num_failed += 1
             self.first_failed = self.first_failed or number
+        if result.statistics.unmet:
+            self.num_unmet += 1
+            self.first_unmet = self.first_unmet or number
         if result.problem:
             self.num_malformed += 1
             self.first_malformed = self.first_malformed or number
@@ -428,6 +432,10 @@ class Job:
         if self.num_narrowed:
             lattices = counted(self.num_narrowed, "lattice was", "lattices were")
             self.progress.say(f"{lattices} too large, and made with a smaller --lattice-beam")
+        if self.num_unmet:
+            sentences = counted(self.num_unmet, "sentence has", "sentences have")
+            found = f"{sentences} no translation with all hard terms, first in line {self.first_unmet}"
+            self.progress.say(f"{found}; other rules were used there as well")
         if self.num_malformed > MAX_SHOWN:
             found = f"{self.num_malformed} lines have malformed markup and empty translations"
             self.progress.say(f"{found}, first line {self.first_malformed}")

@@ -186,3 +186,82 @@ def test_prefix(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "in:1: found no |||, expected source ||| beginning" in capsys.readouterr().err
     assert run("--prefix", "--force", *small) == 2
     assert run("--force", "--mbr", "kbest", *small) == 2
+
+
+def test_terms(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, terms, config = tmp_path / "in", tmp_path / "terms.tsv", tmp_path / "config.yaml"
+    source.write_text("das haus\nheute kauft die frau ein buch\n\n")
+    terms.write_text("haus\tbuilding\t-9\nein buch\ta tome\n")
+    assert run("-i", str(source), *small) == 0
+    plain = capsys.readouterr().out
+    assert run("-i", str(source), "--terms", str(terms), "-j", "2", *small) == 0
+    soft = capsys.readouterr().out.splitlines()
+    assert (soft[0], "a tome" in soft[1], soft[2]) == (plain.splitlines()[0], True, "")
+    hard = ["-i", str(source), "--terms", str(terms), "--hard-terms", *small]
+    assert run(*hard) == 0
+    found = capsys.readouterr().out
+    assert "building" in found.splitlines()[0]
+    config.write_text("terms: terms.tsv\nhard_terms: true\n")
+    assert run("-i", str(source), "-c", str(config), *small) == 0
+    assert capsys.readouterr().out == found
+    terms.write_text("maus\tmouse\n")
+    assert run(*hard) == 0
+    assert capsys.readouterr().out == plain
+    assert run("-i", str(source), "--hard-terms", *small) == 2
+    assert "argument --hard-terms: requires --terms FILE" in capsys.readouterr().err
+
+
+def test_terms_are_continued(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An output with other terms is not continued."""
+    source, terms, output = tmp_path / "in", tmp_path / "terms.tsv", tmp_path / "out"
+    source.write_text("das haus\n((('haus',0.5,1),),)\n")
+    terms.write_text("haus\tbuilding\n")
+    options = ["-i", str(source), "-o", str(output), "--terms", str(terms), *small]
+    assert run(*options) == 1
+    assert "in:2: terms: found a lattice, expected a sentence" in capsys.readouterr().err
+    source.write_text("das haus\n")
+    terms.write_text("haus\tother building\n")
+    assert run(*options, "--resume") == 1
+    assert "settings" in capsys.readouterr().err
+    terms.unlink()
+    assert run(*options) == 1
+    assert f"{terms}: found no such file" in capsys.readouterr().err
+
+
+def test_sentences_without_all_terms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, content in {
+        "in": "haus\ndas haus\n",
+        "grammar": "[X] ||| das haus ||| the house ||| p=1\n",
+        "weights": "p 1\nGlue 1\nPassThrough 1\n",
+        "terms": "haus\tbuilding\n",
+    }.items():
+        tmp_path.joinpath(name).write_text(content)
+    files = [f"-{name[0]}={tmp_path / name}" for name in ("in", "grammar", "weights")]
+    command = ["decode", *files, f"--terms={tmp_path / 'terms'}", "--hard-terms", "--pass-through", "oov"]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == "building\nthe house\n"
+    assert "1 sentence has no translation with all hard terms, first in line 2; other rules" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("haus house", "no tab, expected the words of a term, a tab, and its translation"),
+        ("haus\ta\t1\t2", "3 tabs, expected"),
+        ("\thouse", "no source words, expected"),
+        ("haus\t ", "no translation, expected"),
+        ("haus\thouse\tx", "the weight 'x', expected a number"),
+        ("haus\thouse\tnan", "the weight 'nan', expected a number"),
+        ("haus\thouse\t1e99", "the weight '1e99', expected a number"),
+    ],
+)
+def test_mistakes_in_terms(
+    line: str, found: str, small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text(f"das\tthe\n{line}\n")
+    terms.with_name("in").touch()
+    assert run("--terms", str(terms), "-i", str(terms.with_name("in")), *small) == 1
+    err = capsys.readouterr().err
+    assert f"{terms}:2: found {found}" in err

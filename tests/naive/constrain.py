@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tests.naive.search import (
     Cell,
     Derivation,
+    Rule,
     World,
     derivations,
     gap_index,
@@ -62,3 +63,33 @@ def begins(words: Words, prefix: Words, partial: bool) -> bool:
         return words[: len(prefix)] == prefix
     size = len(prefix) - 1
     return len(words) > size and words[:size] == prefix[:-1] and words[size].startswith(prefix[-1])
+
+
+def term_spans(words: Words, sources: Sequence[Words]) -> list[tuple[int, int]]:
+    """Where terms stand: repeatedly the longest that overlaps none before, of equal ones the leftmost."""
+    left = [
+        (start, end)
+        for size in range(len(words), 0, -1)
+        for start, end in [(start, start + size) for start in range(len(words) - size + 1)]
+        if words[start:end] in sources
+    ]
+    chosen: list[tuple[int, int]] = []
+    while left:
+        start, end = left[0]
+        chosen.append((start, end))
+        left = [other for other in left if other[1] <= start or other[0] >= end]
+    return chosen
+
+
+def has_terms(derivation: Derivation, spans: Sequence[tuple[int, int]], rules: Sequence[Rule]) -> bool:
+    """Whether a derivation has one of the rules over each of the spans."""
+    used = set()
+
+    def visit(one: Derivation) -> None:
+        if one.rule in rules:
+            used.add(one.cell[1:])
+        for part in one.parts:
+            visit(part)
+
+    visit(derivation)
+    return used >= set(spans)
