@@ -9,9 +9,9 @@ With a model of ``hiero run``:
 - completion: translations (even lines) or references (odd lines) are cut anywhere and completed. Exits with
   1 if a completion does not begin with what is left. The median CPU time of translating, of the first request
   for a sentence, and of a further one.
-- terms: for each sentence, words with translations that the reference has and ours lacks, where there are some:
-  the index of the model must have the pair as a rule. BLEU without, with soft and with hard terms. Exits with 1
-  if a hard term is not in its translation.
+- terms: in sentences that have some, words with translations that the reference has and ours lacks, of rules
+  of the model. BLEU without, with soft and with hard terms. Exits with 1 if a hard term is not in its
+  translation.
 """
 
 from __future__ import annotations
@@ -159,8 +159,13 @@ def terms(model: Model, pairs: list[Pair], count: int) -> dict[str, float]:
             for _, target in found
         )
         figures[f"{name} terms present, %"] = 100 * present / max(figures["terms"], 1)
-        figures[f"BLEU with {name} terms"] = hiero.evaluate(texts, references, tokenize="none").bleu
+        figures[f"BLEU with {name} terms"] = bleu(texts, references)
     return figures
+
+
+def bleu(texts: list[str], references: list[str]) -> float:
+    report = hiero.evaluate(texts, references, metrics=["bleu"], tokenize="none")
+    return report.result("bleu", report.systems[0].name).score
 
 
 def terms_of_reference(

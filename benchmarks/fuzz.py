@@ -79,6 +79,7 @@ from hiero.tuning.vectors import read_vector, write_vectors
 
 PROJECT = Path(__file__).parents[1]
 SENTENCES = ("dass hund haus sieht .", "katze kauft kind .", "hund unbekannt")
+TERMS = "hund\tthe hound\nhund haus\tkennel\t0.5\n\nkatze kauft\tcat buys\t-1e-3\n"
 NOUNS = {"hund": "dog", "katze": "cat", "haus": "house", "kind": "child"}
 VERBS = {"sieht": "sees", "kauft": "buys", "hat": "has"}
 OTHER_WEIGHTS = {"LanguageModel": 2.0, "Phrase": 0.5, "R:X:hund:dog": -3.0, "SpanSize_X_2": 0.25}
@@ -464,6 +465,11 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
             found.append((best.text, best.score, best.alignment))
         return found
 
+    def terms(path: Path) -> object:
+        model = toy.model().with_terms(path, hard=True)
+        best = [model.translate(line) for line in SENTENCES]
+        return [one.text for one in best]
+
     def hypotheses(path: Path) -> object:
         return read_hypotheses(path, 2, "reference"), read_candidates(path)
 
@@ -514,6 +520,7 @@ def _add_texts(add: Callable[..., None], toy: Toy) -> None:
     add("compounds.txt", _content(COMPOUNDS), compounds)
     add("kbest.txt", _content(KBEST), hypotheses)
     add("hypotheses.jsonl", json_lines, hypotheses)
+    add("terms.tsv", _content(TERMS), terms)
     add("truecase.txt", _content("Haus\nBerlin\niPhone\n"), lambda path: Recaser.read(path).forms)
     add("out.part.state", state, resumed)
     add("manifest.json", manifest, lambda path: sorted(Manifest(path.parent).stages))
@@ -536,7 +543,7 @@ KINDS = (
         "hypotheses.jsonl",
     ),
     *("truecase.txt", "out.part.state", "manifest.json", "log.jsonl", "features.json.gz", "features.npz"),
-    *("package.hiero", "state.npz", "pairs.jsonl"),
+    *("package.hiero", "state.npz", "pairs.jsonl", "terms.tsv"),
 )
 
 

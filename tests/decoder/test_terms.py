@@ -127,6 +127,8 @@ def test_models_with_terms(tmp_path: Path) -> None:
     )
     # A beginning of the translation, with terms.
     assert model.translate("das haus ihr", "the").text == "the premises she"
+    assert model.completer("ihr das haus").complete("my").text == "my the premises"
+    assert model.completer("das haus").complete("my").text == "my"
 
 
 @pytest.mark.parametrize(
