@@ -31,7 +31,7 @@ from hiero.learning.adagrad_kernels import (
 )
 from hiero.learning.candidates import check_finite, not_finite
 from hiero.learning.config import TuneSettings
-from hiero.learning.learner import Example, Gradient, LearnerContext, UpdateReport
+from hiero.learning.learner import Example, Gradient, LearnerContext, UpdateReport, count_of
 from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import (
     Loss,
@@ -155,7 +155,7 @@ class AdaGradLearner(Checked):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.epoch, self.steps = int(state["epoch"]), int(state["steps"])
+        self.epoch, self.steps = count_of(state, "epoch"), count_of(state, "steps")
         last = np.int32(self.steps) - np.array(state["idle"], np.int32)
         self._coordinates = Coordinates(np.array(state["square"], np.float64), last)
         self.gold.restore(state["gold"])

@@ -124,3 +124,11 @@ class LearnerContext:
 def make_learner(settings: TuneSettings, context: LearnerContext) -> Any:
     """Make the learner of the algorithm: a ``Learner`` if it is online, or else a ``BatchLearner``."""
     return settings.row.learner_class().make(settings, context)
+
+
+def count_of(state: Mapping[str, Any], name: str) -> int:
+    """A count of a saved state; one below 0 raises a ValueError."""
+    count = int(state[name])
+    if count < 0:
+        raise ValueError(f"{name}: found {count}, expected 0 or more")
+    return count

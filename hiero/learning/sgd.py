@@ -14,7 +14,7 @@ from hiero.core.errors import ConfigError
 from hiero.core.records import Checked, part, setting
 from hiero.learning.candidates import not_finite
 from hiero.learning.config import TuneSettings
-from hiero.learning.learner import Example, LearnerContext, UpdateReport
+from hiero.learning.learner import Example, LearnerContext, UpdateReport, count_of
 from hiero.learning.metric import Gold, SentenceGold
 from hiero.learning.pairs import (
     Loss,
@@ -106,7 +106,7 @@ class RankLearner(Checked):
         return {"epoch": self.epoch, "seen": self.seen, "gold": self.gold.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.epoch, self.seen = int(state["epoch"]), int(state["seen"])
+        self.epoch, self.seen = count_of(state, "epoch"), count_of(state, "seen")
         self.gold.restore(state["gold"])
 
 
