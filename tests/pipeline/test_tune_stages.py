@@ -88,10 +88,10 @@ def test_rules_are_extracted_once(experiment: Experiment, monkeypatch: pytest.Mo
     extracted: list[int] = []
     plain = Workspace.rules
 
-    def counting(self: Workspace, src: Any, left_out: Any, targets: Any = None) -> Any:
+    def counting(self: Workspace, src: Any, left_out: Any, *further: Any, **named: Any) -> Any:
         if src.any():  # and not the unknown word that a model is warmed up with
             extracted.append(*(left_out.tolist() or [-1]))
-        return plain(self, src, left_out, targets)
+        return plain(self, src, left_out, *further, **named)
 
     monkeypatch.setattr(Workspace, "rules", counting)
     settings = TUNE | {"on": "train", "held_out": "dev", "leave_one_out": True}
