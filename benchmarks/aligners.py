@@ -27,7 +27,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.papers.experiment import Experiment, Settings, add_arguments, replica_names
+from benchmarks.papers.experiment import Experiment, Settings, add_arguments, compared, replica_names
 from hiero.bitext.alignments import read_alignment
 from hiero.core.text import open_output, read_lines
 from hiero.evaluation.compare import System, SystemResult, evaluate
@@ -125,13 +125,11 @@ def num_links(experiment: Experiment, system: str) -> str:
 
 def _row(system: System, result: SystemResult, links: str, references: Sequence[list[str]]) -> str:
     scores = ", ".join(f"{score:.2f}" for score in result.spread.scores)
-    compared = " | "
-    if result.comparison is not None:
-        compared = f"{result.comparison.difference:+.2f} | {result.comparison.p:.4f}"
     words = [sum(len(line.split()) for line in run) for run in system.runs]
     expected = sum(len(line.split()) for line in references[0])
     length = sum(words) / len(words) / expected
-    return f"| {system.name} | {links} | {result.spread.mean:.2f} | {scores} | {length:.3f} | {compared} |"
+    found = f"{result.spread.mean:.2f} | {scores} | {length:.3f} | {compared(result)}"
+    return f"| {system.name} | {links} | {found} |"
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.aligners import TUNE, first_pairs
-from benchmarks.papers.experiment import Experiment, Settings, add_arguments, replica_names
+from benchmarks.papers.experiment import Experiment, Settings, add_arguments, compared, replica_names
 from hiero.core.lattice import EPSILON, parse_input
 from hiero.core.text import read_text
 from hiero.evaluation.compare import System, evaluate
@@ -95,12 +95,9 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
         result = report.result("bleu", system.name)
         arcs, unknown, several = counts(experiment.out / f"{system.name}.run", system.name)
         scores = ", ".join(f"{score:.2f}" for score in result.spread.scores)
-        compared = " | "
-        if result.comparison is not None:
-            compared = f"{result.comparison.difference:+.2f} | {result.comparison.p:.4f}"
         rows.append(
             f"| {system.name} | {arcs:,} | {several:,} | {unknown:,} | {result.spread.mean:.2f} | {scores} |"
-            f" {compared} |"
+            f" {compared(result)} |"
         )
     return "\n".join(rows) + "\n"
 

@@ -13,6 +13,7 @@ from typing import Any
 from hiero.config.config import read_settings, write_settings
 from hiero.core.progress import StageProgress
 from hiero.core.text import open_output, read_lines
+from hiero.evaluation.compare import SystemResult
 from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.run import Run
 
@@ -113,6 +114,13 @@ class Experiment:
         """Translations of devtest by those of the runs NAME, NAME.2, ... that are complete."""
         found = [self.out / f"{name}{replica}.run" / "devtest.output" for replica in replicas]
         return [lines(path) for path in found if path.exists()]
+
+
+def compared(result: SystemResult) -> str:
+    """Two cells: the difference from the first system, and its p."""
+    if result.comparison is None:
+        return " | "
+    return f"{result.comparison.difference:+.2f} | {result.comparison.p:.4f}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hiero.bitext.config import CompoundConfig, PrepConfig, Row
-from hiero.bitext.prepare import MARK, Cleaner, batches, map_processes, rows_to_prepare
+from hiero.bitext.prepare import MARK, Cleaner, map_lines, rows_to_prepare
 from hiero.core.errors import FormatError, HieroError, show
 from hiero.core.lattice import COST, MOST_NODES, Lattice
-from hiero.core.progress import Progress, SilentProgress
+from hiero.core.progress import Progress
 from hiero.core.records import record
-from hiero.core.text import open_output, read_lines, utf8_line, write_output
+from hiero.core.text import read_lines, utf8_line, write_output
 
 FORMAT = "hiero compounds 1"
 LONGEST = 60  # characters of a word that is split
@@ -212,19 +212,11 @@ def split_compounds(
 
     cleaning  the language, and settings, where the text is raw
     """
-    progress = progress or SilentProgress()
-    progress.begin(None)
     language, config = cleaning or ("", PrepConfig(tokenize=False))
     Compounds.read(model)  # a damaged one is not reported by a process
     version = os.stat(model).st_mtime_ns, os.stat(model).st_size
     work = functools.partial(_split_batch, str(model), version, kind, language, config)
-    lines = 0
-    with open_output(output) as stream:
-        for texts in map_processes(work, batches(rows_to_prepare([source])), jobs):
-            stream.write("".join(f"{text}\n" for text in texts).encode())
-            lines += len(texts)
-            progress.advance(len(texts))
-    return lines
+    return map_lines(work, source, output, jobs, progress)
 
 
 def learn_compounds(

@@ -245,10 +245,21 @@ def detokenize(
 
     join  the parts of compounds that end with a mark
     """
-    progress = progress or SilentProgress()
-    progress.begin(None)
     forms = None if recaser is None else tuple(sorted(recaser.forms.items()))
     work = functools.partial(_join_batch, config or PrepConfig(), language, forms, join)
+    return map_lines(work, source, output, jobs, progress)
+
+
+def map_lines(
+    work: Callable[[list[Row]], Sequence[str]],
+    source: str | Path,
+    output: str | Path,
+    jobs: int,
+    progress: Progress | None = None,
+) -> int:
+    """Write what ``work`` makes of each batch of the lines of a text; returns the number of lines."""
+    progress = progress or SilentProgress()
+    progress.begin(None)
     lines = 0
     with open_output(output) as stream:
         for texts in map_processes(work, batches(rows_to_prepare([source])), jobs):
