@@ -11,6 +11,7 @@ import pytest
 
 from hiero.cli.main import main
 from hiero.decoder.forest import Forest
+from tests.worlds.small_model import small_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "constraints.md"
 RULES = """\
@@ -31,12 +32,7 @@ def run(*arguments: str) -> int:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("small")
-    grammar, weights = folder / "grammar", folder / "weights"
-    grammar.write_text(RULES)
-    weights.write_text("p -1\nGlue -0.1\nPassThrough -3\nWordPenalty -0.3\nLanguageModel 0.5\n")
-    lm = Path(__file__).parents[1] / "data" / "tiny.arpa"
-    return ["-g", str(grammar), "-w", str(weights), "-l", str(lm)]
+    return small_model(tmp_path_factory.mktemp("small"), RULES)
 
 
 PAIRS = """\

@@ -17,6 +17,7 @@ import pytest
 from hiero.cli.main import main
 from hiero.config.model import bundled_path
 from tests.conftest import INTERPRETED
+from tests.worlds.small_model import small_model
 
 # Shorter where kernels are interpreted.
 ODD = "das haus\n\n[X,1] ||| \x00 a\n\u2028 x\n" + "wort " * (20 if INTERPRETED else 500) + "\n"
@@ -46,12 +47,7 @@ def written(path: Path, content: str | bytes) -> str:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Options for a model of a few rules, which loads fast even without compilation."""
-    folder = tmp_path_factory.mktemp("small")
-    grammar, weights = folder / "grammar", folder / "weights"
-    grammar.write_text(RULES)
-    weights.write_text("p -1\nGlue -0.1\nPassThrough -3\nWordPenalty -0.3\nLanguageModel 0.5\n")
-    lm = Path(__file__).parents[1] / "data" / "tiny.arpa"
-    return ["-g", str(grammar), "-w", str(weights), "-l", str(lm)]
+    return small_model(tmp_path_factory.mktemp("small"), RULES)
 
 
 @pytest.mark.parametrize("model", ["small", pytest.param("bundled", marks=pytest.mark.heavy)])
