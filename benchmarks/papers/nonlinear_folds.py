@@ -61,7 +61,7 @@ from hiero.core.text import open_output, write_output
 from hiero.evaluation.compare import System, evaluate
 from hiero.evaluation.config import EvalConfig
 from hiero.evaluation.corpus_metrics import corpus_metric
-from hiero.evaluation.significance import COVERAGE, Metric, significance_marks
+from hiero.evaluation.significance import COVERAGE, Metric, bootstrap_sums, significance_marks
 from hiero.jobs.run_directory import Manifest
 
 TUNED, CHOOSE, MORE = "dev", "choose", "more"
@@ -69,7 +69,6 @@ FOLDS = {"a": ("dev", "devtest"), "b": ("devtest", "dev")}  # tuning set and tes
 TESTS = ("dev", "devtest")  # of sizes
 GRID_SIZE = 1000
 EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
-CHUNK = 500  # samples of a bootstrap at a time
 
 
 # ---- sets drawn from the bitext
@@ -222,22 +221,11 @@ def sampled_scores(metric: Metric, systems: Sequence[Sequence[Floats]], trials: 
     """Scores [systems, trials] of samples of lines, the same for all systems, and of replicas.
 
     ``systems[k][s]`` has the statistics of system k on set s, [replicas, lines, ...]; scores are of all sets
-    as one text, the mean over the drawn replicas of its statistics.
+    as one text. Each set has samples of its own, of lines and of replicas.
     """
-    rng, scores = np.random.default_rng(seed), []
-    for first in range(0, trials, CHUNK):
-        count = min(CHUNK, trials - first)
-        sums = np.zeros((len(systems), count, systems[0][0].shape[-1]))
-        for of_set in zip(*systems, strict=True):
-            num_lines = of_set[0].shape[1]
-            times = rng.multinomial(num_lines, np.full(num_lines, 1 / num_lines), count).astype(np.float64)
-            for total, runs in zip(sums, of_set, strict=True):
-                drawn = max(1, len(runs) - 1)
-                share = rng.multinomial(drawn, np.full(len(runs), 1 / len(runs)), count) / drawn
-                for run, mine in zip(runs, share.T, strict=True):
-                    total += mine[:, None] * (times @ run)
-        scores.append(np.stack([metric(total) for total in sums]))
-    return np.concatenate(scores, axis=1)
+    of_sets = enumerate(zip(*systems, strict=True))
+    sums = np.sum([bootstrap_sums(of_set, trials, seed + place) for place, of_set in of_sets], axis=0)
+    return np.stack([metric(rows) for rows in sums])
 
 
 def rows_of(

@@ -5,7 +5,8 @@ in DIR: in a hierarchical decoder (``configs/paper-004.yaml``), or with ``--mode
 one (``configs/paper-004-phrase.yaml``), whose lexicalised model is bidirectional, as in Moses. Each
 replica is tuned on dev with its own seed and translates devtest, which is not used for any choice;
 ``--algorithm`` tunes by another algorithm than that of the configuration, with its preset. Significance is
-tested against the lexicalised model by the paired bootstrap over sentences, with all replicas pooled.
+tested against the lexicalised model by the paired bootstrap over sentences and
+replicas, so that intervals include the variance of tuning.
 
     OUT/base.run               alignment, language model and index, for all systems
     OUT/model.KIND.run         an orientation model, for all replicas and both modes

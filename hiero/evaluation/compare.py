@@ -69,7 +69,7 @@ class SystemResult:
     """The score of one system by one metric.
 
     score       of one run, or the mean over several
-    interval    of the pooled runs, by bootstrap; None without trials
+    interval    of the pooled runs, by bootstrap over sentences and runs; None without trials
     comparison  with the first system; None for the first system and without a test
     details     components of BLEU
     """
@@ -142,11 +142,12 @@ class EvaluationReport:
     def signature(self) -> str:
         """The settings of intervals and p values."""
         test = f"test:{self.config.test}|" if self._tested else ""
-        if self._tested and self.config.test == "ar" and any(len(s.runs) > 1 for s in self.systems):
+        several = any(len(system.runs) > 1 for system in self.systems)
+        if self._tested and self.config.test == "ar" and several:
             equal = len({len(system.runs) for system in self.systems}) == 1
             test += f"strata:{'run' if equal else 'run where equally many'}|"
         return (
-            f"hiero:{hiero.__version__}|{test}interval:bootstrap|"
+            f"hiero:{hiero.__version__}|{test}interval:bootstrap{' over runs' if several else ''}|"
             f"trials:{self.config.trials}|seed:{self.config.seed}"
         )
 

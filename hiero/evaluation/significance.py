@@ -11,8 +11,9 @@ swapped with output i of run r of the other (Clark et al. 2011), each pair indep
 different numbers of runs, all outputs for a sentence are swapped together.
 
 Bootstrap (Efron and Tibshirani 1993; Koehn 2004): sentences are drawn with replacement, the same for all
-systems. The differences, shifted so that their mean is zero, show what luck can do; p is how often they are
-at least as large as the one observed.
+systems, and of several runs of a system those that count, so that intervals include the variance of tuning.
+The differences, shifted so that their mean is zero, show what luck can do; p is how often they are at least
+as large as the one observed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiero.core.arrays import Floats
+from hiero.core.arrays import Floats, Ints
 
 Metric = Callable[[Floats], Floats]
 
@@ -109,19 +110,50 @@ def _chunks(trials: int, width: int) -> Iterator[int]:
 def bootstrap_scores(
     metric: Metric, systems: Sequence[Floats], trials: int = 10_000, seed: int = 1
 ) -> Floats:
-    """Scores of all systems on the same samples of sentences, [systems, trials], with all runs pooled."""
-    pooled = np.stack([runs.mean(axis=0) for runs in systems], axis=1)
-    num_sentences, num_systems, width = pooled.shape
-    flat = pooled.reshape(num_sentences, -1)
-    rng = np.random.default_rng(seed)
-    scores = []
+    """Scores of all systems on samples of sentences and of their runs, [systems, trials]."""
+    sums = bootstrap_sums(systems, trials, seed)
+    return metric(sums.reshape(-1, sums.shape[-1])).reshape(sums.shape[:2])
+
+
+def bootstrap_sums(systems: Sequence[Floats], trials: int, seed: int = 1) -> Floats:
+    """Statistics of samples, the mean over the runs that are drawn, [systems, trials, K].
+
+    All systems have the same samples of sentences. The runs of a system are drawn for each sample.
+    """
+    first_run = np.concatenate([[0], np.cumsum([len(runs) for runs in systems])])
+    rows = np.concatenate(list(systems)).transpose(1, 0, 2)
+    num_sentences, num_runs, width = rows.shape
+    flat = np.ascontiguousarray(rows).reshape(num_sentences, -1)
+    of_sentences, of_runs = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    found = []
     for count in _chunks(trials, num_sentences):
-        drawn = rng.integers(0, num_sentences, (count, num_sentences))
+        drawn = of_sentences.integers(0, num_sentences, (count, num_sentences))
         drawn += num_sentences * np.arange(count)[:, None]
         times = np.bincount(drawn.ravel(), minlength=count * num_sentences).reshape(count, num_sentences)
-        sums = (times.astype(np.float64) @ flat).reshape(count * num_systems, width)
-        scores.append(metric(sums).reshape(count, num_systems))
-    return np.concatenate(scores).T
+        sums = (times.astype(np.float64) @ flat).reshape(count, num_runs, width)
+        shares = _run_shares(np.diff(first_run), count, of_runs)
+        found.append(np.add.reduceat(sums * shares[:, :, None], first_run[:-1], axis=1))
+    return np.concatenate(found).transpose(1, 0, 2)
+
+
+def _run_shares(num_runs: Ints, count: int, rng: np.random.Generator) -> Floats:
+    """The share of each run in the mean of each sample, [count, runs of all systems].
+
+    Of R runs, R - 1 are drawn with replacement: the variance of their mean is then in expectation that of the
+    mean of R runs, where R draws would have (R - 1) / R of it.
+    """
+    total = int(num_runs.sum())
+    draws = rng.random((count, total))  # one a run, of which the last of a system is not used
+    shares, first = np.zeros((count, total)), 0
+    for runs in num_runs.tolist():
+        if runs == 1:
+            shares[:, first] = 1.0
+        else:
+            chosen = (draws[:, first : first + runs - 1] * runs).astype(np.intp)
+            for column in chosen.T:
+                shares[np.arange(count), first + column] += 1 / (runs - 1)
+        first += runs
+    return shares
 
 
 def interval(samples: Floats) -> Interval:

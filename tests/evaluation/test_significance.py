@@ -96,7 +96,7 @@ def test_a_system_compared_with_itself() -> None:
         paired_bootstrap_test(ratio, stats, stats, 500),
     ):
         assert (found.difference, found.p) == (0.0, 1.0)
-    assert paired_bootstrap_test(ratio, stats, stats, 500).wins == 0.5
+    assert paired_bootstrap_test(ratio, stats[:1], stats[:1], 500).wins == 0.5
 
 
 def test_a_system_that_is_always_better() -> None:
@@ -176,6 +176,45 @@ def test_bootstrap_samples_sentences() -> None:
     assert set(bootstrap_scores(ratio, [one], 50)[0].tolist()) == {0.75}
     two = np.array([[[1.0, 2.0], [3.0, 3.0]]])
     assert set(bootstrap_scores(ratio, [two], 200)[0].round(6).tolist()) == {0.5, 0.8, 1.0}
+
+
+def test_bootstrap_samples_runs() -> None:
+    """Samples have the variance of the sentences, and that of a mean over runs."""
+
+    def total(sums: np.ndarray) -> np.ndarray:
+        return sums[..., 0]
+
+    lines = np.random.default_rng(1).normal(size=(1, 50, 1))
+    alone, same = bootstrap_scores(total, [lines, lines], 400)
+    assert alone.tolist() == same.tolist()
+    assert alone.std() == pytest.approx(lines.std() * 50**0.5, rel=0.15)
+    # Runs that differ by a constant on each of ten lines: the variance of a mean of three.
+    shifts = np.array([-1.0, 0.0, 1.0])
+    runs = np.zeros((3, 10, 1)) + shifts[:, None, None]
+    (found,) = bootstrap_scores(total, [runs], 4000)
+    assert found.mean() == pytest.approx(0, abs=0.3)
+    assert found.std() == pytest.approx(10 * shifts.std(ddof=1) / 3**0.5, rel=0.05)
+    # Equal runs change nothing, and the runs of two systems are drawn apart.
+    assert bootstrap_scores(total, [np.repeat(lines, 4, axis=0)], 400)[0] == pytest.approx(alone)
+    one, other = bootstrap_scores(total, [runs, runs], 4000)
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.06
+
+
+def test_p_values_of_several_runs_are_uniform_under_the_null_hypothesis() -> None:
+    """Two systems whose runs vary, and whose expected scores are equal."""
+    rng = np.random.default_rng(4)
+    values = []
+    for seed in range(300):
+        systems = []
+        for rates in rng.normal(0.4, 0.05, (2, 8)).clip(0, 1):
+            hits = np.stack([rng.binomial(20, rate, 60) for rate in rates]).astype(np.float64)
+            systems.append(np.stack([hits, np.full_like(hits, 20)], axis=2))
+        values.append(paired_bootstrap_test(ratio, *systems, 300, seed).p)
+    for level in (0.05, 0.1, 0.25, 0.5):
+        # The tails of the bootstrap of eight runs are lighter than those of Student's t.
+        assert np.mean(np.array(values) <= level) == pytest.approx(
+            level, abs=3 * np.sqrt(level * (1 - level) / 300) + 0.04
+        )
 
 
 def test_spread_over_runs() -> None:
