@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiero.adaptation.config import AdaptConfig
 from hiero.cli.options import (
+    add_classes,
     add_command,
     add_files,
     add_grammar_paths,
@@ -21,6 +22,7 @@ from hiero.cli.options import (
     add_threads,
     add_user_code,
     check_files,
+    classes_of,
     flag_of,
     overrides,
     replaced,
@@ -70,6 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add(
         "-l", "--lm", metavar="[NAME=]LM", action="append", help="ARPA, KenLM probing or compiled; repeatable"
     )
+    add_classes(group)
     add("-w", "--weights", metavar="WEIGHTS", help="file with a feature name and its weight on each line")
     add_settings(group, FeaturesSection, ("templates", "bins", "reordering"))
     add_user_code(group)
@@ -275,13 +278,15 @@ def _config(args: argparse.Namespace) -> Config:
     """The configuration, with the given options replacing its settings."""
     from hiero.config.config import Config, read_config
     from hiero.config.model import with_bundled
-    from hiero.config.sections import GrammarSection, LanguageModelSection, WeightsSection
+    from hiero.config.sections import GrammarSection, LanguageModelSection, WeightsSection, with_classes
 
     config = read_config(args.config) if args.config else Config()
     if args.grammar:
         config = dataclasses.replace(config, grammar=[GrammarSection(path=path) for path in args.grammar])
     if args.lm:
         config = dataclasses.replace(config, lm=[LanguageModelSection(**_named(spec)) for spec in args.lm])
+    if classes := classes_of(args):
+        config = dataclasses.replace(config, lm=with_classes(config.lm, classes))
     if args.weights:
         config = dataclasses.replace(config, weights=WeightsSection(path=args.weights))
     config = dataclasses.replace(

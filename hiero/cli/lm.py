@@ -34,6 +34,7 @@ READ_BYTES = 1 << 20
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 NUMBER_LISTS = ("--prune", "--discount-fallback", "--weights")
 MIN_MEMORY = 16  # MB
+CLASSES = "the model is one of classes: FILE has a word and its class on each line; other words are <unk>"
 LEVELS = {
     "word": {"word"},
     "sentence": {"sentence"},
@@ -54,7 +55,8 @@ EXAMPLES = """\
 examples:
   hiero lm estimate --order 5 train.en lm.arpa.gz
   hiero lm estimate --order 5 --prune 0 0 1 --memory 4000 --temp /scratch train.en.gz lm
-  hiero lm estimate --order 3 --discount-fallback --vocab words.txt classes.txt lm.arpa"""
+  hiero lm estimate --order 3 --discount-fallback --vocab words.txt classes.txt lm.arpa
+  hiero lm estimate --order 6 --discount-fallback --classes train.classes train.en classes.lm"""
 COMPILE_HELP = """\
 Write a language model as a directory of memory-mapped arrays: it opens at once, and all processes on a
 machine share it. OUT is written as OUT.part and renamed at the end."""
@@ -97,6 +99,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
     command.add_argument("text", metavar="TEXT", nargs="?", default="-", help="default: standard input")
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default: standard output")
+    command.add_argument("--classes", metavar="FILE", type=Path, help=CLASSES)
     command.add_argument("-n", "--null-context", action="store_true", help="do not add <s> and </s> to lines")
     command.add_argument(
         "-v",
@@ -106,7 +109,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to print; repeatable; default: word, sentence and summary; 2: all, 1: sentence and "
         "summary, 0: summary",
     )
-    add_files(command, "LM TEXT", "-o")
+    add_files(command, "LM TEXT --classes", "-o")
     lm.set_defaults(run=run)
 
 
@@ -162,6 +165,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
         f"estimated, as in small or repetitive text (without numbers: {' '.join(map(str, FALLBACK))})",
     )
     add("--vocab", metavar="FILE", type=Path, help="words of the model; all others become <unk>")
+    add("--classes", metavar="FILE", type=Path, help=CLASSES)
     add_settings(command, EstimateConfig, ("skip_symbols",))
     add(
         "--memory",
@@ -173,7 +177,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
     add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
     add_threads(command)
     add_quiet(command)
-    add_files(command, "TEXT --vocab", "OUT")
+    add_files(command, "TEXT --vocab --classes", "OUT")
 
 
 def _add_interpolate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
@@ -203,13 +207,13 @@ def run(args: argparse.Namespace) -> int:
         return _interpolate(args)
     # Imported here, since numba is slow to load.
     from hiero.lm.kenlm import KenlmQuerySummary, kenlm_query_lines
-    from hiero.lm.load import compile_language_model, load_language_models
+    from hiero.lm.load import ModelFiles, compile_language_model, load_language_models
     from hiero.lm.model import score_text
 
     if args.lm_command == "compile":
         compile_language_model(args.input, args.output)
         return 0
-    models = load_language_models([("LanguageModel", args.model)])
+    models = load_language_models([ModelFiles("LanguageModel", args.model, args.classes)])
     levels = set().union(*(LEVELS[level] for level in args.verbosity or ["2"]))
     summary = KenlmQuerySummary()
     with open_output(args.output) as out:
@@ -230,6 +234,7 @@ def _estimate(args: argparse.Namespace) -> int:
         "prune": args.prune,
         "discount_fallback": args.discount_fallback,
         "vocabulary": args.vocab,
+        "classes": args.classes,
         "memory": (args.memory or 0) * 1_000_000,
         "temp": args.temp or TEMPORARY,
         "threads": args.threads,
@@ -280,6 +285,8 @@ def _statistics(model: EstimatedModel) -> Iterator[str]:
     """Statistics in the form of lmplz."""
     different = len(model.words.first) - 1
     yield f"hiero: {model.num_lines} lines, {model.num_words} words, {different} different ones"
+    if model.num_unknown:
+        yield f"hiero: {model.num_unknown} words without a class"
     for length, order in enumerate(model.orders, 1):
         of_all = f" of {order.listed}" if order.kept < order.listed else ""
         one, two, more = order.discounts

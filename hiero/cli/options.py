@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
@@ -231,6 +232,36 @@ def user_modules(args: argparse.Namespace) -> Iterator[None]:
 def add_grammar_paths(parser: argparse._ActionsContainer, folder: str = "the directory of its text") -> None:
     text = f'permit <seg grammar="..."> outside {folder}'
     parser.add_argument("--allow-grammar-paths", action="store_true", help=text)
+
+
+def add_classes(group: argparse._ActionsContainer) -> None:
+    """Add --classes of language models; see ``classes_of``."""
+    group.add_argument(
+        "--classes",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="NAME is a language model of classes: FILE has a word and its class on each line; repeatable",
+    )
+
+
+def classes_of(args: argparse.Namespace) -> dict[str, str]:
+    """The files of --classes, by the names of models."""
+    found: dict[str, str] = {}
+    for spec in args.classes:
+        name, path = named_path(spec, "--classes", "NAME=FILE")
+        if name in found:
+            raise UsageError(f"argument --classes: found the model {name!r} twice")
+        found[name] = path
+    return found
+
+
+def named_path(spec: str, flag: str, expected: str) -> tuple[str, str]:
+    """A name and a path of an argument NAME=PATH."""
+    name, equals, path = spec.partition("=")
+    if not (name and equals and path) or not Path(path).name:
+        raise UsageError(f"argument {flag}: found {spec!r}, expected {expected}")
+    return name, path
 
 
 def add_files(command: argparse.ArgumentParser, inputs: str, outputs: str) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 
 from hiero.cli.options import (
+    add_classes,
     add_command,
     add_files,
     add_quiet,
     add_threads,
     at_least,
     check_files,
+    classes_of,
+    named_path,
 )
 from hiero.core.errors import UsageError
 from hiero.core.progress import CommandProgress
@@ -69,6 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a language model as the feature NAME, with NAME_OOV for unknown words: ARPA, compiled, or any "
         "binary of KenLM (those other than probing with the package kenlm); repeatable",
     )
+    add_classes(group)
     add(
         "--scores",
         metavar="NAME=FILE",
@@ -95,14 +98,18 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("argument --save-weights: requires --tune REF")
     if args.forests and args.scores:
         raise UsageError("argument --scores: not allowed with --forests (write lists first)")
-    models = [_pair(spec, "-l", "NAME=LM") for spec in args.lm]
-    columns = [_pair(spec, "--scores", "NAME=FILE") for spec in args.scores]
+    models = [named_path(spec, "-l", "NAME=LM") for spec in args.lm]
+    classes = classes_of(args)
+    for name in classes.keys() - dict(models).keys():
+        raise UsageError(f"argument --classes: {name!r} is the name of no model of -l")
+    columns = [named_path(spec, "--scores", "NAME=FILE") for spec in args.scores]
     given = dict(_weight(spec) for spec in args.weight)
     names = [name for name, _ in (*models, *columns)]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"found the feature {name!r} twice, expected different names")
     files = [("of -l", path) for _, path in models] + [("of --scores", path) for _, path in columns]
+    files += [("of --classes", path) for path in classes.values()]
     check_files(args, files)
     if args.weights is None and not args.tune:
         for name in names:
@@ -120,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         output=args.output,
         weights=args.weights,
         given=given,
-        lm=models,
+        lm=[(name, path, classes.get(name)) for name, path in models],
         columns=columns,
         kbest=args.kbest or 0,
         style=args.format,
@@ -135,13 +142,6 @@ def run(args: argparse.Namespace) -> int:
         rescoring.run()
     progress.say(rescoring.summary())
     return 0
-
-
-def _pair(spec: str, flag: str, expected: str) -> tuple[str, str]:
-    name, equals, path = spec.partition("=")
-    if not (name and equals and path) or not Path(path).name:
-        raise UsageError(f"argument {flag}: found {spec!r}, expected {expected}")
-    return name, path
 
 
 def _weight(spec: str) -> tuple[str, float]:

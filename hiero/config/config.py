@@ -176,11 +176,16 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
             model["consensus"] = written["consensus"]
         if config.prep is not None:
             model["prep"] = {key: value for key, value in written["prep"].items() if key not in OF_LINES}
-        model["lm"] = [{"name": entry["name"], "path": entry["path"]} for entry in model["lm"]]
+        model["lm"] = [_existing(entry) for entry in model["lm"]]
         return model
     if sizes := written.pop(SEQUESTER, None):
         written["data"] = {**written.get("data", {}), SEQUESTER: sizes}
     return dict(written)
+
+
+def _existing(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is written of a language model in the section of a model: not how it was estimated."""
+    return {key: entry[key] for key in ("name", "path", "classes") if key in entry}
 
 
 # ---- checks

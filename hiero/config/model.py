@@ -26,6 +26,7 @@ from hiero.config.sections import (
     LanguageModelSection,
     WeightsSection,
     as_list,
+    with_classes,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning, did_you_mean, show
 from hiero.core.records import hints_of, is_path_key, record
@@ -40,7 +41,7 @@ from hiero.features.weights import Weights, read_weights
 from hiero.grammar.config import GrammarFormat
 from hiero.grammar.rules import GrammarSource
 from hiero.grammar.sources import PerSentence, RuleList, open_grammar
-from hiero.lm.load import load_language_models
+from hiero.lm.load import load_language_models, model_files
 
 if TYPE_CHECKING:
     from hiero.extraction.index import BitextIndex
@@ -77,6 +78,7 @@ def load(
     *,
     grammar: str | Path | Sequence[str | Path] = (),
     lm: str | Path | Mapping[str, str | Path] | None = None,
+    classes: Mapping[str, str | Path] | None = None,
     weights: str | Path | Mapping[str, float] | None = None,
     rules: str | Sequence[str] = (),
     features: str | Feature | Sequence[str | Feature] | None = None,
@@ -93,6 +95,7 @@ def load(
     config    path of a YAML file, or its content; without any argument, the bundled model is loaded
     grammar   one or more files or compiled directories
     lm        a file or compiled directory, or several by the names of their features
+    classes   files with the classes of words, by the names of language models of classes
     weights   a file, or names and numbers
     rules     one or more rules of a grammar in cdec's text form
     features  one or more names as in ``--features``, or feature functions of your own
@@ -126,6 +129,9 @@ def load(
         named = {"LanguageModel": lm} if isinstance(lm, str | Path) else dict(lm)
         sections = [LanguageModelSection(path=str(path), name=name) for name, path in named.items()]
         settings = dataclasses.replace(settings, lm=sections)
+    if classes is not None:
+        given_classes = {name: str(path) for name, path in classes.items()}
+        settings = dataclasses.replace(settings, lm=with_classes(settings.lm, given_classes))
     if isinstance(weights, str | Path):
         settings = dataclasses.replace(settings, weights=WeightsSection(path=str(weights)))
     if bins is not None:
@@ -307,7 +313,7 @@ def make_model(
         spare_store=spare_store,
     )
     _check_names([section.name for section in config.lm])
-    models = load_language_models([(section.name, Path(str(section.path))) for section in config.lm])
+    models = load_language_models([model_files(*section.files) for section in config.lm])
     given = _weights_of(config, symbols) if weights is None else Weights(symbols, weights)
     reordering: Sequence[Feature] = ()
     if paths := as_list(config.features.reordering):

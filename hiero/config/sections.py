@@ -7,13 +7,14 @@ makes the index or the language model.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from hiero.bins.config import WORDS
 from hiero.bitext.config import CompoundConfig, PrepConfig
-from hiero.core.errors import ConfigError, show
+from hiero.core.errors import ConfigError, did_you_mean, show
 from hiero.core.records import PathKey, setting
 from hiero.evaluation.config import EvalConfig
 from hiero.extraction.config import ExtractConfig
@@ -96,6 +97,7 @@ class LanguageModelSection:
     prune: list[int] = field(default_factory=list)  # as --prune of hiero lm estimate
     discount_fallback: bool | list[float] = False  # as --discount-fallback; true: its own values
     vocabulary: PathKey | None = None  # file with the words of the model
+    classes: PathKey | None = None  # file with the classes of words, if the words of the model are classes
     skip_symbols: bool = False
     memory: int = 0  # MB for n-grams; 0: a quarter of the machine's
     format: Literal["compiled", "arpa"] = "compiled"  # of the output
@@ -107,6 +109,11 @@ class LanguageModelSection:
             return FALLBACK if given else None
         return tuple(given) or FALLBACK
 
+    @property
+    def files(self) -> tuple[str, str, str | None]:
+        """The name and the paths of an existing model, as in ``lm.load.ModelFiles``."""
+        return self.name, str(self.path), self.classes
+
     def estimation(self) -> EstimateConfig:
         """The settings of the estimation of this model."""
         return EstimateConfig(
@@ -114,9 +121,22 @@ class LanguageModelSection:
             prune=tuple(self.prune),
             discount_fallback=self.discounts,
             vocabulary=None if self.vocabulary is None else Path(self.vocabulary),
+            classes=None if self.classes is None else Path(self.classes),
             skip_symbols=self.skip_symbols,
             memory=self.memory * 1_000_000,
         )
+
+
+def with_classes(
+    sections: Sequence[LanguageModelSection], classes: Mapping[str, str]
+) -> list[LanguageModelSection]:
+    """The same models, with files of classes for those of some names."""
+    names = [section.name for section in sections]
+    for name in classes:
+        if name not in names:
+            known = did_you_mean(name, names) if names else "there are none"
+            raise ConfigError(f"classes: {show(name)} is the name of no language model; {known}")
+    return [replace(section, classes=classes.get(section.name, section.classes)) for section in sections]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
 from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_of, read_only
-from hiero.core.errors import HieroError
+from hiero.core.errors import ConfigError, HieroError
 from hiero.core.lattice import COST, Lattice, of_lattice, parse_input
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
@@ -86,6 +86,10 @@ class Model:
         self.bins = bins
         self.sources = tuple(Binned(source, bins, symbols) if bins else source for source in sources)
         self.language_models = language_models
+        of_classes = [ids is not None for ids in language_models.class_ids]
+        if self.features.templates & WITH_BIGRAM and any(of_classes[:1]):
+            found = f"the first language model, {language_models.names[0]}, is one of classes"
+            raise ConfigError(f"features: bigram: {found} (begin with one of words, whose state knows them)")
         self._weights = weights
         self.search = search or SearchConfig()
         self.terms: Terms | None = None

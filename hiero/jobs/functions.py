@@ -41,7 +41,7 @@ from hiero.extraction.target_counts import open_extractor
 from hiero.extraction.write import RuleText
 from hiero.lm.config import FALLBACK, EstimateConfig
 from hiero.lm.estimate import estimate_language_model
-from hiero.lm.load import load_language_models
+from hiero.lm.load import load_language_models, model_files
 from hiero.lm.model import LanguageModels, score_text
 
 Lines: TypeAlias = str | Path | Sequence[str]
@@ -207,8 +207,10 @@ class LanguageModel:
     models: LanguageModels
 
     @classmethod
-    def load(cls, path: str | Path) -> LanguageModel:
-        return cls(Path(path), load_language_models([("LanguageModel", Path(path))]))
+    def load(cls, path: str | Path, classes: str | Path | None = None) -> LanguageModel:
+        """Load a model; ``classes`` is the file with the classes of words, for a model of classes."""
+        files = model_files("LanguageModel", str(path), None if classes is None else str(classes))
+        return cls(Path(path), load_language_models([files]))
 
     def words(self, sentence: str, *, markers: bool = True) -> list[WordScore]:
         """The score of each word of a sentence; with ``markers`` between <s> and </s>."""
@@ -234,11 +236,13 @@ def estimate_lm(text: Lines, path: str | Path, *, progress: Shown = None, **sett
     """Estimate a language model from text, and write it.
 
     path      an ARPA file if it ends in .arpa or .arpa.gz, otherwise a compiled directory
-    settings  of ``hiero.lm.config.EstimateConfig``, such as ``order``, ``prune=[0, 0, 1]``, and
-              ``discount_fallback=True`` for small texts
+    settings  of ``hiero.lm.config.EstimateConfig``, such as ``order``, ``prune=[0, 0, 1]``,
+              ``discount_fallback=True`` for small texts, and ``classes``, a file of classes of words
     """
     if "prune" in settings:
         settings["prune"] = tuple(settings["prune"])
+    for key in {"vocabulary", "classes"} & settings.keys():
+        settings[key] = None if settings[key] is None else Path(settings[key])
     if settings.get("discount_fallback") is True:
         settings["discount_fallback"] = FALLBACK
     config, path = _configured(EstimateConfig, settings, "estimate_lm"), Path(path)
@@ -246,7 +250,7 @@ def estimate_lm(text: Lines, path: str | Path, *, progress: Shown = None, **sett
     with shown_progress("lm", progress) as shown, _files(text) as (place,):
         made = estimate_language_model(place, path, config, compiled=compiled, progress=shown)
     log.info("estimate_lm: %d lines, %d words, written to %s", made.num_lines, made.num_words, path)
-    return LanguageModel.load(path)
+    return LanguageModel.load(path, config.classes)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from hiero.learning.candidates import Candidates
 from hiero.learning.config import TuneConfig
 from hiero.learning.learner import Example, LearnerContext, make_learner
 from hiero.learning.lists import CandidateLists
-from hiero.lm.load import SentenceScorer, sentence_scorer
+from hiero.lm.load import SentenceScorer, model_files, sentence_scorer
 
 FOREST_NAME = re.compile(r"(\d+)\.(?:json|json\.gz|npz)")
 
@@ -39,7 +39,7 @@ class RescoreSettings:
     output: str = "-"
     weights: str | None = None
     given: Mapping[str, float] = field(default_factory=dict)  # weights by name, over those of the file
-    lm: Sequence[tuple[str, str]] = ()  # names and paths
+    lm: Sequence[tuple[str, str, str | None]] = ()  # as ``lm.load.model_files`` takes them
     columns: Sequence[tuple[str, str]] = ()
     kbest: int = 0  # translations to write, 0: all; of forests, to list
     style: str | None = None  # of the output; by default that of the input
@@ -64,7 +64,7 @@ class Rescoring:
             for name, value in self.given.items():
                 self.weights[name] = value
         self.scorers: list[tuple[str, SentenceScorer]] = [
-            (name, sentence_scorer(Path(path))) for name, path in settings.lm
+            (files.name, sentence_scorer(files)) for files in (model_files(*spec) for spec in settings.lm)
         ]
         self.num_lists, self.num_changed = 0, 0
         self.bleu: tuple[float, float] | None = None

@@ -415,7 +415,7 @@ class Tuning:
         store = str(rules) if keeps_rules else None
         load = functools.partial(make, model, spare_store=store)
         key = hashlib.sha256(json.dumps([state, resolved(model), store, self.files], default=vars).encode())
-        models = tuple((section.name, str(section.path)) for section in model.lm)
+        models = tuple(section.files for section in model.lm)
         return Session(load, self.files, self.settings, self.seed, key.hexdigest(), models, self.recipe)
 
     def fits(self, directory: Path, digest: Callable[[Path], str]) -> bool:

@@ -22,6 +22,7 @@ class EstimateConfig(Checked):
     prune       n-grams that occur no more often are left out; the last number is for all longer ones
     discount_fallback  for counts of 1, 2, 3, where none can be estimated
     vocabulary  all words that are not in this file are <unk>
+    classes     classes of words, of which the model is made; words without one are <unk>
     memory      bytes for n-grams; 0: a quarter of the machine's
     """
 
@@ -29,6 +30,7 @@ class EstimateConfig(Checked):
     prune: tuple[int, ...] = ()
     discount_fallback: tuple[float, ...] | None = None
     vocabulary: Path | None = None
+    classes: Path | None = None
     skip_symbols: bool = setting(False, "ignore <s>, </s> and <unk> in the text; otherwise they are an error")
     memory: int = setting(0, least=0)
     temp: Path = TEMPORARY
@@ -36,6 +38,8 @@ class EstimateConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.vocabulary is not None and self.classes is not None:
+            raise ConfigError("vocabulary: cannot be combined with classes, whose file has the vocabulary")
         if len(self.prune) > self.order:
             raise ConfigError(f"prune: found {len(self.prune)} thresholds, expected at most {self.order}")
         if list(self.prune) != sorted(self.prune) or min(self.prune, default=0) < 0:

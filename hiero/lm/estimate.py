@@ -20,10 +20,11 @@ from hiero.core.errors import FormatError, show
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable, fill_word_slots_kernel
-from hiero.core.symbols import pack, table_entry, word_table_of
+from hiero.core.symbols import pack, table_entry, word_table, word_table_of
 from hiero.core.text import read_utf8_chunks
 from hiero.lm import estimate_kernels as kernels
 from hiero.lm.arpa import LEAST, check_output, write_model
+from hiero.lm.classes import WordClasses, read_classes
 from hiero.lm.config import Discounts, EstimateConfig
 from hiero.lm.estimate_kernels import NO_ROOM, NUM_SPECIAL, SPECIAL, number_words_kernel
 from hiero.lm.external_sort import Cursor, Sorter, Spool
@@ -62,14 +63,16 @@ CHUNK_BYTES = 1 << 20
 class Numbered(NamedTuple):
     """A text as word ids.
 
-    ids        int32 [T]  of its words, </s> at the end of each line
-    words      WordTable  all words of the text, or <unk> and the words of the vocabulary
+    ids        int32 [T]  of its words, or their classes; </s> at the end of each line
+    words      WordTable  all words of the text, or <unk> and the words of the vocabulary, or all classes
     num_lines
+    num_unknown  words without a class
     """
 
     ids: Spool
     words: WordTable
     num_lines: int
+    num_unknown: int
 
 
 class WordNumbering:
@@ -119,23 +122,36 @@ def read_vocabulary(path: str | Path) -> WordNumbering:
     return numbering
 
 
+def _numbering(vocabulary: Path | None, classes: WordClasses | None) -> WordNumbering:
+    """The words that are numbered: at first none, those of the vocabulary, or those that have classes."""
+    if vocabulary is not None:
+        return read_vocabulary(vocabulary)
+    numbering = WordNumbering()
+    if classes is not None:
+        entries = [table_entry(classes.words, word) for word in range(NUM_SPECIAL, len(classes.class_of))]
+        numbering.number(b"\n".join(entries) + b"\n", is_open=True, skip=False)
+    return numbering
+
+
 def read_numbered(
     path: str | Path,
-    vocabulary: str | Path | None,
+    vocabulary: Path | None,
+    classes: WordClasses | None,
     *,
     skip_symbols: bool,
     memory: int,
     folder: Path,
     progress: Progress,
 ) -> Numbered:
-    """Read a UTF-8 text, plain or gz. With a vocabulary, words not in it are <unk>."""
-    numbering = WordNumbering() if vocabulary is None else read_vocabulary(vocabulary)
+    """Read a UTF-8 text, plain or gz. Words that are not in a vocabulary, or have no class, are <unk>."""
+    numbering = _numbering(vocabulary, classes)
+    is_open = vocabulary is None and classes is None
     ids = Spool(0, np.int32, memory, folder)
-    num_lines = 0
+    num_lines, num_unknown = 0, 0
     progress.begin(None, "reading lines")
     for chunk in read_utf8_chunks(path, CHUNK_BYTES, "text"):
         data = chunk.data
-        fresh, stopped = numbering.number(data, is_open=vocabulary is None, skip=skip_symbols)
+        fresh, stopped = numbering.number(data, is_open=is_open, skip=skip_symbols)
         if stopped is not None:
             raise FormatError(
                 path,
@@ -144,13 +160,17 @@ def read_numbered(
                 expected="words of the language",
                 hint="this symbol is reserved by the model; --skip-symbols leaves it out",
             )
+        if classes is not None:
+            fresh = classes.class_of[fresh]
+            num_unknown += len(fresh) - int(np.count_nonzero(fresh))
         ids.append(fresh)
         read = data.count(b"\n")
         num_lines += read
         progress.advance(read)
     if not num_lines:
         raise FormatError(path, 0, found="an empty file", expected="text, a sentence on each line")
-    return Numbered(ids, numbering.freeze(), num_lines)
+    words = numbering.freeze() if classes is None else word_table(classes.names)
+    return Numbered(ids, words, num_lines, num_unknown)
 
 
 BLOCK_ROWS = 1 << 16
@@ -172,6 +192,7 @@ class EstimatedModel(NamedTuple):
 
     words      WordTable  of the model, <unk> first
     num_lines, num_words  of the text
+    num_unknown  words of the text without a class
     orders     statistics of each length
     blocks     the n-grams, in the order of their length; to be read once
     """
@@ -179,6 +200,7 @@ class EstimatedModel(NamedTuple):
     words: WordTable
     num_lines: int
     num_words: int
+    num_unknown: int
     orders: list[OrderStatistics]
     blocks: Iterator[NgramBlock]
 
@@ -190,6 +212,7 @@ def estimate(text: str | Path, config: EstimateConfig, progress: Progress | None
     numbered = read_numbered(
         text,
         config.vocabulary,
+        None if config.classes is None else read_classes(config.classes),
         skip_symbols=config.skip_symbols,
         memory=memory // 8,
         folder=config.temp,
@@ -260,6 +283,7 @@ class _Estimation:
             _subset(self._numbered.words, kept),
             self._numbered.num_lines,
             self._num_tokens - self._numbered.num_lines,
+            self._numbered.num_unknown,
             orders,
             self._interpolate(discounts[0], kept),
         )

@@ -119,7 +119,7 @@ def _read_parts(paths: Sequence[Path], progress: Progress) -> tuple[WordTable, l
     for path, arrays, table, ids in models:
         own, knows = np.zeros(len(vocabulary), np.int32), np.zeros(len(vocabulary), np.bool_)
         own[ids], knows[ids] = np.arange(len(ids)), True
-        parts.append(_Part(path, LanguageModels(arrays, ("LanguageModel",), (table,)), own, knows))
+        parts.append(_Part(path, LanguageModels(arrays, ("LanguageModel",), (table,), (None,)), own, knows))
     return words, parts
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats
+from hiero.core.arrays import Floats, Ids
 from hiero.core.errors import FormatError
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
+from hiero.lm.classes import ids_in_model, read_classes
 from hiero.lm.kenlm import MAGIC, READ_TYPES, TYPES, kenlm_type, read_kenlm
 from hiero.lm.model import LanguageModels, read_ngrams, score_text, side_by_side, write_ngrams
 from hiero.lm.table_kernels import Ngrams
@@ -33,13 +34,39 @@ def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
     return read_kenlm(path) if is_binary else read_arpa(path)
 
 
-def load_language_models(specs: Sequence[tuple[str, Path]]) -> LanguageModels:
-    """Load the models of a system, given as (name of the feature, path). There may be none."""
-    models = [load_language_model(path) for _, path in specs]
+class ModelFiles(NamedTuple):
+    """The files of one model.
+
+    name     of its feature
+    path
+    classes  of words, if the words of the model are classes
+    """
+
+    name: str
+    path: Path
+    classes: Path | None = None
+
+
+def model_files(name: str, path: str, classes: str | None = None) -> ModelFiles:
+    """The files of a model, by paths as strings."""
+    return ModelFiles(name, Path(path), None if classes is None else Path(classes))
+
+
+def load_language_models(specs: Sequence[tuple[str, Path] | ModelFiles]) -> LanguageModels:
+    """Load the models of a system, given as ``ModelFiles`` or the first of these. There may be none."""
+    files = [ModelFiles(*spec) for spec in specs]
+    models = [load_language_model(path) for _, path, _ in files]
+    tables: list[WordTable] = []
+    class_ids: list[Ids | None] = []
+    for (_, _, path), (_, table) in zip(files, models, strict=True):
+        classes = None if path is None else read_classes(path)
+        tables.append(table if classes is None else classes.words)
+        class_ids.append(None if classes is None else ids_in_model(classes, table))
     return LanguageModels(
         side_by_side([arrays for arrays, _ in models]),
-        tuple(name for name, _ in specs),
-        tuple(table for _, table in models),
+        tuple(name for name, _, _ in files),
+        tuple(tables),
+        tuple(class_ids),
     )
 
 
@@ -91,15 +118,20 @@ class KenlmScorer:
         )
 
 
-def sentence_scorer(path: Path) -> SentenceScorer:
+def sentence_scorer(files: ModelFiles) -> SentenceScorer:
     """Load a model: binaries with rest costs by the package kenlm, all others by our own readers."""
+    path = files.path
     kind = None
     if path.is_file():
         with open_bytes(path, "a language model") as stream:
             kind = kenlm_type(stream.read(1 << 12))
     if kind is None or kind in READ_TYPES:
-        return OwnScorer(load_language_models([("LanguageModel", path)]))
+        return OwnScorer(load_language_models([files]))
     name = TYPES[kind] if kind < len(TYPES) else f"unknown ({kind})"
+    if files.classes is not None:
+        hint = "rebuild it with: build_binary probing ARPA OUT"
+        expected = "a model of another type, as it is one of classes"
+        raise FormatError(path, 0, found=f"a KenLM binary of type {name}", expected=expected, hint=hint)
     try:
         import kenlm
     except ImportError:

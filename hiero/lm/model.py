@@ -75,12 +75,14 @@ class LanguageModels:
 
     arrays  all models, concatenated
     names   [M] name of the feature that holds the score of a model
-    tables  [M] words of a model in the order of its ids; entry 0 is ``<unk>``
+    tables  [M] words of a model in the order of its ids, or those that have classes; entry 0 is ``<unk>``
+    class_ids  [M] of a model of classes: the id of the class of each word of its table, in the model
     """
 
     arrays: Ngrams
     names: tuple[str, ...]
     tables: tuple[WordTable, ...]
+    class_ids: tuple[Ids | None, ...]
     _known: WeakKeyDictionary[Vocabulary, tuple[int, Ids]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
@@ -101,9 +103,14 @@ class LanguageModels:
                     ids, old = np.zeros((len(self.tables), max(2 * num_words, 1024)), np.int32), ids
                     ids[:, : old.shape[1]] = old
                 for m, table in enumerate(self.tables):
-                    ids[m, num_known:num_words] = np.maximum(find_all(table, fresh), 0)
+                    ids[m, num_known:num_words] = self.own_ids(m, np.maximum(find_all(table, fresh), 0))
                 self._known[words] = num_words, ids
             return read_only(ids)
+
+    def own_ids(self, m: int, places: Ids) -> Ids:
+        """The ids in model m of words, given by their places in its table."""
+        class_ids = self.class_ids[m]
+        return places if class_ids is None else class_ids[places]
 
 
 # ---- compiled models
@@ -189,7 +196,7 @@ def score_text(models: LanguageModels, m: int, text: bytes, markers: bool = True
     word = np.zeros(len(data) // 2 + 1, np.int32)
     span = np.zeros((len(data) // 2 + 1, 2), np.int64)
     num_lines, num_words = look_up_words_kernel(models.tables[m], data, first, word, span)
-    word, span = word[:num_words], span[:num_words]
+    word, span = models.own_ids(m, word[:num_words]), span[:num_words]
     num_scores = num_words + num_lines * markers
     prob, length = np.empty(num_scores, np.float32), np.empty(num_scores, np.int32)
     score_sentences_kernel(models.arrays, m, first, word, markers, prob, length)

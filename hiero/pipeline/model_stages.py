@@ -273,7 +273,7 @@ def _indexes_train(config: Config) -> bool:
     return any(section.index == TRAIN for section in config.grammar)
 
 
-NO_SETTINGS = ("path", "name", "estimate", "text", "vocabulary", "memory")
+NO_SETTINGS = ("path", "name", "estimate", "text", "vocabulary", "classes", "memory")
 
 
 def add_lm(plan: Plan) -> None:
@@ -297,8 +297,8 @@ def add_lm(plan: Plan) -> None:
         is_train = section.estimate == TRAIN
         text = str(plan.lm_text or plan.train(place).target) if is_train else section.estimate
         inputs = {"data: train: target" if is_train else f"{place}: estimate": Path(text)}
-        if section.vocabulary is not None:
-            inputs[f"{place}: vocabulary"] = Path(section.vocabulary)
+        for key, file in (("vocabulary", section.vocabulary), ("classes", section.classes)):
+            inputs |= {} if file is None else {f"{place}: {key}": Path(file)}
         try:
             config = section.estimation()
         except ConfigError as error:

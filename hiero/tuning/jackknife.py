@@ -25,7 +25,7 @@ from hiero.core.text import open_output, read_lines, utf8_line
 from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
 
-Specs = tuple[tuple[str, str], ...]  # names and paths of language models
+Specs = tuple[tuple[str, str, str | None], ...]  # language models, as ``lm.load.model_files`` takes them
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ def jackknifed(
             left_out = {other for sentence in mine for other in group_of(sentence).tolist()}
             unseen = {side[other] for other in left_out for side in sides if other < len(side)}
             _estimate_without(unseen, recipe, references[0], path)
-        models.append(((specs[0][0], str(path)), *specs[1:]))
+        name, _, classes = specs[0]
+        models.append(((name, str(path), classes), *specs[1:]))
         progress.advance(1)
     return Folds(tuple(models), fold)
 

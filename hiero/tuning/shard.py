@@ -43,7 +43,7 @@ from hiero.features.index_kernels import NAME
 from hiero.learning.candidates import candidates
 from hiero.learning.config import TuneSettings
 from hiero.learning.learner import Example, UpdateReport
-from hiero.lm.load import load_language_models
+from hiero.lm.load import load_language_models, model_files
 from hiero.lm.model import LanguageModels
 from hiero.tuning.jackknife import Folds, Recipe, Specs
 from hiero.tuning.vectors import WeightVector, read_vectors
@@ -139,7 +139,7 @@ class Session:
     config: TuneSettings
     seed: int
     key: str  # equal for equal sessions only
-    language_models: Specs = ()  # names and paths of those of the model
+    language_models: Specs = ()  # those of the model
     recipe: Recipe | None = None  # of the first of them
 
 
@@ -265,7 +265,7 @@ def fold_model(session: Session, model: Model, specs: Specs) -> Model:
     other = copy.copy(model)
     with _opening:
         if specs not in _fold_models:
-            _fold_models[specs] = load_language_models([(name, Path(path)) for name, path in specs])
+            _fold_models[specs] = load_language_models([model_files(*spec) for spec in specs])
         other.language_models = _fold_models[specs]
     return other
 

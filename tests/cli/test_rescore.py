@@ -14,6 +14,7 @@ from tests.conftest import import_kenlm
 
 __all__ = ["small"]  # a fixture
 LM = Path(__file__).parents[1] / "data" / "tiny.arpa"
+Capture = pytest.CaptureFixture[str]
 
 
 def rescore(*arguments: str) -> int:
@@ -206,3 +207,39 @@ def test_gaps_between_sentences_are_empty_lines(tmp_path: Path) -> None:
     path.write_text("1 ||| a ||| p=1 ||| 0\n1 ||| b ||| p=2 ||| 1\n4 ||| &#124;&#124;&#124; c ||| ||| 0\n")
     assert rescore("-i", str(path), "--format", "text", "-o", str(out)) == 0
     assert out.read_text() == "\nb\n\n\n||| c\n"
+
+
+def test_a_model_of_classes(small: list[str], listed: Path, tmp_path: Path, capsys: Capture) -> None:
+    """If each word is its own class, such a model has the values of the one of words."""
+    text = LM.read_text().split("\\1-grams:\n")[1].split("\n\n")[0]
+    words = [line.split()[1] for line in text.splitlines()]
+    classes = written(tmp_path / "classes", "".join(f"{word}\t{word}\n" for word in words if word[0] != "<"))
+    weights = written(tmp_path / "weights", Path(small[3]).read_text() + "Twin 0.5\n")
+    twin = ["-l", f"Twin={LM}", "--classes", f"Twin={classes}"]
+    assert (
+        run(
+            *small[:3],
+            weights,
+            "-l",
+            f"LanguageModel={LM}",
+            *twin,
+            "-i",
+            str(listed / "text"),
+            "-o",
+            str(tmp_path / "out"),
+            "--kbest",
+            "5",
+        )
+        == 0
+    )
+    rescored = [*twin, "--weight", "Twin=0.5", "-o", str(tmp_path / "rescored")]
+    assert rescore("-i", str(listed / "cdec"), *rescored) == 0
+    for path in (tmp_path / "out", tmp_path / "rescored"):
+        for found in read_translation_lists(path):
+            for one in found.translations:
+                assert one.features["Twin"] == pytest.approx(one.features["LanguageModel"], abs=1e-5)
+                assert one.features.get("Twin_OOV", 0.0) == one.features.get("LanguageModel_OOV", 0.0)
+    assert rescore("-i", str(listed / "cdec"), *twin[:2], "--classes", f"Twen={classes}") == 2
+    assert "argument --classes: 'Twen' is the name of no model of -l" in capsys.readouterr().err
+    assert run(*small, "--classes", f"Twin={classes}", "-i", str(listed / "text")) == 1
+    assert "classes: 'Twin' is the name of no language model; one of LanguageModel" in capsys.readouterr().err

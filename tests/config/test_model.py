@@ -337,3 +337,42 @@ def test_grammars_that_share_names_of_features_are_told(tmp_path: Path) -> None:
     named = weights | {"tm_b_0": 1.0, "tm_b_1": 1.0}
     assert mismatch(config=config, weights=named) == ""
     assert mismatch(grammar=[tmp_path / "one", tmp_path / "labelled"], weights=weights | {"p": 1.0}) == ""
+
+
+def test_language_models_of_classes(tmp_path: Path) -> None:
+    classes = tmp_path / "classes"
+    classes.write_text("haus\tcat\nhouse\tcat\n")
+    given = {"rules": "[X] ||| das haus ||| the house ||| p=1", "weights": dict.fromkeys(("p", "C"), 1.0)}
+    one = hiero.load(**given, lm={"C": TINY}, classes={"C": classes})
+    section = {"path": "tiny.arpa", "name": "C", "classes": str(classes)}
+    two = hiero.load(config_of({"lm": [section]}, base=TINY.parent), **given)
+    expected = hiero.LanguageModel.load(TINY).score("the cat") - hiero.LanguageModel.load(TINY).score("the")
+    for model in (one, two):
+        features = model.translate("das haus").features
+        assert features["C"] == hiero.LanguageModel.load(TINY, classes).score("the house")
+        assert features["C_OOV"] == 1
+    assert expected != 0
+    with pytest.raises(HieroError, match="features: bigram: the first language model, C, is one of classes"):
+        hiero.load(**given, lm={"C": TINY}, classes={"C": classes}, features="bigram")
+    given["weights"] = given["weights"] | {"W": 1.0}
+    hiero.load(**given, lm={"W": TINY, "C": TINY}, classes={"C": classes}, features="bigram")
+    with pytest.raises(HieroError, match="classes: 'D' is the name of no language model; one of C"):
+        hiero.load(**given, lm={"C": TINY}, classes={"D": classes})
+
+
+def test_a_run_with_a_language_model_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a big house\na big tree\nthe house\n" * 3)
+    Path("classes").write_text("house N\ntree N\nbig A\na D\n")
+    lm = "{name: C, estimate: text, order: 2, discount_fallback: true, classes: classes}"
+    Path("config.yaml").write_text(f"lm: [{lm}]\n")
+    for expected in ("done", "unchanged"):
+        assert main(["run", "config.yaml", "-o", "out"]) == 0
+        assert f"lm:C: {expected}" in capfd.readouterr().err
+    model = hiero.LanguageModel.load("out/C.lm", "classes")
+    assert model.score("a tree") == model.score("a house") != model.score("the house")
+    Path("classes").write_text("house N\ntree N\nbig A\na D\nthe D\n")
+    assert main(["run", "config.yaml", "-o", "out"]) == 0
+    assert "lm:C: started (lm: entry 1: classes has changed)" in capfd.readouterr().err

@@ -60,6 +60,33 @@ def best_of_strings(pairs: Iterable[tuple[float, str]]) -> dict[str, float]:
     return best
 
 
+CLASSES = st.dictionaries(
+    st.sampled_from(["u", "v", "w", "a", "b"]), st.sampled_from(["u", "v", "w", "none"]), min_size=1
+).filter(lambda classes: set(classes.values()) != {"none"})
+
+
+@given(systems(), CLASSES)
+def test_models_of_classes(system: System, classes: dict[str, str]) -> None:
+    system = replace(system, classes=classes)
+    forest, expected = system.forest(), enumerated(system)
+    assert listed(forest.kbest(ALL, unique=False)) == texts(expected)
+    for derivation in forest.kbest(ALL):
+        assert derivation.features.get("LM0_OOV", 0) == (
+            sum(classes.get(word, "none") == "none" for word in derivation.text.split())
+            if system.models
+            else 0
+        )
+    # Words of one class are equal for the search.
+    mapped = [
+        rule._replace(tgt=tuple(s if s.startswith("[") else classes.get(s, "none") for s in rule.tgt))
+        for rule in system.rules
+    ]
+    # Sentences with passed words are left out: these are not in rules.
+    if not {"a", "b", "z"} & {word for _, d in expected for word in naive.translation(d)}:
+        of_words = replace(system, rules=tuple(mapped), classes=None)
+        assert forest.num_nodes == of_words.forest().num_nodes
+
+
 @given(systems())
 # A cycle of unary rules through glue, with any id of the goal's category.
 @example(

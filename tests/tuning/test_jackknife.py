@@ -29,7 +29,7 @@ from tests.worlds.experiments import Experiment
 from tests.worlds.tune import Tuning
 
 RECIPE = EstimateConfig(order=3, discount_fallback=FALLBACK, skip_symbols=True)
-GIVEN = (("LM", "given"),)
+GIVEN = (("LM", "given", None),)
 
 
 def texts(number: int) -> list[str]:
@@ -83,13 +83,13 @@ def test_a_fold_is_scored_by_the_others(tmp_path: Path) -> None:
     given = estimated(lines, tmp_path, "given")
     # Line 59 is not learnt from, and in all models.
     fold = {line: line % 2 for line in range(59)}
-    specs = (("LM", str(given)), ("Other", "elsewhere"))
+    specs = (("LM", str(given), None), ("Other", "elsewhere", "classes"))
     found = jackknifed(specs, Recipe(None, RECIPE), [references], fold, alone, tmp_path / "folds", told)
     assert told.steps == [2, 1, 1]
     assert len(found.models) == 2
     assert found.part([3, 4]) == Folds(found.models, {3: 1, 4: 0})
-    for number, ((name, path), other) in enumerate(found.models):
-        assert (name, other) == ("LM", ("Other", "elsewhere"))
+    for number, ((name, path, classes), other) in enumerate(found.models):
+        assert (name, classes, other) == ("LM", None, specs[1])
         mine = {line for line, own in fold.items() if own == number}
         kept = [line for number, line in enumerate(lines) if number not in mine]
         expected = estimated(kept, tmp_path, f"without{number}")
@@ -110,7 +110,7 @@ def test_the_recipe_is_that_of_the_model(tmp_path: Path) -> None:
     fold = {line: line // 10 % 2 for line in range(40)}
     references = file(tmp_path / "refs", lines)
     found = jackknifed(GIVEN, recipe, [references], fold, alone, tmp_path / "folds", SilentProgress())
-    for number, ((_, path),) in enumerate(found.models):
+    for number, ((_, path, _),) in enumerate(found.models):
         unseen = {lines[line] for line, own in fold.items() if own == number}
         kept = [line for line in more if line.strip() not in unseen]
         assert len(kept) == len(more) - 20 - (number == 0)
@@ -128,7 +128,7 @@ def test_groups_and_all_references_are_left_out(tmp_path: Path) -> None:
     fold = {0: 0, 1: 1, 3: 0}
     recipe = Recipe(file(tmp_path / "text", lines), RECIPE)
     found = jackknifed(GIVEN, recipe, references, fold, labels.of, tmp_path / "folds", SilentProgress())
-    missed = [[unknown(Path(path), line) for line in lines] for ((_, path),) in found.models]
+    missed = [[unknown(Path(path), line) for line in lines] for ((_, path, _),) in found.models]
     assert missed == [[1, 0, 0, 1, 0, 1] * 2, [0, 1, 0, 0, 0, 0] * 2]
 
 

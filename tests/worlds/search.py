@@ -27,7 +27,7 @@ from hiero.features.feature_set import feature_set
 from hiero.features.index import EdgeFeature, RuleFeature
 from hiero.features.weights import Weights
 from hiero.grammar.sources import RuleList
-from hiero.lm.load import load_language_models
+from hiero.lm.load import ModelFiles, load_language_models
 from tests.naive import chart as naive_chart
 from tests.naive import lm as naive_lm
 from tests.naive import search as naive
@@ -116,6 +116,7 @@ class System:
     span_limit: int = 15
     labels: tuple[str, ...] = ("X", "Y", "S")  # in the order of their numbers
     more_weights: Mapping[str, float] = field(default_factory=dict)
+    classes: Mapping[str, str] | None = None  # of words, if the models are of classes
 
     @property
     def lm_names(self) -> list[str]:
@@ -139,7 +140,11 @@ class System:
             specs = [(name, Path(folder) / f"{name}.arpa") for name in self.lm_names]
             for (text, _), (_, path) in zip(self.models, specs, strict=True):
                 path.write_text(text)
-            models = load_language_models(specs)
+            place = None
+            if self.classes is not None:
+                place = Path(folder) / "classes"
+                place.write_text("".join(f"{word}\t{name}\n" for word, name in self.classes.items()))
+            models = load_language_models([ModelFiles(*spec, place) for spec in specs])
             yield Model(
                 symbols,
                 [source],
@@ -154,6 +159,8 @@ class System:
             return model.parse(Segment(self.words))
 
     def lm_score(self, words: tuple[str, ...]) -> float:
+        if self.classes is not None:
+            words = tuple(self.classes.get(word, "<unk>") for word in words)
         return sum(
             weight * naive_chart.sentence(naive_lm.read_arpa(text), words) for text, weight in self.models
         )
