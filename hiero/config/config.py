@@ -175,7 +175,8 @@ def resolved(config: Config, base: Path | None = None) -> dict[str, Any]:
         if config.consensus != ConsensusConfig():
             model["consensus"] = written["consensus"]
         if config.prep is not None:
-            model["prep"] = {key: value for key, value in written["prep"].items() if key not in OF_LINES}
+            left_out = (*OF_LINES, "compounds")  # of lines to drop, and of models that are learnt
+            model["prep"] = {key: value for key, value in written["prep"].items() if key not in left_out}
         model["lm"] = [_existing(entry) for entry in model["lm"]]
         return model
     if sizes := written.pop(SEQUESTER, None):

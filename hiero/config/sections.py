@@ -52,6 +52,10 @@ class DataSection:
         return [self.source, *self.translations]
 
 
+# Keys of models of compounds, and those of how they are used.
+SPLITS = {"source_compounds": "split_compounds", "target_compounds": "split_compounds_target"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrepSection(PrepConfig):
     """Preparation of all data, which are then raw text. Only pairs of the training data are dropped."""
@@ -59,14 +63,29 @@ class PrepSection(PrepConfig):
     source_language: str | None = None  # needed for most tokenisers
     # Of the source side, by the frequencies of its words in the training data.
     split_compounds: Literal["no", "best", "lattice"] = "no"
+    # Of the target side, into parts that are joined again in translations.
+    split_compounds_target: Literal["no", "marked"] = "no"
     compounds: CompoundConfig = field(default_factory=CompoundConfig)
+    # Models of hiero prep --learn-compounds; by default learnt from the training data, with ``compounds``.
+    source_compounds: PathKey | None = None
+    target_compounds: PathKey | None = None
     target_language: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for model, key in SPLITS.items():
+            if getattr(self, model) is not None and getattr(self, key) == "no":
+                raise ConfigError(f"{model}: requires {key}")
         for name in ("source_language", "target_language"):
             if getattr(self, name) is None and self.needs_language:
                 raise ConfigError(f"{name} is missing (such as de)")
+
+    @property
+    def learns_compounds(self) -> bool:
+        """Whether a side is split by a model that is learnt from the training data."""
+        return any(
+            getattr(self, key) != "no" and getattr(self, model) is None for model, key in SPLITS.items()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,11 @@ import dataclasses
 import itertools
 import json
 from functools import partial
-from operator import ne
 from pathlib import Path
 from typing import Any
 
 from hiero.alignment.config import AlignConfig
 from hiero.alignment.files import align_files
-from hiero.bitext.compounds import Compounds, split_compounds
 from hiero.bitext.config import NO_LIMIT, CompoundConfig, PrepConfig
 from hiero.bitext.groups import sequester
 from hiero.bitext.prepare import prepare, unsegmented_note
@@ -25,7 +23,7 @@ from hiero.config.model import model_inputs, model_settings
 from hiero.config.sections import SET_NAME, TRAIN, DataSection, ReorderSection, as_list
 from hiero.core.errors import ConfigError
 from hiero.core.records import numbered_keys, part
-from hiero.core.text import read_text, write_output
+from hiero.core.text import write_output
 from hiero.extraction.index import make_index
 from hiero.jobs.learn_bins import Binning
 from hiero.lm.config import EstimateConfig
@@ -48,9 +46,10 @@ def add_prep(plan: Plan) -> None:
     section = plan.config.prep
     if section is None:
         return
-    settings = dataclasses.asdict(section)
-    languages = settings.pop("source_language") or "", settings.pop("target_language") or ""
-    del settings["split_compounds"], settings["compounds"]  # of the stages ``split``
+    if section.compounds != CompoundConfig() and not section.learns_compounds:
+        raise plan.error("prep: compounds", "settings of models that are learnt, but there are none to learn")
+    settings = dataclasses.asdict(part(PrepConfig, section))
+    languages = section.source_language or "", section.target_language or ""
     model = section.sentencepiece_model
     models = {"prep: sentencepiece_model": Path(model)} if model is not None else {}
     data = {}
@@ -92,72 +91,6 @@ def _prepare(
         if note := unsegmented_note(language, config):
             task.progress.say(note)
     return vars(prepare(texts, outputs, languages, config, task.threads, task.progress))
-
-
-# ---- compounds
-
-
-def add_split(plan: Plan) -> None:
-    """Add the stages that split compounds on the source side, after the training data are complete.
-
-    For lattices, the training data have both forms of each pair with compounds: as they are split best, and
-    as they were, so that there are rules for all readings.
-    """
-    section = plan.config.prep
-    if section is None or section.split_compounds == "no":
-        return
-    train, kind, config = plan.train("prep: split_compounds"), section.split_compounds, section.compounds
-    folder, model = plan.out / "split", plan.out / "compounds.gz"
-    outputs = folder / f"{TRAIN}.source", folder / f"{TRAIN}.target"
-    sides = {"data: train: source": Path(train.source), "data: train: target": Path(str(train.target))}
-    plan.add(
-        name=f"split:{TRAIN}",
-        work=partial(_split_bitext, train.source, str(train.target), model, outputs, config, kind),
-        inputs=sides,
-        outputs=(model, *outputs),
-        settings=dataclasses.asdict(config) | {"kind": kind},
-    )
-    plan.lm_text = Path(str(train.target))
-    data = {TRAIN: dataclasses.replace(train, source=str(outputs[0]), target=str(outputs[1]))}
-    for name, given in plan.test_sets():
-        output = folder / f"{name}.source"
-        plan.add(
-            name=f"split:{name}",
-            work=partial(_split_set, given.source, model, output, kind),
-            inputs={f"data: {name}: source": Path(given.source), "prep: compounds": model},
-            outputs=(output,),
-            settings={"kind": kind},
-        )
-        data[name] = dataclasses.replace(given, source=str(output))
-    plan.replace(data=plan.config.data | data)
-
-
-def _split_bitext(
-    source: str,
-    target: str,
-    model: Path,
-    outputs: tuple[Path, Path],
-    config: CompoundConfig,
-    kind: str,
-    task: Task,
-) -> Figures:
-    task.progress.begin(None)
-    outputs[0].parent.mkdir(exist_ok=True)
-    lines, targets = read_text(source), read_text(target)
-    compounds = Compounds.learn(lines, config)
-    compounds.write(model)
-    split = [compounds.line(line.split(" "), "best") for line in lines]
-    both = [
-        pair for pair in zip(lines, split, targets, strict=True) if kind == "lattice" and pair[0] != pair[1]
-    ]
-    write_output(outputs[0], "".join(f"{line}\n" for line in [*split, *(line for line, _, _ in both)]))
-    write_output(outputs[1], "".join(f"{line}\n" for line in [*targets, *(line for _, _, line in both)]))
-    return {"pairs": len(lines), "pairs with compounds": sum(map(ne, lines, split)), "twice": len(both)}
-
-
-def _split_set(source: str, model: Path, output: Path, kind: str, task: Task) -> Figures:
-    output.parent.mkdir(exist_ok=True)
-    return {"lines": split_compounds(source, output, model, kind, progress=task.progress)}
 
 
 # ---- sets from the bitext

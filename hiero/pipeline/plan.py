@@ -77,6 +77,7 @@ class Plan:
         self.learnt_from: str | None = None
         self.chosen_on: str | None = None
         self.outputs: dict[str, Path] = {}  # for each set, its translations
+        self.unmarked: dict[str, DataSection] = {}  # sets before compounds of their references were split
         self.lm_text: Path | None = None  # each target sentence once, where the training data have some twice
 
     def add(self, **stage: Any) -> None:
@@ -137,13 +138,14 @@ class StageKind(NamedTuple):
 
 
 _MODELS, _TRANSLATE = "hiero.pipeline.model_stages", "hiero.pipeline.translate_stages"
-_TUNE = "hiero.pipeline.tune_stages"
+_TUNE, _COMPOUNDS = "hiero.pipeline.tune_stages", "hiero.pipeline.compound_stages"
 
 # Kinds of stages in the order of planning, by the names of their stages before a colon.
 STAGES = {
     "prep": StageKind(f"{_MODELS}:add_prep", ("prep",), "prepare text"),
     "sequester": StageKind(f"{_MODELS}:add_sequester", ("sequester",), "take sets out of the bitext"),
-    "split": StageKind(f"{_MODELS}:add_split", ("prep",), "split compounds"),
+    "mark": StageKind(f"{_COMPOUNDS}:add_mark", ("prep",), "split compounds of the target side"),
+    "split": StageKind(f"{_COMPOUNDS}:add_split", ("prep",), "split compounds"),
     "align": StageKind(f"{_MODELS}:add_align", ("data", "align", "grammar", "reorder"), "align words"),
     "lm": StageKind(f"{_MODELS}:add_lm", ("lm",), "estimate language models"),
     "index": StageKind(f"{_MODELS}:add_index", ("grammar",), "index the bitext"),
@@ -154,6 +156,7 @@ STAGES = {
     "tune": StageKind(f"{_TUNE}:add_tune", ("tune",), "learn weights"),
     "curves": StageKind(f"{_TUNE}:add_curves", ("tune",), "draw the weights of bins"),
     "decode": StageKind(f"{_TRANSLATE}:add_decode", ("data",), "translate"),
+    "join": StageKind(f"{_COMPOUNDS}:add_join", ("prep",), "join compounds of translations"),
     "eval": StageKind(f"{_TRANSLATE}:add_eval", ("data", "eval"), "evaluate"),
 }
 

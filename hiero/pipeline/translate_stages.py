@@ -113,6 +113,8 @@ def add_decode(plan: Plan) -> None:
     for name, data in sets.items():
         source = plan.texts.setdefault(name, Path(data.source))
         output = plan.out / (f"{name}.kbest.gz" if config.search.kbest else f"{name}.output")
+        if name in plan.unmarked and not config.search.kbest:
+            output = plan.out / "marked" / output.name  # parts of compounds, to be joined
         plan.outputs[name] = output
         inputs = {f"data: {name}: source": source} | model_inputs(config)
         if name in plan.grammars:
@@ -158,7 +160,8 @@ def add_eval(plan: Plan) -> None:
                 place = f"eval: against: {system}"
                 raise plan.error(place, f"unknown set {name!r}; {did_you_mean(name, plan.outputs)}")
     settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "against"}
-    scored = [(name, data) for name, data in plan.test_sets() if data.translations]
+    unmarked = ((name, plan.unmarked.get(name, data)) for name, data in plan.test_sets())
+    scored = [(name, data) for name, data in unmarked if data.translations]
     try:
         check_config(config if scored else EvalSection(metrics=["chrf"]))
     except ConfigError as error:

@@ -88,7 +88,8 @@ def _names(config: Config) -> list[str]:
 
 def set_files(run: RunDirectory, name: str) -> SetTexts | None:
     """The texts of a set; None, where some are missing or have changed, which is noted."""
-    output, decoded = run.output_of(f"decode:{name}"), run.stages.get(f"decode:{name}")
+    output = run.output_of(f"join:{name}") or run.output_of(f"decode:{name}")
+    decoded = run.stages.get(f"decode:{name}")
     scored = run.stages.get(f"eval:{name}")
     if output is None or decoded is None or scored is None:
         return None

@@ -11,7 +11,6 @@ import pytest
 from hiero.cli.main import main
 from hiero.config.config import read_config, resolved
 from hiero.core.errors import ConfigError
-from hiero.core.lattice import Lattice
 from hiero.jobs.tune import tune
 from tests.worlds.experiments import PAIRS, STAGES, Experiment
 
@@ -144,49 +143,6 @@ def test_after_preparation(experiment: Experiment, capfd: Capture) -> None:
     assert len(drawn) == 5
     assert not drawn & set(lines(experiment, "train.source"))
     assert all(line.islower() for line in drawn)
-
-
-@pytest.mark.parametrize("kind", ["best", "lattice"])
-def test_compounds(experiment: Experiment, capfd: Capture, kind: str) -> None:
-    """They are split by the words of the training data, after sets are drawn; lattices keep both forms."""
-    more = [(f"ein buch haus n{k}", f"a book house m{k}") for k in range(4)]
-    more += [(f"ein buchhaus v{k}", f"one house w{k}") for k in range(4)]
-    for side, name in enumerate(("train.de", "train.en")):
-        text = (experiment.folder / name).read_text() + "".join(f"{pair[side]}\n" for pair in more)
-        (experiment.folder / name).write_text(text)
-    (experiment.folder / "more.de").write_text("das buchhaus\ndas haus\n")
-    experiment.config["data"] = {"train": TRAIN, "more": {"source": "more.de"}, "sequester": {"test": 2}}
-    compounds = {"min_count": 2}
-    experiment.set(prep={"tokenize": False, "split_compounds": kind, "compounds": compounds})
-    ran = experiment.stages_run(capfd)
-    split = ["split:train", "split:more", "split:test"]
-    assert ran[: ran.index("align")] == ["prep:train", "prep:more", "sequester", *split]
-    source, target = (
-        (experiment.out / "split" / f"train.{side}").read_text() for side in ("source", "target")
-    )
-    unsplit = (experiment.out / "sequester" / "train.source").read_text()
-    together = [line for line in unsplit.splitlines() if "buchhaus" in line]
-    assert together
-    head = source.splitlines()[: unsplit.count("\n")]
-    assert head == unsplit.replace("buchhaus", "buch haus").splitlines()
-    assert source.splitlines()[len(head) :] == (together if kind == "lattice" else [])
-    assert source.count("\n") == target.count("\n")
-    found = (experiment.out / "split" / "more.source").read_text().splitlines()
-    assert found[1] == "das haus"
-    if kind == "best":
-        assert found[0] == "das buch haus"
-    else:
-        assert Lattice.from_plf(found[0]).words == ("das", "buch", "buchhaus", "haus")
-    inputs = json.loads((experiment.out / "manifest.json").read_text())["stages"]
-    assert inputs["lm:LanguageModel"]["inputs"]["data: train: target"]["path"].endswith(
-        "sequester/train.target"
-    )
-    assert len((experiment.out / "more.output").read_text().splitlines()) == 2
-    assert experiment.stages_run(capfd) == []
-    experiment.set(prep={"tokenize": False, "split_compounds": kind, "compounds": {"min_count": 99}})
-    ran = experiment.stages_run(capfd)
-    assert ran[:2] == ["split:train", "split:more"]
-    assert (experiment.out / "split" / "more.source").read_text() == "das buchhaus\ndas haus\n"
 
 
 def test_tuning_on_a_set_drawn(experiment: Experiment, capfd: Capture, tmp_path: Path) -> None:
