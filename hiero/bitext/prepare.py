@@ -172,7 +172,9 @@ class Detokenizer:
 
     def __init__(self, language: str, recaser: Recaser | None, config: PrepConfig) -> None:
         self._recase = recaser
-        self._join = make_tokenizer(language, config).join
+        self._join: Callable[[list[str]], str] = " ".join
+        if config.tokenize:
+            self._join = make_tokenizer(language, config).join
 
     def __call__(self, line: str) -> str:
         words = line.split()

@@ -107,6 +107,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=0.0,
         help="leave out arcs with a smaller posterior, but not those of the best path (default 0)",
     )
+    add(
+        "--raw",
+        action="store_true",
+        help="lines are raw text: prepare them, and join translations, by the section prep of the model",
+    )
+    add("--truecase", metavar="LIST", help="words with capitals, one a line, for translations of --raw")
     add_grammar_paths(group, "the directory of IN (the working directory without -i)")
     add("--stats", metavar="FILE.json", help="write counts, scores, times and memory")
     add_strict(group)
@@ -118,7 +124,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_constraints(command)
     add_adaptation(command)
     command.set_defaults(run=run)
-    add_files(command, "-i -c --hypotheses --terms", "-o --stats --forest --lattice")
+    add_files(command, "-i -c --hypotheses --terms --truecase", "-o --stats --forest --lattice")
 
 
 def add_constraints(command: argparse.ArgumentParser) -> None:
@@ -178,6 +184,28 @@ def _check_adaptation(args: argparse.Namespace) -> None:
         )
 
 
+def _check_raw(args: argparse.Namespace, config: Config) -> None:
+    """Check what goes together with --raw."""
+    if not args.raw:
+        if args.truecase:
+            raise UsageError("argument --truecase: requires --raw")
+        return
+    if config.prep is None:
+        hint = "hiero run and hiero pack keep that of their configuration"
+        raise UsageError(f"argument --raw: the model has no section prep ({hint})")
+    style = args.format or ("cdec" if config.search.kbest else "text")
+    if style not in ("text", "json"):
+        raise UsageError(
+            f"argument --raw: not with --format {style}, which has words (text and json have text)"
+        )
+    if config.search.input_format in ("plf", "json"):
+        raise UsageError(f"argument --raw: not with --input-format {config.search.input_format}")
+    constrained = args.force or args.hypotheses or args.prefix or args.partial_word
+    for flag, value in (("--force or --prefix", constrained), ("--adapt", args.adapt)):
+        if value:
+            raise UsageError(f"argument --raw: not with {flag}")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run ``hiero decode``; return the exit status."""
     if args.resume and args.output == "-":
@@ -191,6 +219,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format in ("text", "align") and config.search.kbest:
         problem = f"{args.format} has no room for the translations of --kbest {config.search.kbest}"
         raise UsageError(f"argument --format: {problem} (cdec, moses and json have)")
+    _check_raw(args, config)
     args.force, args.prefix = args.force or bool(args.hypotheses), args.prefix or args.partial_word
     if args.force and args.prefix:
         raise UsageError("argument --force: not with --prefix")
@@ -229,6 +258,8 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         resume=args.resume,
         allow_grammar_paths=args.allow_grammar_paths,
+        raw=args.raw,
+        truecase=args.truecase,
     )
     # No bar where the results themselves appear on the terminal.
     bar = not (args.output == "-" and sys.stdout.isatty())

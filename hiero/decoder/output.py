@@ -33,8 +33,14 @@ ConfidenceOf = Callable[[Derivation], Sequence[float]]
 class TranslationWriter:
     """Format the lines of one sentence, and count escaped words."""
 
-    def __init__(self, style: str, confidence_of: ConfidenceOf | None = None) -> None:
-        self.style, self.confidence_of = style, confidence_of
+    def __init__(
+        self,
+        style: str,
+        confidence_of: ConfidenceOf | None = None,
+        text_of: Callable[[str], str] | None = None,
+    ) -> None:
+        """``text_of`` makes text of translated words; JSON has both."""
+        self.style, self.confidence_of, self.text_of = style, confidence_of, text_of
         self.num_escaped = 0
 
     def lines(
@@ -50,7 +56,8 @@ class TranslationWriter:
         more  further keys of JSON
         """
         if self.style == "text":
-            return (translations[0].text if translations else "") + "\n"
+            text = translations[0].text if translations else ""
+            return (text if self.text_of is None else self.text_of(text)) + "\n"
         if self.style == "align":
             return (_links(translations[0]) if translations else "") + "\n"
         if self.style == "json":
@@ -60,6 +67,11 @@ class TranslationWriter:
 
     def _record(self, translation: Derivation, features_of: FeaturesOf) -> dict[str, Any]:
         record = translation_record(translation, features_of(translation))
+        if self.text_of is not None:
+            words = translation.text.split(" ") if len(translation) else []
+            record = {"text": self.text_of(translation.text), "words": words} | {
+                key: value for key, value in record.items() if key != "text"
+            }
         if self.confidence_of is not None:
             record["confidence"] = [rounded(value) for value in self.confidence_of(translation)]
         return record

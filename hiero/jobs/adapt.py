@@ -13,7 +13,7 @@ from hiero.core.text import Segment, decode_line, parse_json, split_words
 from hiero.decoder.forest import Forest
 from hiero.decoder.statistics import Statistics
 from hiero.jobs.resumable_output import ResumableOutput, StandardOutput
-from hiero.jobs.translate import Job, counted
+from hiero.jobs.translate import BY_PREP, Job, counted
 
 BARS = "|||"
 KEYS = ("source", "post_edit")
@@ -27,6 +27,7 @@ class AdaptJob(Job):
     post-edit alone is that of the sentence before.
     """
 
+    MAKES_WORDS = BY_PREP
     adapter: Adapter
 
     def _parse(self, text: str, number: int) -> tuple[Segment, str]:

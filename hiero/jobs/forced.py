@@ -16,7 +16,7 @@ from hiero.decoder.forced import Completer, ForcedDecoding
 from hiero.decoder.output import TranslationWriter, json_text, rounded, translation_record
 from hiero.decoder.statistics import Statistics
 from hiero.evaluation.hypotheses import read_candidates
-from hiero.jobs.translate import Block, Job, JobSettings, counted, file_state, list_translations
+from hiero.jobs.translate import BY_PREP, Block, Job, JobSettings, counted, file_state, list_translations
 
 BARS = "|||"
 
@@ -26,6 +26,8 @@ class ForcedJob(Job):
 
     hypotheses  file with translations of the sentences of the text; empty if the text has them
     """
+
+    MAKES_WORDS = BY_PREP
 
     def __init__(
         self, settings: JobSettings, config: Config, progress: Progress, hypotheses: str | None = None
@@ -137,6 +139,8 @@ class PrefixJob(Job):
 
     partial  the last word of a beginning may be incomplete, unless a space follows it
     """
+
+    MAKES_WORDS = BY_PREP
 
     def __init__(
         self, settings: JobSettings, config: Config, progress: Progress, *, partial: bool = False

@@ -24,6 +24,7 @@ from hiero.core.errors import FormatError, HieroError, os_message
 from hiero.core.lattice import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
+from hiero.core.records import record_paths
 from hiero.core.text import (
     TRANSLATED_BARS,
     Segment,
@@ -41,6 +42,7 @@ from hiero.decoder.model import Model
 from hiero.decoder.output import TranslationWriter
 from hiero.decoder.statistics import Statistics
 from hiero.grammar.sources import grammar_paths
+from hiero.jobs.raw_text import RawText, without_compounds
 from hiero.jobs.resumable_output import ResumableOutput, StandardOutput, is_begun
 from hiero.jobs.run_directory import locked_directory
 
@@ -49,6 +51,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 LATTICE_SETTINGS = ("lattice", "lattice_format", "lattice_beam", "lattice_posterior")
 LATTICE_ARCS, SMALLEST_BEAM = 200_000, 1e-3  # lattices with more arcs are made with smaller beams
 MAX_SHOWN = 5  # malformed lines, before they are only counted
+BY_PREP = "hiero prep makes them"
+LINES_COMPARED = 10  # at the beginning, with text as the model's preparation leaves it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,8 @@ class JobSettings:
     threads: int = 1
     resume: bool = False  # continue an interrupted output, made with the same settings
     allow_grammar_paths: bool = False  # of <seg>, outside the directory of the input
+    raw: bool = False  # lines are raw text, and so are translations, by the section prep of the model
+    truecase: str | None = None  # a list of words with capitals, for raw text
     # A digest of everything that the output depends on. An interrupted output with the same key is continued,
     # one with another key is made again.
     key: str | None = None
@@ -84,6 +90,7 @@ class LineResult:
     has_grammar: bool
     problem: str  # of the markup, because of which the line counts as empty
     has_bars: bool  # ||| in a line without <seg>, which looks like a reference
+    looks_raw: bool  # unlike the text that the model was made of
     is_narrowed: bool
 
 
@@ -100,6 +107,8 @@ class Block:
 
 class Job:
     """Decodes one text."""
+
+    MAKES_WORDS = "--raw prepares lines and joins translations, as hiero serve does"
 
     def __init__(
         self,
@@ -127,7 +136,17 @@ class Job:
         self.num_unmet, self.first_unmet = 0, 0
         self.num_malformed, self.first_malformed = 0, 0
         self.merged: set[str] = set()
-        self.has_bars = False
+        self.has_bars = self.looks_raw = False
+        self.raw: RawText | None = None
+        self._prepared: RawText | None = None  # to compare with, where words are expected
+        if settings.raw:
+            assert config.prep is not None
+            self.raw = RawText(config.prep, settings.truecase)
+            self.raw.check()
+        elif config.prep is not None:
+            with contextlib.suppress(HieroError):  # its tokeniser is not installed
+                self._prepared = RawText(without_compounds(config.prep))
+                self._prepared.check()
         self.without_grammar: int | None = None  # the first line without a grammar
         self.model: Model
         path = "" if config.weights is None else config.weights.path
@@ -263,6 +282,8 @@ class Job:
 
     def _parse(self, text: str, number: int) -> tuple[Segment, str]:
         """A line, which counts as empty if its markup is malformed; then also the problem."""
+        if self.raw is not None:
+            return self.raw.segment(text), ""
         try:
             return parse_input(text, self.path, number, self.config.search.input_format), ""
         except HieroError as error:
@@ -298,10 +319,17 @@ class Job:
             self.settings.forest and [self.settings.forest, self.settings.forest_format],
             self.settings.lattice and [vars(self.settings)[name] for name in LATTICE_SETTINGS],
             [file_state(path) for path in self.config.model_files.values()],
+            *self._settings_of_raw(),
             *self._more_settings(),
         ]
         settings = json.dumps(made_with, sort_keys=True)
         return ResumableOutput(target, settings, resume=self.settings.resume)
+
+    def _settings_of_raw(self) -> list[Any]:
+        if self.raw is None:
+            return []
+        files = [*record_paths(self.raw.prep).values(), *filter(None, [self.settings.truecase])]
+        return ["raw", files, [file_state(path) for path in files]]
 
     def _more_settings(self) -> list[Any]:
         """Settings of other jobs on which the output depends."""
@@ -359,8 +387,14 @@ class Job:
             bool(problem) or self._has_grammar(segment),
             problem,
             segment.lattice is None and "|||" in segment.words and not text.lstrip(" \t").startswith("<seg"),
+            self._looks_raw(segment, number),
             block.is_narrowed,
         )
+
+    def _looks_raw(self, segment: Segment, number: int) -> bool:
+        if self._prepared is None or number > LINES_COMPARED or segment.lattice is not None:
+            return False
+        return not self._prepared.is_prepared(" ".join(segment.words))
 
     def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
         """Translate the sentence of a line."""
@@ -368,7 +402,8 @@ class Job:
         features = self.features_of(forest)
         chosen = self.config.consensus
         with_confidence = partial(forest.confidence, alpha=chosen.alpha) if chosen.confidence else None
-        writer = TranslationWriter(self.style, with_confidence)
+        text_of = None if self.raw is None else self.raw.text
+        writer = TranslationWriter(self.style, with_confidence, text_of)
         with statistics.timed("kbest"):
             found = list_translations(forest, self.config.search, self.config.consensus)
         with statistics.timed("output"):
@@ -415,6 +450,10 @@ class Job:
         if result.has_bars and not self.has_bars:
             self.has_bars = True
             self.progress.say(f"{self.path}:{number}: {TRANSLATED_BARS}")
+        if result.looks_raw and not self.looks_raw:
+            self.looks_raw = True
+            found = "looks like raw text, but the model translates prepared words"
+            self.progress.say(f"{self.path}:{number}: {found} ({self.MAKES_WORDS})")
         if not result.has_grammar and self.without_grammar is None:
             self.without_grammar = number
             self.progress.say(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hiero.bitext.prepare import Cleaner, Detokenizer, Recaser
 from hiero.config.config import Config, read_config
 from hiero.config.model import WeightsCheck, make_model, with_bundled
 from hiero.config.sections import PrepSection
@@ -21,6 +20,7 @@ from hiero.core.text import Segment, split_words
 from hiero.decoder.model import Model
 from hiero.grammar.rules import source_words
 from hiero.grammar.sources import grammar_paths
+from hiero.jobs.raw_text import RawText
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LANGUAGES = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
@@ -82,16 +82,14 @@ class ServedModel:
     """A model that threads share, and its texts.
 
     make            loads it
-    prep            how raw text becomes words; None: lines are words already
-    recaser         adds capitals to lower-case output
+    raw             makes words of raw text; None: lines are words already
     most_new_words  words beyond those of the files, after which it is loaded anew
     """
 
     name: str
     config: Config
     make: Callable[[], Model]
-    prep: PrepSection | None
-    recaser: Recaser | None
+    raw: RawText | None
     source_language: str | None
     target_language: str | None
     most_new_words: int
@@ -99,7 +97,6 @@ class ServedModel:
     _model: Model = field(init=False, repr=False)
     _first_words: int = 0
     _growing: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _tools: threading.local = field(default_factory=threading.local, repr=False)
 
     def __post_init__(self) -> None:
         self._load()
@@ -111,7 +108,7 @@ class ServedModel:
     @property
     def is_raw(self) -> bool:
         """Whether lines are raw text, not words."""
-        return self.prep is not None
+        return self.raw is not None
 
     @property
     def num_words(self) -> int:
@@ -145,8 +142,8 @@ class ServedModel:
 
         tokens  take words as they are, also where the model has a preparation of raw text
         """
-        if self.prep is not None and not tokens:
-            return Segment(split_words(self._cleaner(self.prep.source_language)(line)[0]))
+        if self.raw is not None and not tokens:
+            return self.raw.segment(line)
         segment = parse_input(line, form=self.config.search.input_format)
         if grammar_paths(segment.attributes):
             raise HieroError("<seg grammar=…>: sentences cannot name grammars here")
@@ -154,30 +151,11 @@ class ServedModel:
 
     def text(self, words: str, *, tokens: bool = False) -> str:
         """The text of translated words."""
-        return words if self.prep is None or tokens else self._detokenizer()(words)
+        return words if self.raw is None or tokens else self.raw.text(words)
 
     def target_words(self, text: str, *, tokens: bool = False) -> tuple[str, ...]:
         """The words of a text in the target language."""
-        if self.prep is None or tokens:
-            return split_words(text)
-        return split_words(self._cleaner(self.prep.target_language)(text)[0])
-
-    # Tokenisers of others may not be safe to share between threads.
-
-    def _cleaner(self, language: str | None) -> Cleaner:
-        known: dict[str, Cleaner] = self._tools.__dict__.setdefault("cleaners", {})
-        name = language or ""
-        if name not in known:
-            assert self.prep is not None
-            known[name] = Cleaner(name, self.prep)
-        return known[name]
-
-    def _detokenizer(self) -> Detokenizer:
-        if not hasattr(self._tools, "detokenizer"):
-            assert self.prep is not None
-            self._tools.detokenizer = Detokenizer(self.prep.target_language or "", self.recaser, self.prep)
-        detokenizer: Detokenizer = self._tools.detokenizer
-        return detokenizer
+        return split_words(text) if self.raw is None or tokens else self.raw.target_words(text)
 
     def known_share(self, line: str) -> float:
         """The share of the words of a line that are in source sides of rules; 0 without words."""
@@ -199,12 +177,10 @@ def load_served(
     if spec.truecase is not None and config.prep is None:
         hint = "a section prep in its configuration makes it one"
         raise UsageError(f"argument --truecase: the model {spec.name} is not one of raw text ({hint})")
-    recaser = None
-    if config.prep is not None and config.prep.split_compounds != "no":
-        hint = "leave the section prep out of its configuration, and send words"
-        raise ConfigError(f"{spec.name}: prep: split_compounds: not of use to a server ({hint})")
-    if config.prep is not None and (config.prep.lowercase or spec.truecase):
-        recaser = Recaser.read(spec.truecase) if spec.truecase else Recaser()
+    try:
+        raw = None if config.prep is None else RawText(config.prep, spec.truecase)
+    except ConfigError as error:
+        raise ConfigError(f"{spec.name}: {error}") from None
 
     def make() -> Model:
         model = make_model(config)
@@ -218,9 +194,9 @@ def load_served(
         return model
 
     source, target = _languages(spec.name, config.prep)
-    served = ServedModel(spec.name, config, make, config.prep, recaser, source, target, most_new_words)
-    if served.is_raw:
-        served.text(" ".join(served.segment("a").words))  # so that a missing package is reported at once
+    served = ServedModel(spec.name, config, make, raw, source, target, most_new_words)
+    if raw is not None:
+        raw.check()
     return served
 
 

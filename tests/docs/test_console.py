@@ -102,6 +102,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in {
         "model.yaml": {**model, "weights": {"path": "weights"}},
         "experiment.yaml": {**model, "data": sets, "tune": {"epochs": 2}},
+        "raw.yaml": {
+            **model,
+            "weights": {"path": "weights"},
+            "prep": {"source_language": "de", "target_language": "en"},
+        },
         "run.yaml": {**model, "data": sets, "weights": {"path": "weights"}},
     }.items():
         (folder / name).write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -16,6 +16,7 @@ from hiero.pipeline.plan import STAGES
 from hiero.reporting.directory import RunDirectory
 from hiero.reporting.scores import set_files
 from tests.worlds.experiments import Experiment
+from tests.worlds.server import served
 
 Capture = pytest.CaptureFixture[str]
 # The compounds of dev and test are in no target sentence here, their parts are.
@@ -120,6 +121,30 @@ def test_both_sides(experiment: Experiment, capfd: Capture) -> None:
     )
     assert lines(Path(text)) == lines(experiment.out / "marked" / "train.target")
     assert lines(experiment.out / "test.output")[0].endswith("buchhaus")
+
+
+def test_decode_pack_and_serve_join(experiment: Experiment, capfd: Capture, tmp_path: Path) -> None:
+    experiment.set(prep=MARKED | {"split_compounds": "lattice"})
+    experiment.stages_run(capfd)
+    package = tmp_path / "model.hiero"
+    assert main(["pack", str(experiment.out), "-o", str(package), "-q"]) == 0
+    expected = lines(experiment.out / "test.output")
+    source = str(experiment.folder / "test.en")
+    for model in (experiment.out / "model.yaml", package):
+        capfd.readouterr()
+        assert main(["decode", "-c", str(model), "-i", source, "--raw", "-q"]) == 0
+        assert capfd.readouterr().out.splitlines() == expected
+    assert main(["decode", "-c", str(package), "-i", source, "--raw", "-q", "--format", "json"]) == 0
+    first = json.loads(capfd.readouterr().out.splitlines()[0])["translations"][0]
+    assert first["text"] == expected[0]
+    assert first["words"][-2:] == ["buch@@", "haus"]
+    with served([f"en-de={package}"]) as client:
+        asked = {"q": ["a bookhouse", "the door"], "source": "en", "target": "de"}
+        assert client.post("/translate", json=asked).json() == {"translatedText": expected}
+        asked = {"text": "a bookhouse", "translation": expected[0]}
+        compared = client.post("/api/compare", json=asked).json()
+        assert compared["wanted"] == first["words"]
+        assert compared["is_wanted"] is True
 
 
 def test_a_given_model_of_compounds(experiment: Experiment, capfd: Capture) -> None:
