@@ -31,7 +31,7 @@ from hiero.learning.config import COMMON, TuneConfig, algorithms, check_used
 if TYPE_CHECKING:
     from hiero.config.config import Config
 
-STAGES_AFTER_MODELS = ("grid", "tune", "curves", "decode", "eval")
+STAGES_AFTER_MODELS = ("grid", "tune", "curves", "decode", "join", "eval")
 
 DESCRIPTION = """\
 Learn the weights of a model. Section data of CONFIG names the sets, section tune has the settings, which the

@@ -124,7 +124,8 @@ def add_split(plan: Plan) -> None:
     train, kind, config = plan.train("prep: split_compounds"), section.split_compounds, section.compounds
     given = None if section.source_compounds is None else Path(section.source_compounds)
     folder, model = plan.out / "split", given or plan.out / "compounds.gz"
-    outputs, models = (folder / f"{TRAIN}.source", folder / f"{TRAIN}.target"), {"prep: compounds": model}
+    outputs = folder / f"{TRAIN}.source", folder / f"{TRAIN}.target"
+    models = {"prep: source_compounds": model}
     sides = {"data: train: source": Path(train.source), "data: train: target": Path(str(train.target))}
     plan.add(
         name=f"split:{TRAIN}",

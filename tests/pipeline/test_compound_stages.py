@@ -90,6 +90,11 @@ def test_the_target_side_is_split_and_translations_are_joined(experiment: Experi
     assert main(["eval", str(out / "test.output"), "-r", *references, *settings]) == 0
     assert scored["score"] == json.loads(capfd.readouterr().out)["systems"][0]["metrics"]["bleu"]["score"]
     assert experiment.stages_run(capfd) == []
+    # hiero tune makes the same texts by these stages, and joins nothing.
+    again = ["--run", str(experiment.folder / "again"), "-o", str(experiment.folder / "tuned"), "-q"]
+    assert main(["tune", "-c", str(experiment.path), *again]) == 0
+    weights = experiment.folder / "tuned" / "weights.gz"
+    assert weights.read_bytes() == (out / "weights.gz").read_bytes()
     shown = set_files(RunDirectory(out, "out"), "test")
     assert shown is not None
     assert shown.output == lines(out / "test.output")
