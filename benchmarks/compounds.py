@@ -24,7 +24,8 @@ from pathlib import Path
 
 from benchmarks.aligners import TUNE, first_pairs
 from benchmarks.papers.experiment import Experiment, Settings, add_arguments, compared, replica_names
-from hiero.core.lattice import EPSILON, parse_input
+from hiero.core.input import parse_input
+from hiero.core.lattice import EPSILON
 from hiero.core.text import read_text
 from hiero.evaluation.compare import System, evaluate
 from hiero.evaluation.config import EvalConfig

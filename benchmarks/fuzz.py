@@ -42,7 +42,7 @@ from hiero.config.config import config_of, read_config
 from hiero.config.package import CONFIG as PACKED_CONFIG
 from hiero.config.package import extract_package, read_package
 from hiero.core.errors import HieroError, HieroWarning
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
 from hiero.core.records import map_paths
 from hiero.core.symbols import Symbols
 from hiero.core.text import parse_segment, read_text

@@ -54,6 +54,7 @@ examples:
 
 FORMATS = "default: text, and cdec with --kbest; align: the links of words of the translation, 0-0 1-2"
 OF_OUTPUT = ("input_format", "kbest", "unique")  # settings of the search
+OF_CONSTRAINTS = ("markup", "copy")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -119,7 +120,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--resume", action="store_true", help="continue an interrupted run of the same settings (with -o)")
     add_threads(group)
     add_quiet(group)
-    add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT)
+    add_settings(command.add_argument_group("search"), SearchConfig, without=OF_OUTPUT + OF_CONSTRAINTS)
     add_settings(command.add_argument_group("choice of translations"), ConsensusConfig)
     add_constraints(command)
     add_adaptation(command)
@@ -129,7 +130,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def add_constraints(command: argparse.ArgumentParser) -> None:
     """Add the flags of decoding under constraints."""
-    add = command.add_argument_group("constraints").add_argument
+    group = command.add_argument_group("constraints")
+    add = group.add_argument
     add(
         "--force",
         action="store_true",
@@ -157,6 +159,7 @@ def add_constraints(command: argparse.ArgumentParser) -> None:
         "tab and a weight)",
     )
     add("--hard-terms", action="store_true", help="translate terms in no other way")
+    add_settings(group, SearchConfig, OF_CONSTRAINTS)
 
 
 def add_adaptation(command: argparse.ArgumentParser) -> None:

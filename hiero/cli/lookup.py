@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     from hiero.core.parallel import in_order
     from hiero.core.progress import CommandProgress
-    from hiero.core.text import parse_segment
+    from hiero.core.text import InputForm, parse_segment
     from hiero.extraction.extractor import Extractor
     from hiero.extraction.index import open_index
     from hiero.extraction.lookup import find_phrases
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         if args.text:
             yield parse_segment(" ".join(args.text), "<text>")
         else:
-            yield from read_sentences(args.input, form="text")
+            yield from read_sentences(args.input, form=InputForm("text"))
 
     def looked_up(segment: Segment) -> tuple[Segment, list[Phrase]]:
         return segment, find_phrases(extractor, segment.words, config)

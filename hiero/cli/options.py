@@ -158,7 +158,9 @@ def _value_of(kind: type, name: str, declared: Declared) -> dict[str, Any]:
     if options := choices(kind, name):
         return {"choices": options, "type": type(options[0])}
     if get_origin(hint) is list:
-        return {"metavar": declared.metavar, "type": _names}
+        return {"metavar": declared.metavar} | (
+            {"action": "append"} if declared.repeatable else {"type": _names}
+        )
     if is_path_key(hint):
         repeatable = any(get_origin(member) is list for member in get_args(hint))
         return {"metavar": declared.metavar or "FILE"} | ({"action": "append"} if repeatable else {})

@@ -29,12 +29,12 @@ from hiero.config.sections import (
     with_classes,
 )
 from hiero.core.errors import ConfigError, FormatError, HieroError, HieroWarning, did_you_mean, show
+from hiero.core.given import GivenTerm
 from hiero.core.records import hints_of, is_path_key, record
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment, shipped_folder
 from hiero.decoder.config import ConsensusConfig, SearchConfig
 from hiero.decoder.model import Model
-from hiero.decoder.terms import GivenTerm
 from hiero.extraction.config import ExtractConfig
 from hiero.features.feature_set import Feature, Mismatch, compare_weights, feature_set
 from hiero.features.weights import Weights, read_weights
@@ -532,8 +532,10 @@ def model_settings(config: Config) -> dict[str, Any]:
     chosen = config.consensus
     files = [key for key, hint in hints_of(FeaturesSection).items() if is_path_key(hint)]
     search = dataclasses.asdict(config.search)
-    if search["input_format"] == "auto":
-        del search["input_format"]  # runs made before there was one are not repeated
+    # Runs made before there were these settings are not repeated.
+    for key, default in (("input_format", "auto"), ("markup", "off"), ("copy", [])):
+        if search[key] == default:
+            del search[key]
     return {
         "search": search,
         # Files count by their content, as inputs.

@@ -17,7 +17,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,11 +26,10 @@ import numpy as np
 
 from hiero.core.arrays import Floats, Ids, Ints, offsets_by_row, read_only
 from hiero.core.errors import FormatError, HieroError, show
-from hiero.core.text import Segment, parse_segment, split_markup, split_words
+from hiero.core.text import split_words
 
 EPSILON = "*EPS*"  # the word of an arc without a word
 COST = "LatticeCost"  # the feature of the first cost of an arc; all others begin with it
-INPUT_FORMATS = ("auto", "text", "plf", "json")
 MOST_NODES, MOST_ARCS = 4096, 100_000
 LARGEST = 1e30  # of a cost
 
@@ -123,7 +122,7 @@ class Lattice:
     @classmethod
     def from_json(cls, text: str, path: str = "<lattice>", number: int = 1) -> Lattice:
         """Read a JSON object with a list of ``arcs``; errors name ``path`` and the line ``number``."""
-        return _from_json(text, path, number)[0]
+        return read_json_lattice(text, path, number)[0]
 
     def to_plf(self) -> str:
         """The lattice as PLF, with as many costs for each arc as there are features."""
@@ -455,7 +454,7 @@ class _JsonLattice(msgspec.Struct, forbid_unknown_fields=True):
     reference: str | None = None
 
 
-def _from_json(text: str, path: str, number: int) -> tuple[Lattice, str | None, str | None]:
+def read_json_lattice(text: str, path: str, number: int) -> tuple[Lattice, str | None, str | None]:
     """A lattice, its id and its reference."""
     try:
         found = msgspec.json.decode(text.encode(errors="replace"), type=_JsonLattice)
@@ -483,49 +482,10 @@ def _from_json(text: str, path: str, number: int) -> tuple[Lattice, str | None, 
     return lattice, None if found.id is None else str(found.id), found.reference
 
 
-# ---- lines of input
+# ---- recognition
 
 
 def looks_like_plf(text: str) -> bool:
     """Whether a line begins and ends as PLF, which no sentence of words does."""
     text = text.strip(" \t")
     return text[:3] == "(((" and text[3:4] in ("'", '"') and text.replace(" ", "").endswith((")))", "),)"))
-
-
-def looks_like_json(text: str) -> bool:
-    """Whether a line begins and ends as a JSON object that has arcs."""
-    text = text.strip(" \t")
-    return (
-        text.startswith("{")
-        and text.endswith("}")
-        and re.match(r'\{\s*"', text) is not None
-        and '"arcs"' in text
-    )
-
-
-def parse_input(line: str, path: str = "<line>", number: int = 1, form: str = "auto") -> Segment:
-    """A line of input in one of ``INPUT_FORMATS``; PLF may be in ``<seg>``, as text may."""
-    if form == "text":
-        return parse_segment(line, path, number)
-    if form == "json" or (form == "auto" and looks_like_json(line)):
-        if form == "json" and not line.strip(" \t"):
-            return Segment(())
-        lattice, name, reference = _from_json(line, path, number)
-        attributes = {} if name is None else {"id": name}
-        return of_lattice(lattice, attributes, None if reference is None else split_words(reference))
-    if form == "auto" and "(((" not in line:
-        return parse_segment(line, path, number)
-    text, attributes, rest = split_markup(line, path, number)
-    if form == "plf" and not text.strip(" \t"):
-        return Segment((), attributes, rest)
-    if form == "plf" or looks_like_plf(text):
-        return of_lattice(Lattice.from_plf(text.strip(" \t"), path, number), attributes, rest)
-    return parse_segment(line, path, number)
-
-
-def of_lattice(
-    lattice: Lattice, attributes: Mapping[str, str] | None = None, reference: tuple[str, ...] | None = None
-) -> Segment:
-    """A lattice as a line of input; one that is a sentence counts as the sentence."""
-    plain = Segment(lattice.words, attributes or {}, reference)
-    return plain if lattice.is_sentence else replace(plain, lattice=lattice)

@@ -46,6 +46,7 @@ class Declared:
     group    title of a group of flags, which begins with this field
     metavar  placeholder of the value in help
     flag     name of the flag, where it is not that of the field
+    repeatable  whether the flag of a list has one entry each time; by default all, separated by commas
     """
 
     help: str = ""
@@ -56,6 +57,7 @@ class Declared:
     group: str | None = None
     metavar: str | None = None
     flag: str | None = None
+    repeatable: bool = False
 
     @property
     def limits(self) -> str:

@@ -28,6 +28,7 @@ from hiero.core.errors import FormatError, HieroError, os_message, show
 from hiero.core.renaming import rename_over
 
 if TYPE_CHECKING:
+    from hiero.core.given import Given
     from hiero.core.lattice import Lattice
 
 CHUNK_BYTES = 4 << 20
@@ -453,6 +454,7 @@ class Segment:
     attributes: Mapping[str, str] = field(default_factory=dict)
     reference: tuple[str, ...] | None = None
     lattice: Lattice | None = None  # whose arcs have the words, if the line is not one sentence
+    given: Given | None = None  # terms and the like, which the translation follows
 
     @property
     def name(self) -> str | None:
@@ -471,6 +473,22 @@ class Segment:
             for key, value in self.attributes.items()
         }
         return replace(self, attributes=attributes) if attributes else self
+
+
+class InputForm(NamedTuple):
+    """How lines of input are read.
+
+    format   auto, text, plf or json
+    markup   of Moses: exclusive, inclusive, constraint, ignore or off
+    longest  most words of a term
+    """
+
+    format: str = "auto"
+    markup: str = "off"
+    longest: int = 2**31 - 1
+
+
+AUTO = InputForm()
 
 
 class CheckedPath(str):

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
-from hiero.core.records import Checked, setting
+from hiero.core.errors import ConfigError, show
+from hiero.core.records import Checked, check, setting
+from hiero.core.text import InputForm
 from hiero.decoder.search import SEARCHES
 
 MOST = 2**31 - 1  # some kernels count in 32 bits
+# Words to copy, by names; other patterns are regular expressions.
+COPIES = {
+    "email": r"[^\s@<>]+@[^\s@<>]+\.[^\s@<>.]+",
+    "placeholder": r"@[A-Za-z]\w*@|\{\w*\}|%\w",
+    "tag": r"</?[A-Za-z][^<>]*>",
+    "url": r"(?:https?|ftp)://\S+|www\.\S+",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +48,20 @@ class SearchConfig(Checked):
     oov: Literal["copy", "drop", "mark"] = setting("copy", "treatment of words without a rule")
     input_format: Literal["auto", "text", "plf", "json"] = setting(
         "auto",
-        "sentences as words, or lattices as PLF or JSON; auto: lattices where a line can be nothing else",
+        "text, lattices as PLF, or lattices and sentences as JSON; auto: what a line can only be",
+    )
+    markup: Literal["off", "exclusive", "inclusive", "constraint", "ignore"] = setting(
+        "off",
+        "read Moses' markup in sentences (translations, zones, walls): given translations are the only ones "
+        "of their words (exclusive), or beside others (inclusive), of which those remain that contain them "
+        "(constraint); ignore: leave tags out; off: tags are words",
+    )
+    copy: list[str] = setting(
+        default_factory=list,
+        help="copy words that match a regular expression as a whole, or that are a url, email, tag or "
+        "placeholder; repeatable",
+        metavar="PATTERN",
+        repeatable=True,
     )
     kbest: int = setting(
         0,
@@ -51,6 +74,20 @@ class SearchConfig(Checked):
     goal: str = setting("S", "category of a whole sentence", metavar="LABEL")
     category: str = setting("X", "category of pass-through rules, joined by glue", metavar="LABEL")
     max_edges: int = setting(50_000_000, "limit of edges in an exhaustive search", least=1, most=MOST)
+
+    def __post_init__(self) -> None:
+        check(self)
+        for pattern in self.copy:
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                found = f"found {show(pattern)}, expected a regular expression"
+                raise ConfigError(f"copy: {found} ({error})") from None
+
+    @property
+    def form(self) -> InputForm:
+        """How lines of input are read."""
+        return InputForm(self.input_format, self.markup, self.span_limit)
 
 
 MBR = Literal["none", "kbest", "forest", "consensus"]

@@ -22,11 +22,14 @@ import numpy as np
 from hiero.bins.bins import Binned, FeatureBins
 from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_of, read_only
 from hiero.core.errors import ConfigError, HieroError
-from hiero.core.lattice import COST, Lattice, of_lattice, parse_input
+from hiero.core.given import Given, GivenTerm, terms_of_pairs
+from hiero.core.input import of_lattice, parse_input
+from hiero.core.lattice import COST, Lattice
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
-from hiero.core.text import Segment, split_words
+from hiero.core.text import InputForm, Segment, split_words
 from hiero.decoder.config import SearchConfig
+from hiero.decoder.constraints import Constraints, constraints_of, restrict
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forced import Completer, ForcedDecoding, force
 from hiero.decoder.forest import Forest
@@ -37,7 +40,7 @@ from hiero.decoder.model_rules import model_rules
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import ParsedSentence, search_of
 from hiero.decoder.statistics import Statistics
-from hiero.decoder.terms import FoundTerms, GivenTerm, Terms, only_terms, terms_of
+from hiero.decoder.terms import Terms, terms_of
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
 from hiero.features.index import EdgeBatch, has_all_names, prefixes_of, scores_gaps
 from hiero.features.score import (
@@ -196,7 +199,7 @@ class Model:
 
     def parse(self, sentence: Sentence, statistics: Statistics | None = None) -> Forest:
         """Return the forest of a sentence or lattice; it is falsy if there is no derivation."""
-        segment = _segment_of(sentence, self.search.input_format)
+        segment = self.segment(sentence)
         own = Statistics()
         forest = self._decode(segment, own)
         own.sentences += 1
@@ -219,7 +222,7 @@ class Model:
         *,
         partial: bool = False,
         terms: Iterable[GivenTerm] | None = None,
-        hard_terms: bool = False,
+        hard_terms: bool | None = None,
     ) -> Derivation:
         """Return the best derivation, whose ``text`` is the translation.
 
@@ -228,17 +231,21 @@ class Model:
 
         prefix   the words that the translation begins with; see ``completer``
         partial  whether the last of them may be the beginning of a word, if no space follows it
-        terms, hard_terms  as in ``with_terms``, for this sentence
+        terms    of this sentence, beside those of the model; for equal source words, in their place
+        hard_terms  whether all terms are hard; None: as those of the model
         """
-        if terms is not None:
-            other = self.with_terms(terms, hard=hard_terms)
-            return other.translate(sentence, prefix, partial=partial)
+        if terms is not None or hard_terms is not None:
+            sentence = with_given(self.segment(sentence), terms or (), hard_terms)
         if prefix is not None:
             return self.completer(sentence).complete(prefix, partial=partial).best
         forest = self.parse(sentence)
         if forest:
             return forest.viterbi()
         return Derivation.none(forest, -math.inf if forest.source else 0.0)
+
+    def segment(self, sentence: Sentence) -> Segment:
+        """A sentence as it is parsed; a str is read as a line of input."""
+        return _segment_of(sentence, self.search.form)
 
     def completer(self, source: Sentence) -> Completer:
         """Return what completes translations of a sentence; its search is done once, for any number.
@@ -247,7 +254,7 @@ class Model:
         >>> completer.complete("the home").text                 # doctest: +SKIP
         'the home is small'
         """
-        return Completer(self, _segment_of(source, self.search.input_format))
+        return Completer(self, self.segment(source))
 
     def force(self, source: Sentence, target: str | Sequence[str]) -> ForcedDecoding:
         """Find all derivations of a sentence and its translation.
@@ -270,7 +277,7 @@ class Model:
         words = [split_words(one) if isinstance(one, str) else tuple(one) for one in targets]
         return force(
             self,
-            _segment_of(source, self.search.input_format),
+            self.segment(source),
             words,
             Statistics() if statistics is None else statistics,
         )
@@ -418,10 +425,13 @@ class Model:
             with statistics.timed(source.stage):
                 tables.append(source.rules_for(src, segment.attributes, *along))
         tables += more
-        terms = FoundTerms() if self.terms is None else self.terms.found(segment, self.symbols, self.search)
+        limits = None
+        if self.terms is not None or segment.given is not None or self.search.copy:
+            limits = constraints_of(segment, self.terms, self.search)
+        own = (limits.table(self.symbols, self.search.category),) if limits and limits.rows else ()
         with statistics.timed("load"):
             ranks = self._label_ranks()
-            grammar, first_glue = self._grammar_of(src, tables, ranks, terms.tables)
+            grammar, first_glue = self._grammar_of(src, tables, ranks, own)
             lm_word = self.language_models.word_ids(self.symbols.words)
         if lattice is not None:
             # Before rules are scored, because those along arcs with features are others.
@@ -436,13 +446,10 @@ class Model:
                 parse = self._find_spans(src, grammar, first_glue, ranks)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, _last_node(segment))
-        if terms.only and goal >= 0:
+        is_restricted = limits is not None and limits.restricts and goal >= 0
+        if limits is not None and is_restricted:
             with statistics.timed("parse"):
-                kept = only_terms(parse, terms.only, self._category)
-                kept_goal = self._goal_cell(kept, _last_node(segment))
-                if kept_goal >= 0:
-                    parse, goal = kept, kept_goal
-            statistics.unmet += kept_goal < 0
+                parse, goal = self._restricted(limits, parse, src, grammar, first_glue, statistics)
         if goal < 0:
             return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, None, None)
         with statistics.timed("cube"):
@@ -452,7 +459,7 @@ class Model:
                 grammar.rules.first_tgt, grammar.rules.tgt, lm_word, arrays, lm_weight, stride, rule_score
             )
         with statistics.timed("features"):
-            pairs = self._pairs(src, grammar, parse, rule_score, states.estimate)
+            pairs = self._pairs(src, grammar, parse, rule_score, states.estimate, shared=not is_restricted)
             _check_finite(segment, "an applied rule", pairs.score)
         words, search = self._kept_words(lm_word), (states, pairs)
         return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, words, search)
@@ -469,15 +476,15 @@ class Model:
             return self.forest_of(found, chart, gains)
 
     def _grammar_of(
-        self, src: Ids, tables: list[RuleTable], ranks: Ranks, terms: Sequence[RuleTable] = ()
+        self, src: Ids, tables: list[RuleTable], ranks: Ranks, given: Sequence[RuleTable] = ()
     ) -> tuple[Grammar, int]:
         """All rules of a sentence, and the row of the first glue rule; glue is not in the trie.
 
-        Words that are only in ``terms`` count as unknown, since not all that they stand in are terms.
+        Words that are only in ``given`` count as unknown, since not all that they stand in are terms.
         """
         own = model_rules(self.symbols, src, tables, self.search, self._goal, self._category)
         num_glue = 2 if self.search.glue else 0
-        grammar = build_grammar([*terms, *tables, own], num_glue, ranks)
+        grammar = build_grammar([*given, *tables, own], num_glue, ranks)
         return grammar, grammar.num_rules - num_glue
 
     def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
@@ -487,6 +494,23 @@ class Model:
         if not ranks.as_ids:
             parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
         return parse
+
+    def _restricted(
+        self,
+        limits: Constraints,
+        parse: Parse,
+        src: Ids,
+        grammar: Grammar,
+        first_glue: int,
+        statistics: Statistics,
+    ) -> tuple[Parse, int]:
+        """The parse under constraints, and its goal; without those that no derivation meets."""
+        batch, _ = _edge_batch(parse, src)
+        found = restrict(limits, parse, batch, grammar.rules, first_glue, self._category, self.symbols)
+        goals = [self._goal_cell(one, len(src)) for one in found]
+        is_met = goals[1] >= 0
+        statistics.unmet += not is_met
+        return found[is_met], goals[is_met]
 
     def _find_lattice_spans(
         self, src: Ids, lattice: Lattice, grammar: Grammar, first_glue: int, ranks: Ranks
@@ -533,15 +557,20 @@ class Model:
         names = [self.symbols.names.intern(name.encode()) for name in self.language_models.names]
         return np.asarray(self.scorer.name_weights()[np.array(names, np.int64)], np.float64)
 
-    def _pairs(self, src: Ids, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats) -> Pairs:
+    def _pairs(
+        self, src: Ids, grammar: Grammar, parse: Parse, rule_score: Floats, estimate: Floats, *, shared: bool
+    ) -> Pairs:
         """The applications of rules to bundles, with their scores.
 
-        Without edge features, the score of a rule is the same everywhere and bundles share their pairs.
+        shared  without edge features, bundles of the same rules share their pairs. The search sorts these, so
+                no two bundles may have some of them in common.
         """
-        if not self.features.edge_features:
+        if not self.features.edge_features and shared:
             rules = np.arange(grammar.num_rules, dtype=np.int32)
             return Pairs(np.ascontiguousarray(parse.rules[:, 0]), rules, rule_score, estimate)
         batch, first = _edge_batch(parse, src)
+        if not self.features.edge_features:
+            return Pairs(first, batch.rule, rule_score[batch.rule], estimate[batch.rule])
         extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
         return Pairs(first, batch.rule, rule_score[batch.rule] + extra, estimate[batch.rule] + extra)
 
@@ -633,7 +662,7 @@ def _last_node(segment: Segment) -> int:
     return len(segment.words) if segment.lattice is None else segment.lattice.num_nodes - 1
 
 
-def _segment_of(sentence: object, form: str) -> Segment:
+def _segment_of(sentence: object, form: InputForm) -> Segment:
     if isinstance(sentence, str):
         # Lines of an open file have line ends.
         return parse_input(sentence.removesuffix("\n").removesuffix("\r"), form=form)
@@ -647,6 +676,15 @@ def _segment_of(sentence: object, form: str) -> Segment:
     elif isinstance(sentence, Iterable):
         hint = " (join words by spaces; translate_all takes several sentences)"
     raise HieroError(f"sentence: found a value of type {type(sentence).__name__}, expected a str{hint}")
+
+
+def with_given(segment: Segment, terms: Iterable[GivenTerm], hard: bool | None) -> Segment:
+    """A sentence with further terms; ``hard``, if it is given, applies to all."""
+    given = segment.given or Given()
+    found = (*given.terms, *terms_of_pairs(terms))
+    return dataclasses.replace(
+        segment, given=dataclasses.replace(given, terms=found, hard=given.hard if hard is None else hard)
+    )
 
 
 def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:

@@ -20,12 +20,12 @@ from hiero.bitext.corpus import read_bitext
 from hiero.core.arrays import Bytes, Flags, Floats, Ids, Ints, grown, offsets_of, read_only, row_of_entry
 from hiero.core.errors import FormatError
 from hiero.core.hash_kernels import table_size
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input, terms_attributes
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress, SilentProgress
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import pack, table_entry
-from hiero.core.text import Segment, decode_line, open_output, read_lines, write_output
+from hiero.core.text import AUTO, InputForm, Segment, decode_line, open_output, read_lines, write_output
 from hiero.extraction.config import PhraseConfig
 from hiero.extraction.extractor import Extractor, counted_rules
 from hiero.extraction.growth import BitextRules
@@ -191,9 +191,9 @@ def _folder_of(path: str | Path) -> Path | None:
 
 
 def read_sentences(
-    path: str | Path, leave_out_of: Extractor | None = None, form: str = "auto"
+    path: str | Path, leave_out_of: Extractor | None = None, form: InputForm = AUTO
 ) -> Iterator[Segment]:
-    """The sentences of a file in one of ``INPUT_FORMATS``.
+    """The sentences of a file in any form of input.
 
     With ``leave_out_of``, they must be the first ones of its bitext.
     """
@@ -221,7 +221,9 @@ def line_with_grammar(number: int, path: str | Path, segment: Segment) -> str:
     """The sentence as input of hiero decode and cdec, with this grammar in place of any other."""
     attributes = {"grammar": str(path), "id": str(number)}
     attributes |= {key: value for key, value in segment.attributes.items() if not key.startswith("grammar")}
-    tag = " ".join(f'{key}="{value}"' for key, value in attributes.items())
+    attributes |= terms_attributes(segment.given)
+    quoted = (f"{key}='{value}'" if '"' in value else f'{key}="{value}"' for key, value in attributes.items())
+    tag = " ".join(quoted)
     reference = "" if segment.reference is None else f" ||| {' '.join(segment.reference)}"
     text = " ".join(segment.words) if segment.lattice is None else segment.lattice.to_plf()
     return f"<seg {tag}> {text} </seg>{reference}\n"

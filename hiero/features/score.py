@@ -48,7 +48,7 @@ WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
 ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
 
 # Weights of features that have one without being in the weights of a model.
-DEFAULT_WEIGHTS = {"PrefixEdit": -10.0, "Term": 1.0}
+DEFAULT_WEIGHTS = {"PrefixEdit": -10.0, "Term": 1.0, "Markup": 1.0}
 
 Keys = tuple[Ints, Ids, Ids]
 

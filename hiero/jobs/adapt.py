@@ -5,19 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from hiero.adaptation.adapter import Adapter
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.text import Segment, decode_line, parse_json, split_words
+from hiero.core.input import parse_json_line, parse_with_reference
+from hiero.core.text import Segment, decode_line
 from hiero.decoder.forest import Forest
 from hiero.decoder.statistics import Statistics
 from hiero.jobs.resumable_output import ResumableOutput, StandardOutput
 from hiero.jobs.translate import BY_PREP, Job, counted
-
-BARS = "|||"
-KEYS = ("source", "post_edit")
-EXPECTED = '{"source": "..."}, {"source": "...", "post_edit": "..."} or {"post_edit": "..."}'
 
 
 class AdaptJob(Job):
@@ -31,31 +27,13 @@ class AdaptJob(Job):
     adapter: Adapter
 
     def _parse(self, text: str, number: int) -> tuple[Segment, str]:
-        if text.lstrip(" \t").startswith("{"):
-            return self._from_json(text, number), ""
-        if text.lstrip(" \t").startswith("<seg"):
-            return super()._parse(text, number)
-        words = split_words(text)
-        if BARS not in words:
-            return super()._parse(text, number)
-        place = words.index(BARS)
-        return Segment(words[:place], {}, words[place + 1 :]), ""
+        if text.lstrip(" \t").startswith("{"):  # an error in it ends the run: the next line may depend on it
+            form = self.config.search.form
+            return parse_json_line(text, self.path, number, form, edits=True), ""
+        return super()._parse(text, number)
 
-    def _from_json(self, text: str, number: int) -> Segment:
-        content: Any = None
-        try:
-            content = parse_json(text)
-        except ValueError:
-            raise FormatError(self.path, number, found="broken JSON", expected=EXPECTED) from None
-        if not content or not isinstance(content, dict) or not content.keys() <= set(KEYS):
-            keys = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
-            raise FormatError(self.path, number, found=f"the keys {keys or 'none'}", expected=EXPECTED)
-        for key, value in content.items():
-            if not isinstance(value, str) or "\n" in value:
-                found = f"{key} of type {type(value).__name__}" if not isinstance(value, str) else "two lines"
-                raise FormatError(self.path, number, found=found, expected="a str of one line")
-        reference = split_words(content["post_edit"]) if "post_edit" in content else None
-        return Segment(split_words(content.get("source", "")), {}, reference)
+    def _read(self, text: str, number: int) -> Segment:
+        return parse_with_reference(text, self.path, number, self.config.search.form)
 
     def _decode(
         self, output: ResumableOutput | StandardOutput, lines: Iterator[bytes], total: int | None

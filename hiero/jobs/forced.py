@@ -9,7 +9,7 @@ from typing import Any
 
 from hiero.config.config import Config
 from hiero.core.errors import FormatError
-from hiero.core.lattice import looks_like_json
+from hiero.core.input import BARS, parse_with_reference
 from hiero.core.progress import Progress
 from hiero.core.text import Segment, split_words
 from hiero.decoder.forced import Completer, ForcedDecoding
@@ -17,8 +17,6 @@ from hiero.decoder.output import TranslationWriter, json_text, rounded, translat
 from hiero.decoder.statistics import Statistics
 from hiero.evaluation.hypotheses import read_candidates
 from hiero.jobs.translate import BY_PREP, Block, Job, JobSettings, counted, file_state, list_translations
-
-BARS = "|||"
 
 
 class ForcedJob(Job):
@@ -39,10 +37,10 @@ class ForcedJob(Job):
     def _more_settings(self) -> list[Any]:
         return ["force", file_state(self.hypotheses) if self.hypotheses else None]
 
-    def _parse(self, text: str, number: int) -> tuple[Segment, str]:
-        if has_form(text):
-            return super()._parse(text, number)
-        return (Segment(split_words(text)), "") if self.hypotheses else bars_of(text)
+    def _read(self, text: str, number: int) -> Segment:
+        if self.hypotheses:
+            return super()._read(text, number)
+        return parse_with_reference(text, self.path, number, self.config.search.form)
 
     def _targets(self, segment: Segment, number: int) -> list[tuple[str, ...]]:
         if self.hypotheses:
@@ -104,20 +102,6 @@ class ForcedJob(Job):
             self.progress.say(f"{found.failed} of {pairs} no derivation")
 
 
-def has_form(text: str) -> bool:
-    """Whether a line is not plain text: it has a tag, or is a lattice or JSON."""
-    return text.lstrip(" \t").startswith("<seg") or "(((" in text or looks_like_json(text)
-
-
-def bars_of(text: str) -> tuple[Segment, str]:
-    """A line whose words after ||| are its reference, and no problem."""
-    words = split_words(text)
-    if BARS not in words:
-        return Segment(words), ""
-    place = words.index(BARS)
-    return Segment(words[:place], {}, words[place + 1 :]), ""
-
-
 def _split_at_bars(words: Sequence[str]) -> list[tuple[str, ...]]:
     found: list[list[str]] = [[]]
     for word in words:
@@ -153,12 +137,12 @@ class PrefixJob(Job):
     def _more_settings(self) -> list[Any]:
         return ["prefix", self.partial]
 
-    def _parse(self, text: str, number: int) -> tuple[Segment, str]:
-        segment, problem = super()._parse(text, number) if has_form(text) else bars_of(text)
+    def _read(self, text: str, number: int) -> Segment:
+        segment = parse_with_reference(text, self.path, number, self.config.search.form)
         if segment.reference is not None and text.endswith((" ", "\t")):
             # An empty word at last: the one before is complete.
             segment = dataclasses.replace(segment, reference=(*segment.reference, ""))
-        return segment, problem
+        return segment
 
     def _block(self, segment: Segment, number: int, statistics: Statistics) -> Block:
         if segment.reference is None and segment.words:

@@ -71,7 +71,7 @@ class Binning:
         """Learn the bins and write them to a file; ``index`` opens a bitext index."""
         symbols = Symbols()
         sources = open_model_sources(self.config, symbols, index=index)
-        segments = read_tuning_segments(self.files, self.config.search.input_format)
+        segments = read_tuning_segments(self.files, self.config.search.form)
         if not segments:
             raise FormatError(self.files.source, 0, found="no sentences", expected="some")
         bins = learn_bins(self.settings, sources, symbols, segments, threads=threads, progress=progress)

@@ -21,7 +21,7 @@ import hiero
 from hiero.config.config import Config
 from hiero.config.model import WeightsCheck, make_model
 from hiero.core.errors import FormatError, HieroError, os_message
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.records import record_paths
@@ -285,9 +285,12 @@ class Job:
         if self.raw is not None:
             return self.raw.segment(text), ""
         try:
-            return parse_input(text, self.path, number, self.config.search.input_format), ""
+            return self._read(text, number), ""
         except HieroError as error:
             return Segment(()), str(error)
+
+    def _read(self, text: str, number: int) -> Segment:
+        return parse_input(text, self.path, number, self.config.search.form)
 
     def _checked(self, name: str, base: str) -> str:
         if name == "-" and self.settings.input == "-":
@@ -473,8 +476,9 @@ class Job:
             self.progress.say(f"{lattices} too large, and made with a smaller --lattice-beam")
         if self.num_unmet:
             sentences = counted(self.num_unmet, "sentence has", "sentences have")
-            found = f"{sentences} no translation with all hard terms, first in line {self.first_unmet}"
-            self.progress.say(f"{found}; other rules were used there as well")
+            found = f"{sentences} no translation that meets all constraints"
+            first = f"first in line {self.first_unmet}"
+            self.progress.say(f"{found}, {first}; other rules were used there as well")
         if self.num_malformed > MAX_SHOWN:
             found = f"{self.num_malformed} lines have malformed markup and empty translations"
             self.progress.say(f"{found}, first line {self.first_malformed}")

@@ -338,9 +338,7 @@ class Tuning:
     def _own_grammars(self, files: SetFiles) -> list[Path]:
         """The grammars named by the sentences of a set."""
         base = files.base or self.config.grammar_folders[0]
-        segments = read_tuning_segments(
-            dataclasses.replace(files, base=base), self.config.search.input_format
-        )
+        segments = read_tuning_segments(dataclasses.replace(files, base=base), self.config.search.form)
         return [Path(path) for segment in segments for path in grammar_paths(segment.attributes)]
 
     def settings_of_answer(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hiero.config.sections import DataSection, EvalSection, GrammarSection, as_l
 from hiero.core.directories import create_directory
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered_keys
-from hiero.core.text import open_output, read_chunks
+from hiero.core.text import InputForm, open_output, read_chunks
 from hiero.evaluation.compare import EVEN, check_config, score_files
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.target_counts import open_extractor
@@ -60,7 +60,12 @@ def _add_whole(plan: Plan, place: str, section: GrammarSection, before: int) -> 
 
 
 def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> GrammarSection:
-    folder, index, form = plan.out / "grammars", Path(str(section.index)), plan.config.search.input_format
+    folder, index, search = plan.out / "grammars", Path(str(section.index)), plan.config.search
+    if search.markup != "off":
+        hint = "write: nothing extracts them while it decodes"
+        raise ConfigError(f"search: markup: not with grammars of sentences that are written ({hint})")
+    form = search.form
+    of_form = {} if form.format == "auto" else {"input_format": form.format}
     for name, data in plan.test_sets():
         grammars, text = folder / name, folder / f"{name}.sgm"
         plan.grammars[name], plan.texts[name] = grammars, text
@@ -69,13 +74,13 @@ def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> Gramma
             work=partial(_extract, index, section.extract, data.source, form, grammars, text),
             inputs={f"{place}: index": index, f"data: {name}: source": Path(data.source)},
             outputs=(grammars, text),
-            settings=_rule_settings(section.extract) | ({} if form == "auto" else {"input_format": form}),
+            settings=_rule_settings(section.extract) | of_form,
         )
     return GrammarSection(per_sentence=str(folder))
 
 
 def _extract(
-    index: Path, config: ExtractConfig, source: str, form: str, grammars: Path, text: Path, task: Task
+    index: Path, config: ExtractConfig, source: str, form: InputForm, grammars: Path, text: Path, task: Task
 ) -> Figures:
     segments = list(read_sentences(source, form=form))
     extractor = open_extractor(task.opened.index(index), config)

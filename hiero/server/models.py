@@ -14,7 +14,7 @@ from hiero.config.config import Config, read_config
 from hiero.config.model import WeightsCheck, make_model, with_bundled
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError, HieroError, UsageError, show
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
 from hiero.core.parallel import NAME
 from hiero.core.text import Segment, split_words
 from hiero.decoder.model import Model
@@ -144,7 +144,7 @@ class ServedModel:
         """
         if self.raw is not None and not tokens:
             return self.raw.segment(line)
-        segment = parse_input(line, form=self.config.search.input_format)
+        segment = parse_input(line, form=self.config.search.form)
         if grammar_paths(segment.attributes):
             raise HieroError("<seg grammar=…>: sentences cannot name grammars here")
         return segment

@@ -24,12 +24,14 @@ import numpy as np
 
 from hiero.core.arrays import Ids
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
 from hiero.core.parallel import in_order, stop
 from hiero.core.renaming import rename_over
 from hiero.core.symbols import Symbols
 from hiero.core.text import (
+    AUTO,
     LEAVE_OUT,
+    InputForm,
     Segment,
     decode_line,
     read_lines,
@@ -65,8 +67,8 @@ class SetFiles:
     anywhere: bool = False
 
 
-def read_tuning_segments(files: SetFiles, form: str = "auto") -> list[Segment]:
-    """Read a tuning set in one of ``INPUT_FORMATS``; paths of grammars are joined with ``files.base``."""
+def read_tuning_segments(files: SetFiles, form: InputForm = AUTO) -> list[Segment]:
+    """Read a tuning set in the given form; paths of grammars are joined with ``files.base``."""
     segments = []
     for number, line in enumerate(read_lines(files.source, "text to translate"), 1):
         segment = parse_input(decode_line(line, number)[0], files.source, number, form)
@@ -84,7 +86,7 @@ def read_tuning_segments(files: SetFiles, form: str = "auto") -> list[Segment]:
 class TuningSet:
     """A set in memory: ``segments``, and ``references`` in the same order."""
 
-    def __init__(self, files: SetFiles, symbols: Symbols, form: str = "auto") -> None:
+    def __init__(self, files: SetFiles, symbols: Symbols, form: InputForm = AUTO) -> None:
         self.files = files
         self.segments = read_tuning_segments(files, form)
         sides = [_words(path, symbols) for path in files.references]
@@ -205,7 +207,7 @@ def opened(session: Session) -> tuple[Model, TuningSet]:
             _dense.clear()
             model = session.load()
             model.warm_up()
-            _opened[session.key] = model, TuningSet(session.files, model.symbols, model.search.input_format)
+            _opened[session.key] = model, TuningSet(session.files, model.symbols, model.search.form)
         return _opened[session.key]
 
 
@@ -214,7 +216,7 @@ def opened_tuning_set(session: Session, files: SetFiles) -> TuningSet:
     model, _ = opened(session)
     with _opening:
         if files not in _opened_sets:
-            _opened_sets[files] = TuningSet(files, model.symbols, model.search.input_format)
+            _opened_sets[files] = TuningSet(files, model.symbols, model.search.form)
         return _opened_sets[files]
 
 

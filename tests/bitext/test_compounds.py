@@ -14,7 +14,8 @@ from hiero.bitext.config import CompoundConfig
 from hiero.bitext.prepare import join_compounds
 from hiero.cli.main import main
 from hiero.core.errors import FormatError
-from hiero.core.lattice import Lattice, parse_input
+from hiero.core.input import parse_input
+from hiero.core.lattice import Lattice
 from tests.naive import compounds as naive
 
 words = st.text("abs", min_size=1, max_size=8)

@@ -11,7 +11,8 @@ import pytest
 
 import hiero
 from hiero.cli.main import main
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
+from hiero.core.text import InputForm
 from tests.cli.test_decode import TEXT, run, small, written
 from tests.conftest import MODEL, PROJECT
 
@@ -126,7 +127,7 @@ def test_a_linear_lattice_has_the_confidence_of_its_sentence(small: list[str]) -
     model = hiero.load(grammar=small[1], weights=small[3], lm=small[5])
     for line in TEXT.splitlines()[:4]:
         lattice = "(" + "".join(f"(('{word}',0,1),)," for word in line.split()) + ")"
-        one, other = model.translate(line), model.translate(parse_input(lattice, form="plf"))
+        one, other = model.translate(line), model.translate(parse_input(lattice, form=InputForm("plf")))
         assert one.text == other.text
         assert one.confidence == pytest.approx(other.confidence)
         assert min(one.confidence) > 0

@@ -237,7 +237,7 @@ def test_sentences_without_all_terms(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(command) == 0
     out, err = capsys.readouterr()
     assert out == "building\nthe house\n"
-    assert "1 sentence has no translation with all hard terms, first in line 2; other rules" in err
+    assert "1 sentence has no translation that meets all constraints, first in line 2; other rules" in err
 
 
 @pytest.mark.parametrize(
@@ -261,3 +261,65 @@ def test_mistakes_in_terms(
     assert run("--terms", str(terms), "-i", str(terms.with_name("in")), *small) == 1
     err = capsys.readouterr().err
     assert f"{terms}:2: found {found}" in err
+
+
+MARKED = """\
+das <n translation="hut||shed" prob="0.2||0.8">haus</n>
+heute <zone>kauft <wall/> die</zone> frau
+das <n translation="hut">haus
+das haus
+{"source": "das haus", "terms": [["haus", "tent"]], "hard_terms": true, "id": 9}
+<seg id="x" terms='[["haus", "tent"]]' hard_terms="true">das haus</seg>
+"""
+
+
+def test_markup(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By a flag and in a configuration; a line with broken markup is empty, and reported."""
+    source, config = tmp_path / "in", tmp_path / "config.yaml"
+    source.write_text(MARKED)
+    options = ["decode", "-i", str(source), *small]
+    assert main([*options, "--markup", "exclusive", "--kbest", "1", "-j", "2"]) == 0
+    out, err = capsys.readouterr()
+    texts = [line.split(" ||| ")[:2] for line in out.splitlines()]
+    assert texts[0] == ["0", "the shed"]
+    assert [number for number, _ in texts] == ["0", "1", "3", "9", "x"]
+    assert [text for _, text in texts[-2:]] == ["the tent", "the tent"]
+    assert f"{source}:3: found <n> without an end in column 5, expected </n>; its translation is empty" in err
+    config.write_text("search: {markup: ignore, copy: [haus]}\n")
+    assert run("-i", str(source), "-c", str(config), *small) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "the haus"
+    assert run("-i", str(source), "-c", str(config), "--markup", "off", "--copy", "x", *small) == 0
+    unchanged = capsys.readouterr().out.splitlines()
+    assert "<n" in unchanged[0]
+    assert unchanged[3] == "the house"
+
+
+def test_markup_under_constraints(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in"
+    marked = 'das <n translation="hut||shed">haus</n>'
+    source.write_text(f"{marked} ||| the shed ||| the house\n<seg>{marked}</seg> ||| the hut\n")
+    assert run("-i", str(source), "--force", "--markup", "exclusive", *small) == 0
+    found = [line.split(" ||| ") for line in capsys.readouterr().out.splitlines()]
+    assert [(line[1], float(line[2]) > float("-inf")) for line in found] == [
+        ("the shed", True),
+        ("the house", False),
+        ("the hut", True),
+    ]
+    source.write_text(f'{marked} ||| the hu\n{{"source": "das haus", "reference": "the ho"}}\n')
+    assert run("-i", str(source), "--partial-word", "--markup", "exclusive", *small) == 0
+    assert capsys.readouterr().out == "the hut\nthe house\n"
+
+
+def test_markup_is_continued(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An output of another kind of markup is not continued."""
+    source, output = tmp_path / "in", tmp_path / "out"
+    source.write_text("das haus\n((('haus',0.5,1),),)\n")
+    options = ["-i", str(source), "-o", str(output), *small]
+    assert run(*options, "--copy", "haus") == 1
+    assert "in:2: terms: found a lattice, expected a sentence" in capsys.readouterr().err
+    source.write_text("das haus\n")
+    for other in (["--copy", "das"], ["--copy", "haus", "--markup", "ignore"]):
+        assert run(*options, *other, "--resume") == 1
+        assert "settings" in capsys.readouterr().err

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from hiero.core import lattice as module
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.lattice import COST, EPSILON, Lattice, looks_like_json, looks_like_plf, parse_input
+from hiero.core.input import looks_like_json, parse_input
+from hiero.core.lattice import COST, EPSILON, Lattice, looks_like_plf
+from hiero.core.text import InputForm
 from tests.naive import lattice as naive
 from tests.worlds.lattice import lattices, naive_arcs
 
@@ -127,8 +129,9 @@ def test_what_is_a_lattice() -> None:
         assert parse_input(text).words == tuple(text.split())
     plf = "((('a',0,1),('b',1,1),),)"
     assert parse_input(plf).words == ("a", "b")
-    assert parse_input(plf, form="text") == parse_input(f"<seg>{plf}</seg>", form="text")
-    assert parse_input(plf, form="text").words == (plf,)
+    text = InputForm("text")
+    assert parse_input(plf, form=text) == parse_input(f"<seg>{plf}</seg>", form=text)
+    assert parse_input(plf, form=text).words == (plf,)
     segment = parse_input(f'<seg id="4" grammar="g"> {plf} </seg> ||| x y')
     assert (segment.name, segment.reference) == ("4", ("x", "y"))
     assert segment.lattice == Lattice.from_plf(plf)
@@ -138,9 +141,9 @@ def test_what_is_a_lattice() -> None:
     assert (segment.name, segment.reference, segment.words) == ("3", ("x",), ("a",))
     assert segment.lattice is not None
     for form in ("plf", "json"):
-        assert parse_input(" ", form=form).words == ()
+        assert parse_input(" ", form=InputForm(form)).words == ()
         with pytest.raises(FormatError):
-            parse_input("a b", form=form)
+            parse_input("a b", form=InputForm(form))
     # One path without costs is a sentence.
     assert parse_input("((('a',0,1),),(('b',0,1),),)").lattice is None
     assert parse_input("((('a',0,1),),(('*EPS*',0,1),),)").lattice is not None

@@ -83,6 +83,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = {word for line in lines("demo.train.en.gz") for word in line.split()}
     write(folder / "train.classes", [f"{word}\t{word[-1]}" for word in sorted(words)])
     write(folder / "glossary.tsv", ["ein buch\ta volume", "haus\tresidence\t2.5"])
+    page = (PROJECT / "docs" / "constraints.md").read_text(encoding="utf-8")
+    write(folder / "sentences.jsonl", re.findall(r"^(?:\{\"source|<seg).*$", page, re.MULTILINE)[:3])
     write(folder / "moses.gz.txt", ["haus [X] ||| house [X] ||| 0.5 0.4 0.3 0.2 ||| 0-0 ||| 4 5 2"])
     write(
         folder / "grammar.txt",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tests.naive.search import (
     Cell,
@@ -13,6 +14,7 @@ from tests.naive.search import (
     gap_index,
     is_gap,
     parse,
+    steps,
     translation,
 )
 
@@ -93,3 +95,106 @@ def has_terms(derivation: Derivation, spans: Sequence[tuple[int, int]], rules: S
 
     visit(derivation)
     return used >= set(spans)
+
+
+# ---- zones and walls: where the words of the source end up
+
+
+class Token(NamedTuple):
+    """A target word by the rule that has it: the span of the rule, and its own source words."""
+
+    cell: Cell
+    own: tuple[int, ...]
+
+
+def own_words(derivation: Derivation) -> tuple[int, ...]:
+    """The places of the source words of the topmost rule."""
+    inside = {at for part in derivation.parts for at in range(*part.cell[1:])}
+    return tuple(at for at in range(*derivation.cell[1:]) if at not in inside)
+
+
+def tokens(derivation: Derivation) -> list[Token]:
+    """The target words in their order."""
+    found: list[Token] = []
+    for symbol in derivation.rule.tgt:
+        if is_gap(symbol):
+            found += tokens(derivation.parts[gap_index(symbol) - 1])
+        else:
+            found.append(Token(derivation.cell, own_words(derivation)))
+    return found
+
+
+def is_split(words: Sequence[int], start: int, end: int) -> bool:
+    """Whether some words are in a span, and others are not."""
+    return len({start <= at < end for at in words}) == 2
+
+
+def crosses(cell: Cell, start: int, end: int) -> bool:
+    """Whether a cell overlaps a span, and neither is within the other."""
+    shared = cell[1] < end and cell[2] > start
+    return shared and not (start <= cell[1] and cell[2] <= end) and not (cell[1] <= start and end <= cell[2])
+
+
+def keeps_zone(derivation: Derivation, glue: Sequence[Rule], start: int, end: int) -> bool:
+    """Whether a zone is a block: constituents do not cut it, rules do not mix, target words stand together.
+
+    Glue may join parts of a zone.
+    """
+    for step in steps(derivation):
+        if step.rule in glue:
+            continue
+        inside = start <= step.cell[1] and step.cell[2] <= end
+        if crosses(step.cell, start, end) or any(crosses(part.cell, start, end) for part in step.parts):
+            return False
+        within_part = any(part.cell[1] <= start and end <= part.cell[2] for part in step.parts)
+        if not inside and not within_part and is_split(own_words(step), start, end):
+            return False
+    places = [
+        at
+        for at, token in enumerate(tokens(derivation))
+        if (start <= token.cell[1] and token.cell[2] <= end) or any(start <= word < end for word in token.own)
+    ]
+    return not places or places[-1] - places[0] + 1 == len(places)
+
+
+def keeps_wall(derivation: Derivation, start: int, place: int, end: int) -> bool:
+    """Whether target words of source words before a wall precede those of words after it."""
+    for step in steps(derivation):
+        own = own_words(step)
+        if any(start <= at < place for at in own) and any(place <= at < end for at in own):
+            return False
+
+    def side(token: Token) -> int:
+        _, low, high = token.cell
+        if any(start <= at < place for at in token.own) or (not token.own and start <= low and high <= place):
+            return -1
+        if any(place <= at < end for at in token.own) or (not token.own and place <= low and high <= end):
+            return 1
+        return 0
+
+    sides = [side(token) for token in tokens(derivation) if side(token)]
+    return sides == sorted(sides)
+
+
+def deletes(derivation: Derivation) -> bool:
+    """Whether some rule has source words, and no target words."""
+    return any(
+        own_words(step) and not [s for s in step.rule.tgt if not is_gap(s)] for step in steps(derivation)
+    )
+
+
+# ---- translations of places
+
+
+def uses(derivation: Derivation, rule: Rule, span: tuple[int, int]) -> bool:
+    """Whether a rule is applied to a span."""
+    return any(step.rule is rule and step.cell[1:] == span for step in steps(derivation))
+
+
+def translates(derivation: Derivation, span: tuple[int, int]) -> list[Derivation]:
+    """The steps that have words of a span as their own."""
+    return [step for step in steps(derivation) if any(span[0] <= at < span[1] for at in own_words(step))]
+
+
+def contains(words: Sequence[str], part: Words) -> bool:
+    return bool(places(tuple(words), part))
