@@ -46,7 +46,7 @@ from benchmarks.papers.experiment import (
 )
 from hiero.config.config import Config, read_config
 from hiero.config.model import make_model
-from hiero.core.lattice import parse_input
+from hiero.core.input import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import CommandProgress
 from hiero.core.records import record

@@ -203,6 +203,10 @@ def _check_raw(args: argparse.Namespace, config: Config) -> None:
         )
     if config.search.input_format in ("plf", "json"):
         raise UsageError(f"argument --raw: not with --input-format {config.search.input_format}")
+    if config.search.markup != "off":
+        raise UsageError(
+            f"argument --raw: not with --markup {config.search.markup} (tokenisers take tags apart)"
+        )
     constrained = args.force or args.hypotheses or args.prefix or args.partial_word
     for flag, value in (("--force or --prefix", constrained), ("--adapt", args.adapt)):
         if value:

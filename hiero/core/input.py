@@ -94,10 +94,8 @@ def parse_json_line(
         if not isinstance(value, str) or "\n" in value:
             found = f"{key} of type {type(value).__name__}" if not isinstance(value, str) else "two lines"
             raise FormatError(path, number, found=found, expected="a str of one line")
-    if (
-        not content.keys() & ({"source", "post_edit"} if edits else {"source"})
-        or {"reference", "post_edit"} <= content.keys()
-    ):
+    needed = {"source", "post_edit"} if edits else {"source"}
+    if not content.keys() & needed or {"reference", "post_edit"} <= content.keys():
         raise FormatError(path, number, found=f"the keys {', '.join(content)}", expected=EXPECTED)
     name = content.get("id")
     if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):

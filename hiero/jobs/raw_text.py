@@ -10,7 +10,7 @@ from hiero.bitext.config import CompoundConfig
 from hiero.bitext.prepare import Cleaner, Detokenizer, Recaser, join_compounds
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError
-from hiero.core.lattice import of_lattice
+from hiero.core.input import of_lattice
 from hiero.core.text import Segment, split_words
 
 MADE_BY_RUN = "hiero run and hiero pack keep it in model.yaml"

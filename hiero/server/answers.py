@@ -23,7 +23,7 @@ from hiero.grammar.rules import rule_lists
 from hiero.jobs.translate import list_translations
 from hiero.server.config import ServerConfig
 from hiero.server.metrics import Metrics
-from hiero.server.models import ServedModel
+from hiero.server.models import PLAIN, LineForm, ServedModel
 
 # Confidence is the share of a translation in so many of the best ones.
 LISTED = 100
@@ -38,7 +38,7 @@ class Wanted:
 
     kbest: int = 1
     unique: bool = True
-    tokens: bool = False
+    form: LineForm = PLAIN
     alignment: bool = False
     features: bool = False
     derivation: bool = False
@@ -51,9 +51,12 @@ class Translator:
     def __init__(self, served: ServedModel, config: ServerConfig, metrics: Metrics) -> None:
         self.served, self.config, self.metrics = served, config, metrics
 
-    def forest(self, line: str, *, tokens: bool = False) -> tuple[Model, Forest]:
-        """The forest of a line, and the model that made it."""
-        segment = self.served.segment(line, tokens=tokens)
+    def forest(self, line: str, form: LineForm = PLAIN) -> tuple[Model, Segment, Forest]:
+        """The forest of a line, with its words, and the model that made it."""
+        segment = self.served.segment(line, form)
+        num_terms = 0 if segment.given is None else segment.given.num_translations
+        if num_terms > self.config.max_terms:
+            raise HieroError(f"found {num_terms} terms, expected at most {self.config.max_terms}")
         if len(segment.words) > self.config.max_words:
             raise HieroError(
                 f"found a line of {len(segment.words)} words, expected at most {self.config.max_words}"
@@ -67,36 +70,37 @@ class Translator:
         seconds = sum(statistics.seconds[stage] for stage in STAGES)
         self.metrics.add("hiero_search_cpu_seconds_total", seconds, model=name)
         self.served.renew()
-        return model, forest
+        return model, segment, forest
 
     def warm_up(self) -> None:
         """Compile what answers need, before the first request waits for it."""
+        words = LineForm(tokens=True)
         everything = Wanted(
-            kbest=2, tokens=True, alignment=True, features=True, derivation=True, confidence=True
+            kbest=2, form=words, alignment=True, features=True, derivation=True, confidence=True
         )
         can_repeat = self.served.config.consensus.mbr == "none"
         for unique in (True, False)[: 1 + can_repeat]:
             self.line("\x00", dataclasses.replace(everything, unique=unique))
-        _, forest = self.forest("\x00", tokens=True)
+        *_, forest = self.forest("\x00", words)
         if forest:
-            self.span("\x00", 0, 1, 1, tokens=True)
-            self.comparison("\x00", "", tokens=True)
+            self.span("\x00", 0, 1, 1, words)
+            self.comparison("\x00", "", words)
 
     def texts(self, line: str, kbest: int = 1) -> list[str]:
         """The best translations of a line as text; one, if only an empty one, at least."""
-        _, forest = self.forest(line)
+        *_, forest = self.forest(line)
         found = self._listed(forest, kbest, unique=True)
         return [self.served.text(one.text) for one in found] or [""]
 
     def line(self, line: str, wanted: Wanted) -> dict[str, Any]:
         """The record of a line: its source words, and its translations."""
-        _, forest = self.forest(line, tokens=wanted.tokens)
+        *_, forest = self.forest(line, wanted.form)
         found = self._listed(forest, wanted.kbest, unique=wanted.unique)
         confidences = confidence_of(forest, found) if wanted.confidence else []
         translations = []
         for number, one in enumerate(found):
             record: dict[str, Any] = {
-                "text": self.served.text(one.text, tokens=wanted.tokens),
+                "text": self.served.text(one.text, tokens=wanted.form.tokens),
                 "words": one.text.split(" ") if len(one) else [],
                 "score": rounded(one.score),
             }
@@ -137,9 +141,9 @@ class Translator:
             record["derivation"] = tree_nodes(one.tree(), more)
         return record
 
-    def span(self, line: str, start: int, end: int, limit: int, *, tokens: bool = False) -> dict[str, Any]:
+    def span(self, line: str, start: int, end: int, limit: int, form: LineForm = PLAIN) -> dict[str, Any]:
         """The record of the chart behind a span of source words."""
-        _, forest = self.forest(line, tokens=tokens)
+        *_, forest = self.forest(line, form)
         if not 0 <= start < end <= len(forest.source):
             raise HieroError(
                 f"found the words {start} to {end}, expected a span of the {len(forest.source)} words"
@@ -151,11 +155,10 @@ class Translator:
             **span_rules(forest, start, end, limit),
         }
 
-    def comparison(self, line: str, translation: str, *, tokens: bool = False) -> dict[str, Any]:
+    def comparison(self, line: str, translation: str, form: LineForm = PLAIN) -> dict[str, Any]:
         """The record of a comparison of the best translation with another, or the nearest to it."""
-        model, forest = self.forest(line, tokens=tokens)
-        served = self.served
-        segment = served.segment(line, tokens=tokens)
+        model, segment, forest = self.forest(line, form)
+        served, tokens = self.served, form.tokens
         words = served.target_words(translation, tokens=tokens)
         if len(words) > 4 * self.config.max_words:
             raise HieroError(

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 import hiero
 from hiero.server.answers import MOST_RULES, Wanted
-from hiero.server.models import ServedModel
+from hiero.server.models import LineForm, ServedModel
 from hiero.server.requests import Fields, invalid, lines_of
 from hiero.server.service import Json, Service
 
@@ -30,9 +30,18 @@ async def models(service: Service, request: Request) -> Response:
     """GET /api/models."""
     config = service.config
     limits = {"words": config.max_words, "characters": config.max_chars, "lines": config.max_lines}
-    limits |= {"kbest": config.max_kbest, "bytes": config.max_body}
+    limits |= {"kbest": config.max_kbest, "terms": config.max_terms, "bytes": config.max_body}
     listed = [model_record(served) for served in service.models.values()]
     return Json({"hiero": hiero.__version__, "models": listed, "limits": limits})
+
+
+def form_of(fields: Fields, service: Service) -> LineForm:
+    """How the lines of a request are read."""
+    return LineForm(
+        tokens=fields.flag("tokens"),
+        terms=fields.terms("terms", service.config.max_terms),
+        hard_terms=fields.choice("hard_terms"),
+    )
 
 
 def wanted_of(fields: Fields, service: Service) -> Wanted:
@@ -40,7 +49,7 @@ def wanted_of(fields: Fields, service: Service) -> Wanted:
     return Wanted(
         kbest=fields.number("kbest", 1, 1, service.config.max_kbest),
         unique=not fields.flag("all_derivations"),
-        tokens=fields.flag("tokens"),
+        form=form_of(fields, service),
         alignment=fields.flag("alignment"),
         features=fields.flag("features"),
         derivation=fields.flag("derivation"),
@@ -77,11 +86,9 @@ async def span(service: Service, request: Request) -> Response:
     line, translator = _line(fields, service), service.translator(fields.text("model"))
     start = fields.number("start", 0, 0, service.config.max_words)
     end = fields.number("end", start + 1, 0, service.config.max_words)
-    limit, tokens = fields.number("limit", 30, 1, MOST_RULES), fields.flag("tokens")
+    limit, form = fields.number("limit", 30, 1, MOST_RULES), form_of(fields, service)
     fields.check()
-    (found,) = await service.results(
-        request, [partial(translator.span, line, start, end, limit, tokens=tokens)]
-    )
+    (found,) = await service.results(request, [partial(translator.span, line, start, end, limit, form)])
     return Json(found)
 
 
@@ -89,11 +96,9 @@ async def compare(service: Service, request: Request) -> Response:
     """POST /api/compare."""
     fields = await service.fields(request)
     line, translator = _line(fields, service), service.translator(fields.text("model"))
-    translation, tokens = fields.text("translation"), fields.flag("tokens")
+    translation, form = fields.text("translation"), form_of(fields, service)
     fields.check()
     if translation is None:
         raise invalid("translation is missing")
-    (found,) = await service.results(
-        request, [partial(translator.comparison, line, translation, tokens=tokens)]
-    )
+    (found,) = await service.results(request, [partial(translator.comparison, line, translation, form)])
     return Json(found)

@@ -22,6 +22,7 @@ class ServerConfig(Checked):
     max_chars: int = setting(50_000, "characters of all lines", least=1)
     max_lines: int = setting(500, "lines, except in streams", least=1)
     max_kbest: int = setting(100, "translations of a line", least=1, most=10_000)
+    max_terms: int = setting(1000, "terms and marked translations", least=0)
     max_body: int = setting(1 << 20, "bytes, also of streams", least=1)
     timeout: float = setting(
         60.0, "seconds until an answer; of streams, between two lines of it", above=0, metavar="SECONDS"

@@ -14,14 +14,30 @@ from hiero.config.config import Config, read_config
 from hiero.config.model import WeightsCheck, make_model, with_bundled
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError, HieroError, UsageError, show
+from hiero.core.given import GivenTerm
 from hiero.core.input import parse_input
 from hiero.core.parallel import NAME
 from hiero.core.text import Segment, split_words
-from hiero.decoder.model import Model
+from hiero.decoder.model import Model, with_given
 from hiero.grammar.rules import source_words
 from hiero.grammar.sources import grammar_paths
 from hiero.jobs.raw_text import RawText
 
+
+@dataclass(frozen=True, kw_only=True)
+class LineForm:
+    """How a line is read.
+
+    tokens  take words as they are, also where the model has a preparation of raw text
+    terms   beside those of the model; ``hard_terms``: whether all are hard, None as the model has it
+    """
+
+    tokens: bool = False
+    terms: tuple[GivenTerm, ...] = ()
+    hard_terms: bool | None = None
+
+
+PLAIN = LineForm()
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LANGUAGES = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 BUNDLED = "de-en"
@@ -97,6 +113,7 @@ class ServedModel:
     _model: Model = field(init=False, repr=False)
     _first_words: int = 0
     _growing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _terms: tuple[tuple[GivenTerm, ...], list[GivenTerm]] = field(default=((), []), repr=False)  # the last
 
     def __post_init__(self) -> None:
         self._load()
@@ -137,11 +154,25 @@ class ServedModel:
         threading.Thread(target=load, name=NAME, daemon=True).start()
         return True
 
-    def segment(self, line: str, *, tokens: bool = False) -> Segment:
-        """The words of a line.
+    def segment(self, line: str, how: LineForm = PLAIN) -> Segment:
+        """The words of a line, with its terms."""
+        segment = self._segment(line, tokens=how.tokens)
+        if how.terms or how.hard_terms is not None:
+            terms = how.terms if self.raw is None or how.tokens else self._words_of(how.terms)
+            segment = with_given(segment, terms, how.hard_terms)
+        return segment
 
-        tokens  take words as they are, also where the model has a preparation of raw text
-        """
+    def _words_of(self, terms: tuple[GivenTerm, ...]) -> list[GivenTerm]:
+        """Terms of raw text as words; a request has the same for all of its lines."""
+        assert self.raw is not None
+        known, found = self._terms
+        if known != terms:
+            source, target = self.raw.segment, self.raw.target_words
+            found = [(" ".join(source(one[0]).words), " ".join(target(one[1])), *one[2:]) for one in terms]
+            self._terms = terms, found
+        return found
+
+    def _segment(self, line: str, *, tokens: bool) -> Segment:
         if self.raw is not None and not tokens:
             return self.raw.segment(line)
         segment = parse_input(line, form=self.config.search.form)

@@ -50,10 +50,17 @@ def _schemas(config: ServerConfig) -> dict[str, Schema]:
     model = _text("name of a model of /api/models; by default the first")
     tokens = _flag("the text is words with spaces between them, and so is the translation")
     line = _text("one line")
+    pair = {"type": "array", "prefixItems": [_text(), _text(), REAL], "minItems": 2, "maxItems": 3}
+    form = {
+        "tokens": tokens,
+        "terms": _list(pair, "source words, their translation, and perhaps a weight")
+        | {"maxItems": config.max_terms},
+        "hard_terms": {"type": "boolean", "description": "whether terms have no other translations"},
+    }
     wanted = {
         "kbest": _number("translations of each line", 1, config.max_kbest, 1),
         "all_derivations": _flag("list all derivations of a translation, not only the best"),
-        "tokens": tokens,
+        **form,
         "alignment": _flag("with pairs of source word and target word"),
         "features": _flag("with the features of each translation"),
         "derivation": _flag("with the nodes of the derivation"),
@@ -116,7 +123,7 @@ def _schemas(config: ServerConfig) -> dict[str, Schema]:
             "text start end",
             text=line,
             model=model,
-            tokens=tokens,
+            **form,
             start=_number("first word", 0, config.max_words),
             end=_number("the word after the last", 1, config.max_words),
             limit=_number("rules to list", 1, MOST_RULES, 30),
@@ -136,7 +143,7 @@ def _schemas(config: ServerConfig) -> dict[str, Schema]:
             text=line,
             translation=_text("another translation of the line"),
             model=model,
-            tokens=tokens,
+            **form,
         ),
         "Comparison": _record(
             "source wanted is_wanted why distance searched best other features",
@@ -228,7 +235,10 @@ def description(config: ServerConfig) -> Schema:
     queries = {"model": _text("name of a model"), **schemas["Wanted"]["properties"]}
     queries["format"] = {"type": "string", "enum": ["json", "text"], "default": "json"}
     stream = _post("translate lines, each as it arrives", "Line", "Line")["post"]
-    lines = "a line of text each, or with application/x-ndjson a JSON string or an object with the field text"
+    lines = (
+        "a line of text each, or with application/x-ndjson a JSON string, or an object with the field text, "
+        "and perhaps terms and hard_terms"
+    )
     stream["requestBody"] = {
         "required": True,
         "description": lines,

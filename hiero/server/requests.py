@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import ClientDisconnect, Request
 
 from hiero.core.errors import did_you_mean, show
+from hiero.core.given import GivenTerm, terms_of_pairs
 from hiero.core.text import parse_json
 
 MOST_FIELDS = 10_000  # of a form
@@ -162,6 +163,27 @@ class Fields:
         if not isinstance(value, bool):
             raise invalid(f"{name}: found {_kind(value)}, expected true or false")
         return value
+
+    def choice(self, name: str) -> bool | None:
+        """True or false; None if it is missing."""
+        return None if self._get(name) is None else self.flag(name)
+
+    def terms(self, name: str, most: int) -> tuple[GivenTerm, ...]:
+        """Terms: lists of source words, translation, and perhaps a weight; none if it is missing."""
+        value = self._get(name)
+        if self._from_text and isinstance(value, str):
+            try:
+                value = parse_json(value)
+            except ValueError as error:
+                raise invalid(f"{name}: found {show(value)}, expected JSON ({error})") from None
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise invalid(f"{name}: found {_kind(value)}, expected a list of pairs")
+        if len(value) > most:
+            raise Refused(413, f"found {len(value):,} terms, expected at most {most:,}", "too_large")
+        found = terms_of_pairs(value)
+        return tuple((clean(" ".join(one.source)), clean(" ".join(one.target)), one.weight) for one in found)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A whole number within limits."""

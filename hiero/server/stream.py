@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,7 @@ async def stream(service: Service, request: Request) -> Response:
     fields.check()
     if form not in ("json", "text"):
         raise invalid(f"format: found {form!r}, expected json or text")
-    if form == "text" and wanted != Wanted(tokens=wanted.tokens):
+    if form == "text" and wanted != Wanted(form=wanted.form):
         raise invalid("format: text has no room for more than one translation without details (json has)")
     kind = content_type(request)
     if kind not in TYPES:
@@ -111,7 +112,10 @@ def _answer(
 ) -> bytes:
     """The answer to one line; where answers are JSON, errors are, too."""
     try:
-        text = _text(line, number) if is_json else decode_line(line, number)[0]
+        if is_json:
+            text, wanted = _text(service, wanted, line)
+        else:
+            text = decode_line(line, number)[0]
         if len(text) > service.config.max_chars:
             most = service.config.max_chars
             raise Refused(413, f"found {len(text):,} characters, expected at most {most:,}", "too_large")
@@ -127,18 +131,20 @@ def _answer(
     return json_bytes({"line": number, **found}) + b"\n"
 
 
-def _text(line: bytes, number: int) -> str:
-    """The text of a line of NDJSON: a string, or an object with the field ``text``."""
+def _text(service: Service, wanted: Wanted, line: bytes) -> tuple[str, Wanted]:
+    """The text of a line of NDJSON: a string, or an object with the field ``text``, and perhaps terms."""
     try:
         found: Any = parse_json(line)
     except ValueError as error:
         raise invalid(f"expected JSON ({error})") from None
     fields = Fields(found if isinstance(found, dict) else {"text": found})
-    text = fields.text("text")
+    text, form = fields.text("text"), wanted.form
+    terms, hard = fields.terms("terms", service.config.max_terms), fields.choice("hard_terms")
     fields.check()
     if text is None or "\n" in text:
         raise invalid("expected one line of text")
-    return text
+    hard = form.hard_terms if hard is None else hard
+    return text, replace(wanted, form=replace(form, terms=terms or form.terms, hard_terms=hard))
 
 
 async def _answers(

@@ -173,6 +173,7 @@ def test_raw_lines_without_raw_are_said(
         ("raw", "--raw --partial-word", "argument --raw: not with --force or --prefix"),
         ("raw", "--raw --adapt", "argument --raw: not with --adapt"),
         ("raw", "--raw --input-format plf", "argument --raw: not with --input-format plf"),
+        ("raw", "--raw --markup exclusive", "argument --raw: not with --markup exclusive"),
     ],
 )
 def test_what_raw_does_not_go_with(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,14 @@ from tests.worlds import console
 from tests.worlds.server import Client, running_server, running_service, served, write_models
 
 LINE = "das haus ist alt ."
-LIMITS = {"max_words": 20, "max_chars": 400, "max_lines": 8, "max_body": 4000, "max_kbest": 20}
+LIMITS = {
+    "max_words": 20,
+    "max_chars": 400,
+    "max_lines": 8,
+    "max_body": 4000,
+    "max_kbest": 20,
+    "max_terms": 5,
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +88,38 @@ def test_several_lines_and_models(client: Client) -> None:
     listed = client.get("/api/models").json()
     assert [one["name"] for one in listed["models"]] == ["de-en", "fr-en"]
     assert listed["limits"]["kbest"] == 20
+
+
+def test_terms(client: Client) -> None:
+    """Of a request, of a line of a stream, and of a line of text; each adds to the limit."""
+
+    def first(path: str = "/api/translate", **asked: Any) -> str:
+        found = client.post(path, json={"text": LINE, **asked}).json()
+        return str(found["lines"][0]["translations"][0]["text"])
+
+    terms = [["alt", "aged", -9], ["das haus", "the premises"]]
+    assert first(terms=terms) == "the premises is old ."
+    assert first(terms=terms, hard_terms=True) == "the premises is aged ."
+    assert first(terms=terms, hard_terms=None) == first(terms=terms, hard_terms=False)
+    assert first(text=json.dumps({"source": "haus", "terms": [["haus", "hut"]]})) == "hut"
+    asked = {"text": LINE, "terms": terms, "hard_terms": True}
+    span = client.post("/api/span", json={**asked, "start": 0, "end": 2}).json()
+    assert [rule["rule"] for rule in span["rules"] if rule["rule"].startswith("[X]")] == [
+        "[X] ||| das haus ||| the premises"
+    ]
+    compared = client.post("/api/compare", json={**asked, "translation": "the premises is old ."}).json()
+    assert (compared["best"]["text"], compared["is_wanted"]) == ("the premises is aged .", False)
+    lines = [json.dumps({"text": "alt", "terms": [["alt", "aged"]], "hard_terms": True}), '"das haus"']
+    address = f"/api/stream?{urlencode({'terms': json.dumps(terms), 'hard_terms': 1})}"
+    found = client.post(address, content="\n".join(lines).encode(), kind="application/x-ndjson")
+    rows = [json.loads(line) for line in found.text.splitlines()]
+    assert [row["translations"][0]["text"] for row in rows] == ["aged", "the premises"]
+    many = [[str(number), "x"] for number in range(6)]
+    answer = client.post("/api/translate", json={"text": LINE, "terms": many})
+    assert (answer.status, answer.json()["error"]) == (413, "found 6 terms, expected at most 5")
+    line = json.dumps({"source": "haus", "terms": many[:3]})
+    answer = client.post("/api/translate", json={"text": line, "terms": many[:3]})
+    assert (answer.status, answer.json()["error"]) == (400, "found 6 terms, expected at most 5")
 
 
 def test_lattices(client: Client) -> None:
@@ -200,6 +240,12 @@ def test_raw_text(paths: dict[str, Path], tmp_path: Path) -> None:
         asked = {"text": "Das haus", "tokens": True}
         line = client.post("/api/translate", json=asked).json()["lines"][0]
         assert line["translations"][0]["text"] == "Das house"
+        # Terms are raw text, too.
+        asked = {"text": "Das Haus ist alt.", "terms": [[" ", "x"]]}
+        assert client.post("/api/translate", json=asked).status == 400
+        asked |= {"terms": [["Das  Haus", "The home!"]], "hard_terms": True}
+        line = client.post("/api/translate", json=asked).json()["lines"][0]
+        assert line["translations"][0]["words"] == ["the", "home", "!", "is", "old", "."]
         asked = {"text": "Das Haus ist alt.", "translation": "The home is old."}
         assert client.post("/api/compare", json=asked).json()["is_wanted"] is True
     (tmp_path / "list").write_text("House\n")
@@ -295,6 +341,13 @@ def test_mistakes_in_requests_of_libretranslate(client: Client, change: dict[str
         (b'{"text": "' + b"\\n" * 8 + b'"}', 413, "found 9 lines, expected at most 8"),
         (b'{"text": "' + b"a" * 4000 + b'"}', 413, "the content has more than 4,000 bytes"),
         (b'{"text": "<seg id=3>"}', 400, "expected <seg id="),
+        (b'{"text": "a", "terms": "a=b"}', 400, "terms: found 'a=b', expected a list of pairs"),
+        (b'{"text": "a", "terms": {"a": "b"}}', 400, "terms: found an object, expected a list of pairs"),
+        (b'{"text": "a", "terms": [["a"]]}', 400, "terms: found ['a'], expected source words, translation"),
+        (b'{"text": "a", "terms": [["a", "b", "c"]]}', 400, "terms: found the weight 'c'"),
+        (b'{"text": "a", "terms": [["' + b"a " * 16 + b'", "b"]]}', 400, "expected at most 15 (span_limit"),
+        (b'{"text": "a", "hard_terms": 1}', 400, "hard_terms: found '1', expected true or false"),
+        (b'{"text": "((((\'a\',1,1),),)", "terms": [["a", "b"]]}'.replace(b"((((", b"((("), 400, "a lattice"),
         (b'{"text": "<seg grammar=\\"/etc/passwd\\">a</seg>"}', 400, "cannot name grammars here"),
     ],
 )
@@ -428,7 +481,7 @@ def test_no_request_makes_the_server_fail(client: Client, path: str, asked: dict
 def test_requests_of_the_page_of_the_manual(tmp_path: Path) -> None:
     shutil.copy(PROJECT / "grammars" / "demo.dev.de", tmp_path / "input.txt")
     asked = [one for one in console.commands(PROJECT / "docs" / "serve.md") if one.text.startswith("curl ")]
-    assert len(asked) == 3
+    assert len(asked) == 4
     with served([]) as client:
         for command in asked:
             text = command.text.replace("http://127.0.0.1:5000/", client.place)

@@ -177,6 +177,21 @@ def test_why_not(page: Page) -> None:
     assert "which differs from yours in 1 word." in text
 
 
+def test_terms(page: Page) -> None:
+    page.type(LINE)
+    page.sees("#output button", ["the house is old ."])
+    page.one("#glossary summary").click()
+    page.one("#terms").send_keys("das haus = the premises", Keys.ENTER, "alt =")
+    page.one("#hard").click()
+    page.sees("#output button", ["the premises is old ."])
+    page.until(lambda: "das haus → the premises" in page.one("#tree").text)
+    page.all("#source button")[0].click()
+    page.all("#source button")[1].click()
+    page.sees("#rules tbody summary", ["das haus → the premises"])
+    page.one("#terms").send_keys(Keys.CONTROL + "a" + Keys.NULL, Keys.BACKSPACE)
+    page.sees("#output button", ["the house is old ."])
+
+
 def test_lines_models_and_markup(page: Page) -> None:
     page.type("<b>haus</b>\n\nla maison")
     page.sees("#output button", ["<b>haus</b>", "", "la maison"])
