@@ -21,6 +21,7 @@ from hiero.cli.options import (
     at_least,
     replaced,
 )
+from hiero.core.errors import UsageError
 from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
 from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig, InterpolateConfig
@@ -92,6 +93,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = add_command(commands, "compile", "write a model as memory-mapped arrays", COMPILE_HELP)
     command.add_argument("input", metavar="IN", type=Path, help=forms)
     command.add_argument("output", metavar="OUT", type=Path, help="directory to write")
+    for flag, text in (
+        ("--quantize", "codes of 2 to 8 bits instead of probabilities and back-offs"),
+        ("--backoff-bits", "another number of bits for back-offs (default: as --quantize)"),
+    ):
+        command.add_argument(flag, metavar="BITS", type=int, choices=range(2, 9), help=text)
     add_files(command, "IN", "OUT")
 
     _add_interpolate(commands)
@@ -211,7 +217,10 @@ def run(args: argparse.Namespace) -> int:
     from hiero.lm.model import score_text
 
     if args.lm_command == "compile":
-        compile_language_model(args.input, args.output)
+        if args.backoff_bits is not None and args.quantize is None:
+            raise UsageError("argument --backoff-bits: requires --quantize BITS")
+        bits = None if args.quantize is None else (args.quantize, args.backoff_bits or args.quantize)
+        compile_language_model(args.input, args.output, bits)
         return 0
     models = load_language_models([ModelFiles("LanguageModel", args.model, args.classes)])
     levels = set().union(*(LEVELS[level] for level in args.verbosity or ["2"]))

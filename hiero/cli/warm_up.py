@@ -124,7 +124,8 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
     yield "lm interpolate -q @lm.arpa @longer.arpa @mixed.arpa --tune @dev.en"
     yield "lm compile @lm.arpa @lm.compiled"
-    for model in ("lm.arpa", "lm.compiled", "lm.binary", "lm.trie"):
+    yield "lm compile --quantize 4 @lm.arpa @lm.quantised"
+    for model in ("lm.arpa", "lm.compiled", "lm.quantised", "lm.binary", "lm.trie"):
         yield f"lm query @{model} @dev.en -o @query"
     yield "index -s @train.de -t @train.en -a @train.align -o @train.idx"
     yield "index -s @train.de -t @train.en -a @train.align -a @hmm.align -o @two.idx"
@@ -189,6 +190,11 @@ def _decoding(folder: Path) -> Iterator[str]:
     mixed = "-l @lm.arpa -l B=@lm.compiled -g @grammar -g @grammar.gz"
     yield f"decode -c @sparse.yaml -i @test.de -o @output {mixed}"
     yield "decode -c @text.yaml -i @test.de -o @output --pass-through oov --oov drop --no-glue"
+    # Quantised models are of another type.
+    for name in ("compiled", "sparse"):
+        yield f"decode -c @{name}.yaml -l @lm.quantised -i @test.de -o @output"
+    yield "decode -c @compiled.yaml -l @lm.quantised -i @begun -o @output --prefix --pop-limit 10"
+    yield "decode -c @compiled.yaml -l @lm.quantised -i @test.de -o @output --hypotheses @output.compiled"
     yield "eval @output.text @output.compiled -r @test.en @test.en -o @scores --trials 100"
     yield "eval @output.text -r @test.en -o @scores --test bootstrap --trials 100 --per-segment @segments"
 

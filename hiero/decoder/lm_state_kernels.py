@@ -17,7 +17,15 @@ import numpy as np
 
 from hiero.core.hash_kernels import mix, probe, table_size
 from hiero.core.jit import kernel, leaf, prefetch, scalar
-from hiero.lm.table_kernels import chain, extends_left, extends_right, find_slot
+from hiero.lm.table_kernels import (
+    chain,
+    extends_left,
+    extends_right,
+    find_slot,
+    prefetch_ngram,
+    stored_backoff,
+    stored_prob,
+)
 
 LEFT, FULL, RIGHT = 0, 1, 2
 
@@ -119,11 +127,11 @@ def add_word(lm, m, states, row, word, scratch):
         slot = find_slot(lm, m, key)
         if slot < 0:
             break
-        prob = lm.value[4 * slot + 2]
         matched += 1
+        prob = stored_prob(lm, m, slot, matched)
         left_key = key
         if matched < order:
-            scratch[matched - 1] = lm.value[4 * slot + 3]
+            scratch[matched - 1] = stored_backoff(lm, m, slot, matched)
             if extends_right(scratch[matched - 1]):
                 num_right = matched
     score = -abs(np.float64(prob))
@@ -199,14 +207,15 @@ def add_tail(lm, m, states, row, tails, tail, scratch):
             if slot < 0:
                 found = False
                 break
-            prob = lm.value[4 * slot + 2]
             left_key = key
             matched += 1
+            prob = stored_prob(lm, m, slot, length + matched)
             if length + matched == order:
                 break
             # The back-off for words further right; scratch[:use] is still needed where nothing matched.
-            scratch[num_context + matched - 1] = lm.value[4 * slot + 3]
-            if extends_right(lm.value[4 * slot + 3]):
+            backoff = stored_backoff(lm, m, slot, length + matched)
+            scratch[num_context + matched - 1] = backoff
+            if extends_right(backoff):
                 next_use = matched
         score += -np.float64(abs(prob)) - known
         for i in range(matched, use):
@@ -368,14 +377,12 @@ def _run_code(tgt, begin, end):
 def _load_ngrams(lm, ids, begin, end):
     """Load in advance what the words of a run are scored with: the processor waits for many at a time."""
     for m in range(ids.shape[0]):
-        first = np.uint64(lm.first_slot[m])
-        mask = np.uint64(lm.first_slot[m + 1]) - first - np.uint64(1)
         for i in range(begin, end):
             prefetch(lm.unigram, 2 * (lm.first_word[m] + ids[m, i]))
             key = np.uint64(ids[m, i])
             for j in range(i - 1, max(begin, i - 2, i + 1 - lm.order[m]) - 1, -1):
                 key = chain(key, ids[m, j])
-                prefetch(lm.key, np.int64(2 * (first + (key & mask))))
+                prefetch_ngram(lm, m, key)
 
 
 @leaf

@@ -21,8 +21,8 @@ from hiero.core.symbols import find_all, table_entry, word_table_of
 from hiero.core.text import GZIP_MAGIC, open_bytes, open_output, read_chunks
 from hiero.lm import arpa_kernels as scan
 from hiero.lm.arpa_kernels import MAX_DIGITS, write_entries_kernel
-from hiero.lm.model import MODEL, ngrams_of, write_ngrams
-from hiero.lm.table_kernels import NgramBlock, Ngrams, OpenTable, doubled, ngram_table_of_blocks, open_table
+from hiero.lm.model import MODEL, ReadModel, write_ngrams
+from hiero.lm.table_kernels import NgramBlock, OpenTable, doubled, ngram_table_of_blocks, open_table
 
 WHAT = "an ARPA language model"
 MISSING_UNKNOWN = -100.0  # as KenLM
@@ -39,8 +39,8 @@ NOT_ARPA = {
 }
 
 
-def read_arpa(path: Path) -> tuple[Ngrams, WordTable]:
-    """The model in a file, plain or gz, and its words in the order of their ids."""
+def read_arpa(path: Path) -> ReadModel:
+    """Read the model in a file, plain or gz."""
     reader = _ArpaReader(path)
     for chunk in read_chunks(path, what=WHAT):
         reader.feed(chunk.data)
@@ -122,13 +122,14 @@ class _ArpaReader:
             self._state[scan.AT] = end + 1
             self._line += 1
 
-    def finish(self) -> tuple[Ngrams, WordTable]:
+    def finish(self) -> ReadModel:
         if not self._ended:
             if self._line == 1:
                 raise FormatError(self._path, 0, found="an empty file", expected=WHAT)
             expected = r"\end\ " if self._begun else r"\data\ "
             raise self._error("the end of the file", expected.strip(), "the file is truncated")
-        return ngrams_of(self._table.key, self._unigram, len(self._counts), *self._markers), self._word_table
+        bos, eos = self._markers
+        return ReadModel(self._table, self._unigram, len(self._counts), bos, eos, self._word_table)
 
     def _error(self, found: str, expected: str, hint: str = "") -> FormatError:
         return FormatError(self._path, self._line, found=found, expected=expected, hint=hint)
@@ -303,5 +304,5 @@ def write_model(
         write_arpa(output, words, counts, blocks)
         return
     table, unigram = ngram_table_of_blocks(counts, blocks)
-    markers = find_all(words, [b"<s>", b"</s>"]).tolist()
-    write_ngrams(output, ngrams_of(table.key, unigram, len(counts), *markers), words, source)
+    bos, eos = find_all(words, [b"<s>", b"</s>"]).tolist()
+    write_ngrams(output, *ReadModel(table, unigram, len(counts), bos, eos, words).ngrams(), source)

@@ -110,7 +110,7 @@ def _read_parts(paths: Sequence[Path], progress: Progress) -> tuple[WordTable, l
         if path.is_dir():
             hint = "compiled models and binaries do not list their n-grams"
             raise FormatError(path, 0, found="a directory", expected=WHAT, hint=hint)
-        arrays, table = read_arpa(path)
+        arrays, table = read_arpa(path).ngrams()
         entries = [table_entry(table, word) for word in range(len(table.first) - 1)]
         models.append((path, arrays, table, vocabulary.intern_all(entries)))
         progress.advance(1)

@@ -23,9 +23,8 @@ from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import find_all, word_table_of
 from hiero.core.text import open_bytes
-from hiero.lm.model import ScoredText, ngrams_of
+from hiero.lm.model import ReadModel, ScoredText
 from hiero.lm.table_kernels import (
-    Ngrams,
     OpenTable,
     insert_kernel,
     insert_level_kernel,
@@ -66,8 +65,8 @@ class _Layout(NamedTuple):
     strings: int
 
 
-def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
-    """The model in a file and its words in the order of their ids."""
+def read_kenlm(path: Path) -> ReadModel:
+    """Read the model in a file."""
     with open_bytes(path, WHAT) as stream:
         num_bytes = stream.seek(0, 2)
         if num_bytes < CHECK.size + FIXED.size:
@@ -78,7 +77,7 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
         quantised, compressed = bool((layout.kind - FIRST_TRIE) & 1), layout.kind - FIRST_TRIE >= 2
         read = read_trie(TrieFile(path, data, layout.counts, layout.words, quantised, compressed))
         words = _words(path, data[read.strings :].tobytes(), layout.counts[0])
-        return _checked(path, read.table, read.unigram, layout, words), words
+        return _checked(path, read.table, read.unigram, layout, words)
     _, num_words = struct.unpack("<II", data[layout.words :][:8].tobytes())
     words = _words(path, data[layout.strings :].tobytes(), num_words)
     num_unigrams = min(num_words, layout.counts[0] + 1)
@@ -86,16 +85,16 @@ def read_kenlm(path: Path) -> tuple[Ngrams, WordTable]:
         found, hint = f"{num_words} words for {num_unigrams} probabilities", "the file is damaged"
         raise FormatError(path, 0, found=found, expected="one of each", hint=hint)
     unigram = data[layout.unigrams :][: num_unigrams * UNIGRAM].view(np.uint8).copy().view(np.float32)
-    return _checked(path, _fill(path, data, layout), unigram.reshape(-1, 2), layout, words), words
+    return _checked(path, _fill(path, data, layout), unigram.reshape(-1, 2), layout, words)
 
 
-def _checked(path: Path, table: OpenTable, unigram: Floats32, layout: _Layout, words: WordTable) -> Ngrams:
-    markers = find_all(words, [b"<s>", b"</s>"]).tolist()
-    if min(markers) < 0:
+def _checked(path: Path, table: OpenTable, unigram: Floats32, layout: _Layout, words: WordTable) -> ReadModel:
+    bos, eos = find_all(words, [b"<s>", b"</s>"]).tolist()
+    if min(bos, eos) < 0:
         raise FormatError(path, 0, found="a vocabulary without <s> or </s>", expected="both")
     if not (is_finite(unigram) and is_finite(table.value.reshape(-1, 4)[:, 2:])):
         raise FormatError(path, 0, found="a probability that is not finite", expected=WHAT, hint=REBUILD)
-    return ngrams_of(table.key, unigram, len(layout.counts), *markers)
+    return ReadModel(table, unigram, len(layout.counts), bos, eos, words)
 
 
 def kenlm_type(start: bytes) -> int | None:
@@ -178,22 +177,22 @@ def _words(path: Path, text: bytes, num_words: int) -> WordTable:
     return word_table_of(read_only(data[data != 0]), read_only(first))
 
 
-def _pieces(data: Bytes, layout: _Layout) -> Iterator[npt.NDArray[np.uint32]]:
-    """The buckets of all tables, copied because they may be unaligned in the file."""
+def _pieces(data: Bytes, layout: _Layout) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+    """The buckets of all tables, with the length of their n-grams; copied because they may be unaligned."""
     for order, (start, buckets) in enumerate(layout.tables, 2):
         size = MIDDLE_BUCKET if order < len(layout.counts) else LONGEST_BUCKET
         for piece in range(0, buckets, PIECE):
             stop = min(piece + PIECE, buckets)
             raw = data[start + piece * size : start + stop * size].tobytes()
-            yield np.frombuffer(raw, np.uint32).reshape(-1, size // 4)
+            yield order, np.frombuffer(raw, np.uint32).reshape(-1, size // 4)
 
 
 def _fill(path: Path, data: Bytes, layout: _Layout) -> OpenTable:
     # The tables contain n-grams that KenLM added and its counts leave out, so buckets are counted.
-    used = sum(int(np.count_nonzero(bucket[:, 0] | bucket[:, 1])) for bucket in _pieces(data, layout))
+    used = sum(int(np.count_nonzero(bucket[:, 0] | bucket[:, 1])) for _, bucket in _pieces(data, layout))
     table = open_table(used)
-    for bucket in _pieces(data, layout):
-        if not insert_kernel(bucket, bucket.view(np.float32), table):
+    for size, bucket in _pieces(data, layout):
+        if not insert_kernel(bucket, bucket.view(np.float32), size, table):
             raise FormatError(
                 path,
                 0,
@@ -473,7 +472,7 @@ def _add_level(
         prob, backoff = _numbers(level, bits, is_longest)
         value = np.stack([_signed(prob, np.diff(own_first_child[first : last + 1])), backoff], axis=1)
         parent = insert_level_kernel(
-            word, value, first, parent, first_child, parent_key, key[first:last], table
+            word, value, first, parent, first_child, parent_key, order, key[first:last], table
         )
     return key, own_first_child
 

@@ -15,7 +15,16 @@ from hiero.core.text import open_bytes
 from hiero.lm.arpa import read_arpa
 from hiero.lm.classes import ids_in_model, read_classes
 from hiero.lm.kenlm import MAGIC, READ_TYPES, TYPES, kenlm_type, read_kenlm
-from hiero.lm.model import LanguageModels, read_ngrams, score_text, side_by_side, write_ngrams
+from hiero.lm.model import (
+    MODEL,
+    LanguageModels,
+    ReadModel,
+    read_ngrams,
+    score_text,
+    side_by_side,
+    write_ngrams,
+)
+from hiero.lm.quantize import QUANTISED, read_quantised, write_quantised
 from hiero.lm.table_kernels import Ngrams
 
 WHAT = "a language model: ARPA, KenLM binary, or compiled directory"
@@ -25,7 +34,12 @@ INSTALL = "needs the package kenlm: pip install 'hiero-mt[kenlm]', or build_bina
 def load_language_model(path: Path) -> tuple[Ngrams, WordTable]:
     """Load one model and its words. The format, one of those in ``WHAT``, is recognised by the content."""
     if path.is_dir():
-        return read_ngrams(path)
+        return read_quantised(path) if QUANTISED.recognises(path) else read_ngrams(path)
+    return _read(path).ngrams()
+
+
+def _read(path: Path) -> ReadModel:
+    """Read a model that is not compiled."""
     if path.exists() and not path.is_file():
         hint = "a model is read in several passes: write it to a file first"
         raise FormatError(path, 0, found="a pipe or a device", expected=WHAT, hint=hint)
@@ -70,11 +84,19 @@ def load_language_models(specs: Sequence[tuple[str, Path] | ModelFiles]) -> Lang
     )
 
 
-def compile_language_model(source: Path, target: Path) -> None:
-    """Convert a model to a memory-mapped directory, which loads at once and is shared by processes."""
+def compile_language_model(source: Path, target: Path, quantize: tuple[int, int] | None = None) -> None:
+    """Convert a model to a memory-mapped directory, which loads at once and is shared by processes.
+
+    quantize  bits of probabilities and of back-offs
+    """
     if source.is_dir():
         raise FormatError(source, 0, found="a directory", expected="an ARPA file or a KenLM binary")
-    write_ngrams(target, *load_language_model(source), source)
+    (MODEL if quantize is None else QUANTISED).check_place(target)
+    model = _read(source)
+    if quantize is None:
+        write_ngrams(target, *model.ngrams(), source)
+    else:
+        write_quantised(target, source, model, *quantize)
 
 
 # ---- scores of sentences

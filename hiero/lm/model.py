@@ -29,10 +29,12 @@ from hiero.core.symbols import (
     word_table_files,
     word_table_from,
 )
-from hiero.lm.table_kernels import Ngrams, look_up_words_kernel, score_sentences_kernel
+from hiero.lm.table_kernels import Codes, Ngrams, OpenTable, look_up_words_kernel, score_sentences_kernel
 
 
-def ngrams_of(slots: Hashes, unigram: Floats32, order: int, bos: int, eos: int) -> Ngrams:
+def ngrams_of(
+    slots: Hashes, unigram: Floats32, order: int, bos: int, eos: int, codes: Codes | None = None
+) -> Ngrams:
     """Wrap the arrays of one model without copies; ``slots`` is its table as uint64 [2 S]."""
     slots = read_only(slots)
     return Ngrams(
@@ -44,7 +46,28 @@ def ngrams_of(slots: Hashes, unigram: Floats32, order: int, bos: int, eos: int) 
         _column(order),
         _column(bos),
         _column(eos),
+        codes,
     )
+
+
+class ReadModel(NamedTuple):
+    """A model that was read from a file.
+
+    table    OpenTable
+    unigram  float32 [W, 2]  as in ``Ngrams``
+    words    WordTable       in the order of their ids
+    """
+
+    table: OpenTable
+    unigram: Floats32
+    order: int
+    bos: int
+    eos: int
+    words: WordTable
+
+    def ngrams(self) -> tuple[Ngrams, WordTable]:
+        """The model without copies, and its words."""
+        return ngrams_of(self.table.key, self.unigram, self.order, self.bos, self.eos), self.words
 
 
 def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
@@ -62,7 +85,33 @@ def side_by_side(models: Sequence[Ngrams]) -> Ngrams:
         _column(*(int(order) for model in models for order in model.order)),
         _column(*(int(bos) for model in models for bos in model.bos)),
         _column(*(int(eos) for model in models for eos in model.eos)),
+        _codes_side_by_side([model.codes for model in models]),
     )
+
+
+def _codes_side_by_side(parts: Sequence[Codes | None]) -> Codes | None:
+    """Concatenate the codes of several models, some of which may have none."""
+    if not any(parts):
+        return None
+    found = [NO_CODES if part is None else part for part in parts]
+    first_value = offsets_of(len(part.value) for part in found)[:-1, np.newaxis]
+    return Codes(
+        read_only(np.concatenate([part.entry for part in found])),
+        read_only(offsets_of(len(part.entry) for part in found)),
+        read_only(np.concatenate([part.layout for part in found])),
+        read_only(np.concatenate([part.value for part in found])),
+        read_only(first_value + np.concatenate([part.first_value for part in found])),
+    )
+
+
+# Of a model that is not quantised.
+NO_CODES = Codes(
+    np.empty(0, np.uint64),
+    np.zeros(2, np.int64),
+    np.zeros((1, 5), np.uint64),
+    np.empty(0, np.float32),
+    np.zeros((1, 2), np.int64),
+)
 
 
 def _column(*values: int) -> Ints:
@@ -117,24 +166,34 @@ class LanguageModels:
 
 
 def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
-    slots, unigram, words = arrays["slots"], arrays["unigram"], word_table_from(arrays, "word")
-    numbers: list[Any] = [meta.get(name) for name in ("order", "bos", "eos", "ngrams")]
-    order, bos, eos, num_ngrams = numbers
-    num_slots, num_words = len(slots) // 2, len(unigram)
+    slots, num_ngrams = arrays["slots"], meta.get("ngrams")
+    num_slots = len(slots) // 2
     return (
-        all(type(number) is int for number in numbers)
+        type(num_ngrams) is int
+        and are_unigrams(meta, arrays)
         and len(slots) == 2 * num_slots > 0
         and num_slots & (num_slots - 1) == 0
         and 0 <= num_ngrams < num_slots  # an empty slot is where probing ends
         and int(np.count_nonzero(slots[::2])) == num_ngrams
+        # Keys of n-grams are not numbers, but values are.
+        and is_finite(slots.view(np.float32).reshape(-1, 4)[:, 2:])
+    )
+
+
+def are_unigrams(meta: Mapping[str, Any], arrays: Arrays) -> bool:
+    """Whether the words, 1-grams and order of a model fit together."""
+    unigram, words = arrays["unigram"], word_table_from(arrays, "word")
+    numbers: list[Any] = [meta.get(name) for name in ("order", "bos", "eos")]
+    order, bos, eos = numbers
+    num_words = len(unigram)
+    return (
+        all(type(number) is int for number in numbers)
         and unigram.shape == (num_words, 2)
         and len(words.first) == num_words + 1
         and is_sound(words)
         and 1 <= order <= MAX_ORDER
         and 0 <= min(bos, eos) <= max(bos, eos) < num_words
         and is_finite(unigram)
-        # Keys of n-grams are not numbers, but values are.
-        and is_finite(slots.view(np.float32).reshape(-1, 4)[:, 2:])
         # Words of a model of order 1 are no context: -0.0, see ``Ngrams``.
         and (order > 1 or bool(((unigram[:, 1] == 0) & np.signbit(unigram[:, 1])).all()))
     )
@@ -151,15 +210,20 @@ MODEL = Kind(
 
 def write_ngrams(path: Path, model: Ngrams, words: WordTable, source: Path | None) -> None:
     """Write a compiled model, made from a file or from standard input (None)."""
-    meta = {
+    meta = meta_of(model, int(np.count_nonzero(model.key[::2])), source)
+    arrays = word_table_arrays({"word": words})
+    MODEL.write(path, meta, {"slots": model.key, "unigram": model.unigram, **arrays})
+
+
+def meta_of(model: Ngrams, num_ngrams: int, source: Path | None) -> dict[str, Any]:
+    """What ``meta.json`` says of one model."""
+    return {
         "order": int(model.order[0]),
         "bos": int(model.bos[0]),
         "eos": int(model.eos[0]),
-        "ngrams": int(np.count_nonzero(model.key[::2])),
+        "ngrams": num_ngrams,
         "source": {"name": source.name, "sha256": digest_of(source)} if source else None,
     }
-    arrays = word_table_arrays({"word": words})
-    MODEL.write(path, meta, {"slots": model.key, "unigram": model.unigram, **arrays})
 
 
 def read_ngrams(path: Path) -> tuple[Ngrams, WordTable]:

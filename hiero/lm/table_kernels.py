@@ -13,13 +13,44 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats32, Hashes, Ids, Ints
-from hiero.core.jit import kernel, leaf
+from hiero.core.arrays import Bytes, Floats32, Hashes, Ids, Ints
+from hiero.core.jit import kernel, leaf, prefetch
 from hiero.core.records import MAX_ORDER
 from hiero.core.symbol_kernels import find_bytes
 
 CHAIN = np.uint64(8978948897894561157)
 WORD = np.uint64(17894857484156487943)
+
+
+class Codes(NamedTuple):
+    """The n-grams of two or more words of M models, quantised: a number of 64 bits for each.
+
+    A key has its home in the S slots of its model: slot ``(high * S) >> 32``, for its high 32 bits. Keys are
+    in ascending order, each at its home, or ``displacement`` slots behind it if that is taken. The home and
+    the rest, ``((high * S) % 2^32) >> log2(S)`` followed by the low 32 bits of the key, determine the key, so
+    that look-ups are exact. An entry has, from the highest bit on, this rest, the displacement plus one, and
+    the codes of probability and back-off. An empty slot is 0.
+
+    entry        uint64 [E]     slots of all models
+    first_entry  int64 [M + 1]  of model m: first_entry[m] ... first_entry[m + 1] - 1; more than S, by the
+                                greatest displacement
+    layout       uint64 [M, 5]  S, or 0 for a model with slots in ``Ngrams``; log2(S), rounded down; bits of
+                                displacements, of codes of probabilities with their signs, and of back-offs
+    value        float32 [B]    values of codes with their signs: those of probabilities for each length from
+                                2 on, then those of back-offs
+    first_value  int64 [M, 2]   of model m: where these begin
+    """
+
+    entry: Hashes
+    first_entry: Ints
+    layout: Hashes
+    value: Floats32
+    first_value: Ints
+
+
+HOMES, LOG_HOMES, DISPLACEMENT_BITS, PROB_BITS, BACKOFF_BITS = range(5)
+LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
+ONE = np.uint64(1)
 
 
 class Ngrams(NamedTuple):
@@ -37,6 +68,8 @@ class Ngrams(NamedTuple):
     first_word  int64 [M + 1]   unigrams of model m
     order       int64 [M]
     bos, eos    int64 [M]       ids of <s> and </s>
+    codes       n-grams of quantised models, which have no slots; None if there is no such model. That is
+                another type, and thus another kernel: other models are not slower for it
 
     Signs encode a bit each, as in KenLM: a probability is stored negative if the n-gram is *not* the end of a
     longer one (adding words on its left changes nothing), else as its absolute value; a back-off of -0.0
@@ -51,6 +84,7 @@ class Ngrams(NamedTuple):
     order: Ints
     bos: Ints
     eos: Ints
+    codes: Codes | None
 
 
 @leaf
@@ -62,6 +96,15 @@ def chain(key, word):
 @leaf
 def find_slot(lm, m, key):
     """The slot of an n-gram of two or more words in model m, or -1."""
+    return _find_slot(lm.codes, lm, m, key)
+
+
+@leaf
+def _find_slot(codes, lm, m, key):
+    # The condition is one on the type of an argument: numba leaves out what does not apply.
+    if codes is not None:
+        if codes.layout[m, HOMES] > np.uint64(0):
+            return find_code(codes, m, key)
     # By hand: keys lie between values, and 0 is empty, as in KenLM's files. Sharing the loop with ``locate``
     # made scoring 5 % slower. Unsigned, because numba tests a signed index for being negative every time.
     first = np.uint64(lm.first_slot[m])
@@ -78,10 +121,110 @@ def find_slot(lm, m, key):
 
 
 @leaf
-def stored(lm, slot):
-    """The log10 probability and back-off in a slot, with their signs."""
-    at = np.uint64(4) * np.uint64(slot)
-    return lm.value[at + np.uint64(2)], lm.value[at + np.uint64(3)]
+def find_code(codes, m, key):
+    """The place of an n-gram among the entries of quantised model m, or -1."""
+    at, wanted = home_of(codes.layout, m, key)
+    at += np.uint64(codes.first_entry[m])
+    code_bits = codes.layout[m, PROB_BITS] + codes.layout[m, BACKOFF_BITS]
+    most = (ONE << codes.layout[m, DISPLACEMENT_BITS]) - ONE
+    for _ in range(most):
+        found = codes.entry[at] >> code_bits
+        if found == wanted:
+            return np.int64(at)
+        if (found & most) < (wanted & most):  # empty, or an n-gram whose home is behind that of the key
+            return np.int64(-1)
+        at += ONE
+        wanted += ONE
+    return np.int64(-1)
+
+
+@leaf
+def home_of(layout, m, key):
+    """The home of a key, and the entry that is there, without codes, if it is not displaced."""
+    place = (key >> HALF) * layout[m, HOMES]
+    rest = ((place & LOW) >> layout[m, LOG_HOMES] << HALF) | (key & LOW)
+    return place >> HALF, (rest << layout[m, DISPLACEMENT_BITS]) | ONE
+
+
+@kernel
+def enter_codes_kernel(key, code, layout, out_entry):
+    """Enter n-grams with their codes; False if one would stand too far from its home.
+
+    key        uint64 [n]     ascending
+    code       uint64 [n]     of probability and back-off
+    layout     uint64 [1, 5]  as in ``Codes``
+    out_entry  uint64 [E]     written; zeros before
+
+    O(n).  Twin: tests/naive/lm.py::enter_codes.
+    """
+    code_bits = layout[0, PROB_BITS] + layout[0, BACKOFF_BITS]
+    most = (ONE << layout[0, DISPLACEMENT_BITS]) - ONE
+    free = np.uint64(0)
+    for i in range(key.shape[0]):
+        home, entry = home_of(layout, 0, key[i])
+        at = max(home, free)
+        if at - home >= most:
+            return False
+        out_entry[at] = ((entry + (at - home)) << code_bits) | code[i]
+        free = at + ONE
+    return True
+
+
+@leaf
+def stored(lm, m, slot, length):
+    """The log10 probability and back-off, with their signs, of the n-gram of ``length`` words in a slot."""
+    return stored_prob(lm, m, slot, length), stored_backoff(lm, m, slot, length)
+
+
+@leaf
+def stored_prob(lm, m, slot, length):
+    return _stored_prob(lm.codes, lm, m, slot, length)
+
+
+@leaf
+def _stored_prob(codes, lm, m, slot, length):
+    if codes is not None:
+        bits = codes.layout[m, PROB_BITS]
+        if bits > np.uint64(0):
+            code = (codes.entry[slot] >> codes.layout[m, BACKOFF_BITS]) & ((ONE << bits) - ONE)
+            return codes.value[codes.first_value[m, 0] + ((length - 2) << np.int64(bits)) + np.int64(code)]
+    return lm.value[np.uint64(4) * np.uint64(slot) + np.uint64(2)]
+
+
+@leaf
+def stored_backoff(lm, m, slot, length):
+    return _stored_backoff(lm.codes, lm, m, slot, length)
+
+
+@leaf
+def _stored_backoff(codes, lm, m, slot, length):
+    if codes is not None:
+        bits = codes.layout[m, BACKOFF_BITS]
+        if bits > np.uint64(0):
+            code = codes.entry[slot] & ((ONE << bits) - ONE)
+            return codes.value[codes.first_value[m, 1] + ((length - 2) << np.int64(bits)) + np.int64(code)]
+    return lm.value[np.uint64(4) * np.uint64(slot) + np.uint64(3)]
+
+
+@leaf
+def prefetch_ngram(lm, m, key):
+    """Load in advance what ``find_slot`` looks at first."""
+    _prefetch_ngram(lm.codes, lm, m, key)
+
+
+@leaf
+def _prefetch_ngram(codes, lm, m, key):
+    is_slot = True
+    if codes is not None:
+        homes = codes.layout[m, HOMES]
+        if homes > np.uint64(0):
+            is_slot = False
+            home = ((key >> HALF) * homes) >> HALF
+            prefetch(codes.entry, np.int64(codes.first_entry[m] + np.int64(home)))
+    if is_slot:
+        first = np.uint64(lm.first_slot[m])
+        mask = np.uint64(lm.first_slot[m + 1]) - first - ONE
+        prefetch(lm.key, np.int64(2 * (first + (key & mask))))
 
 
 @leaf
@@ -123,11 +266,13 @@ class OpenTable(NamedTuple):
 
     key    uint64 [2 S]   as in ``Ngrams``
     value  float32 [4 S]  the same bytes
+    size   uint8 [S]      words of the n-gram in a slot
     used   int64 [1]      slots in use
     """
 
     key: Hashes
     value: Floats32
+    size: Bytes
     used: Ints
 
 
@@ -148,7 +293,7 @@ def doubled(table: OpenTable) -> OpenTable:
 
 def _empty(slots: int) -> OpenTable:
     key = np.zeros(2 * slots, np.uint64)
-    return OpenTable(key, key.view(np.float32), np.zeros(1, np.int64))
+    return OpenTable(key, key.view(np.float32), np.zeros(slots, np.uint8), np.zeros(1, np.int64))
 
 
 @leaf
@@ -167,9 +312,10 @@ def locate(table, key):
 
 
 @leaf
-def put(table, slot, key, prob, backoff):
-    """Enter a key into the empty slot that ``locate`` returned."""
+def put(table, slot, key, size, prob, backoff):
+    """Enter the key of an n-gram of ``size`` words into the empty slot that ``locate`` returned."""
     table.key[2 * slot] = key
+    table.size[slot] = size
     table.value[4 * slot + 2] = prob
     table.value[4 * slot + 3] = backoff
     table.used[0] += 1
@@ -181,7 +327,8 @@ def copy_ngrams_kernel(table, out_table):
     for slot in range(table.key.shape[0] // 2):
         key = table.key[2 * slot]
         if key != np.uint64(0):
-            put(out_table, locate(out_table, key), key, table.value[4 * slot + 2], table.value[4 * slot + 3])
+            values = table.value[4 * slot + 2], table.value[4 * slot + 3]
+            put(out_table, locate(out_table, key), key, table.size[slot], *values)
 
 
 @leaf
@@ -239,7 +386,7 @@ def fill_gaps(table, unigram, words, end, length):
             prob = mark_left_extension(table, unigram, words, end, shorter - 1) + backoff
             key = key_of(words, end, shorter)
             # Minus zero: no longer n-gram that begins with this one is known.
-            put(table, locate(table, key), key, -np.abs(prob), np.float32(-0.0))
+            put(table, locate(table, key), key, shorter, -np.abs(prob), np.float32(-0.0))
 
 
 @kernel
@@ -258,7 +405,7 @@ def add_ngram(table, unigram, words, length, prob, backoff):
     slot = locate(table, key)
     if table.key[2 * slot] == key:
         return False
-    put(table, slot, key, -np.abs(prob), backoff if backoff != 0.0 else np.float32(-0.0))
+    put(table, slot, key, length, -np.abs(prob), backoff if backoff != 0.0 else np.float32(-0.0))
     # Contexts before endings: filling a gap in the ending needs the back-off of its context.
     if not is_listed(table, words, length - 1, length - 1):
         for shorter in range(2, length):
@@ -310,9 +457,12 @@ __all__ = [
     "extends_right",
     "find_slot",
     "look_up_words_kernel",
+    "prefetch_ngram",
     "score_sentences_kernel",
     "score_word",
     "stored",
+    "stored_backoff",
+    "stored_prob",
 ]
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
@@ -344,9 +494,9 @@ def score_word(lm, m, line, at, context, backoff, old, new):
         slot = find_slot(lm, m, key)
         if slot < 0:
             break
-        prob, weight = stored(lm, slot)
-        backoff[new + length] = weight
         length += 1
+        prob, weight = stored(lm, m, slot, length)
+        backoff[new + length - 1] = weight
         if extends_right(weight):
             following = length
     score = -np.abs(prob)
@@ -435,8 +585,8 @@ def look_up_words_kernel(table, text, out_first, out_word, out_span):
 
 
 @kernel
-def insert_kernel(bucket, value, out_table):
-    """Enter the n-grams of some buckets; False if there is no room.
+def insert_kernel(bucket, value, size, out_table):
+    """Enter the n-grams of ``size`` words of some buckets; False if there is no room.
 
     bucket     uint32 [B, 4 or 3]   key (low, high), and two numbers, or one in the table of the longest
     value      float32 [B, 4 or 3]  the same bytes
@@ -453,7 +603,7 @@ def insert_kernel(bucket, value, out_table):
         slot = locate(out_table, key)
         if out_table.key[2 * slot] == np.uint64(0):
             backoff = value[i, 3] if bucket.shape[1] > 3 else np.float32(-0.0)
-            put(out_table, slot, key, value[i, 2], backoff)
+            put(out_table, slot, key, size, value[i, 2], backoff)
     return True
 
 
@@ -495,8 +645,8 @@ def unpack_level_kernel(data, first, widths, out_word, out_value, out_next):
 
 
 @kernel
-def insert_level_kernel(word, value, first, parent, first_child, parent_key, out_key, out_table):
-    """Enter n-grams, given as children of their endings, into a table; returns the last parent.
+def insert_level_kernel(word, value, first, parent, first_child, parent_key, size, out_key, out_table):
+    """Enter n-grams of ``size`` words, given as children of their endings; returns the last parent.
 
     word         int64 [n]       the first word of each n-gram; they are entries ``first`` ... of their length
     value        float32 [n, 2]  stored probability and back-off
@@ -515,5 +665,5 @@ def insert_level_kernel(word, value, first, parent, first_child, parent_key, out
         out_key[i] = key
         slot = locate(out_table, key)
         if out_table.key[2 * slot] == np.uint64(0):
-            put(out_table, slot, key, value[i, 0], value[i, 1])
+            put(out_table, slot, key, size, value[i, 0], value[i, 1])
     return parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from hiero.cli.lm import add_parser
-from hiero.core.errors import FormatError
+from hiero.core.errors import FormatError, UsageError
 from hiero.lm.kenlm import format_kenlm_number
 
 DATA = Path(__file__).parents[1] / "data"
@@ -114,3 +115,21 @@ def test_nothing_to_score(tmp_path: Path) -> None:
 )
 def test_numbers_are_written_as_kenlm_writes_them(value: np.floating, text: str) -> None:
     assert format_kenlm_number(value) == text
+
+
+def test_compile_quantised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert lm("compile", "--quantize", 8, DATA / "tiny.arpa", tmp_path / "fine") == 0
+    assert lm("query", tmp_path / "fine", DATA / "tiny.txt", "-o", out) == 0
+    assert out.read_text(encoding="utf-8") == GOLD  # it has fewer values than codes
+    assert lm("compile", "--quantize", 2, "--backoff-bits", 3, DATA / "tiny.arpa", tmp_path / "coarse") == 0
+    assert lm("query", tmp_path / "coarse", DATA / "tiny.txt", "-o", out) == 0
+    assert out.read_text(encoding="utf-8") != GOLD
+    meta = json.loads((tmp_path / "coarse" / "meta.json").read_text())
+    assert (meta["prob_bits"], meta["backoff_bits"]) == (3, 3)
+    with pytest.raises(UsageError, match="argument --backoff-bits: requires --quantize BITS"):
+        lm("compile", "--backoff-bits", 3, DATA / "tiny.arpa", tmp_path / "other")
+    for bits in ("1", "9", "x"):
+        with pytest.raises(SystemExit):
+            lm("compile", "--quantize", bits, DATA / "tiny.arpa", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

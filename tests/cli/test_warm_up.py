@@ -126,6 +126,6 @@ def test_nothing_is_compiled_afterwards(tmp_path: Path) -> None:
 
 def test_an_empty_model_of_kenlm(tmp_path: Path) -> None:
     (tmp_path / "lm").write_bytes(_empty_kenlm())
-    model, words = read_kenlm(tmp_path / "lm")
+    model, words = read_kenlm(tmp_path / "lm").ngrams()
     assert (len(model.unigram), model.order) == (3, 2)
     assert find_all(words, [b"<unk>", b"<s>", b"</s>"]).tolist() == [0, 1, 2]

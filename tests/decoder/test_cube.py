@@ -60,6 +60,14 @@ def best_of_strings(pairs: Iterable[tuple[float, str]]) -> dict[str, float]:
     return best
 
 
+@given(systems())
+def test_quantised_models(system: System) -> None:
+    """Codes of all values give the same derivations; models with and without codes are searched together."""
+    forest, expected = replace(system, quantised=True).forest(), enumerated(system)
+    assert listed(forest.kbest(ALL, unique=False)) == texts(expected)
+    assert forest.num_nodes == system.forest().num_nodes
+
+
 CLASSES = st.dictionaries(
     st.sampled_from(["u", "v", "w", "a", "b"]), st.sampled_from(["u", "v", "w", "none"]), min_size=1
 ).filter(lambda classes: set(classes.values()) != {"none"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hiero.core.errors import FormatError
@@ -30,7 +30,7 @@ def read_text(text: str) -> tuple[Ngrams, WordTable]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lm.arpa"
         path.write_bytes(text.encode())
-        return read_arpa(path)
+        return read_arpa(path).ngrams()
 
 
 def contents(model: Ngrams, words: WordTable) -> dict[int, tuple[float, float]]:
@@ -67,19 +67,21 @@ def test_results_do_not_depend_on_chunks(text: str, lines: int) -> None:
     reader, rows = _ArpaReader(DATA / "tiny.arpa"), [line + "\n" for line in text.split("\n")]
     for start in range(0, len(rows), lines):
         reader.feed("".join(rows[start : start + lines]).encode())
-    pieces, same_words = reader.finish()
+    pieces, same_words = reader.finish().ngrams()
     assert contents(whole, words) == contents(pieces, same_words)
     assert bytes(words.pool) == bytes(same_words.pool)
 
 
 @given(st.sets(st.integers(1, 2**64 - 1), max_size=85))
+@example(set(range(1, 86)))
 def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
     table = ngram_table.open_table(0)
     for value, key in enumerate(keys):
         if not ngram_table.has_room(table, 1):
-            table = ngram_table.grown(table)
+            table = ngram_table.doubled(table)
         code = np.uint64(key)
-        ngram_table.put(table, ngram_table.locate(table, code), code, np.float32(value), np.float32(-value))
+        values = np.float32(value), np.float32(-value)
+        ngram_table.put(table, ngram_table.locate(table, code), code, 2 + value % 5, *values)
     slots = len(table.key) // 2
     assert table.used[0] == len(keys) <= slots * ngram_table.MAX_LOAD
     assert slots in (64, 128)  # 64 are enough for the required load factor
@@ -87,6 +89,7 @@ def test_a_table_grows_and_keeps_all(keys: set[int]) -> None:
         slot = ngram_table.locate(table, np.uint64(key))
         assert int(table.key[2 * slot]) == key
         assert table.value[4 * slot + 2 : 4 * slot + 4].tolist() == [value, -value]
+        assert table.size[slot] == 2 + value % 5
 
 
 def test_more_entries_than_the_header_says(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_more_entries_than_the_header_says(tmp_path: Path) -> None:
 
 def test_gz_and_plain_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "lm.gz").write_bytes(gzip.compress(GOOD.encode()))
-    packed, plain = read_arpa(tmp_path / "lm.gz"), read_text(GOOD)
+    packed, plain = read_arpa(tmp_path / "lm.gz").ngrams(), read_text(GOOD)
     assert contents(*packed) == contents(*plain)
 
 

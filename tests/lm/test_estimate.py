@@ -301,7 +301,7 @@ def test_readers_agree_on_the_model(text: Path, tmp_path: Path, prune: tuple[int
     scored = score_text(models, 0, "".join(" ".join(line) + "\n" for line in lines).encode())
     for line, begin, end in zip(lines, scored.first, scored.first[1:], strict=False):
         assert scored.prob[begin:end].sum() == pytest.approx(rival.score(" ".join(line)), abs=1e-4)
-    unigram = read_arpa(tmp_path / "lm.arpa")[0].unigram
+    unigram = read_arpa(tmp_path / "lm.arpa").unigram
     total = (10 ** -np.abs(unigram[:, 0].astype(float))).sum() - 1  # <s> has probability 1 and is no word
     assert total == pytest.approx(1, abs=1e-5)
 

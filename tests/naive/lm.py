@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -275,3 +276,54 @@ def _high_bits(pointers: list[int], largest: int, most: int, at: int) -> tuple[b
     padding = -at % 8
     listed = bytes([0, most]).ljust(padding + 8, b"\0") + struct.pack(f"<{size}Q", *limits)
     return listed.ljust(8 * (1 + size) + 7, b"\0"), low
+
+
+def codebook(values: list[float], size: int) -> list[float]:
+    """Means of bins with equal numbers of values, or all different values if they are no more than that."""
+    values = sorted(values)
+    if len(set(values)) <= size:
+        return sorted(set(values))
+    bounds = [len(values) * n // size for n in range(size + 1)]
+    bins = [values[begin:end] for begin, end in itertools.pairwise(bounds)]
+    return [sum(one) / len(one) for one in bins]
+
+
+def nearest(book: list[float], value: float) -> float:
+    """The value of a codebook with the least distance, the higher one of two."""
+    return min(book, key=lambda one: (abs(one - value), -one))
+
+
+def quantised(model: Model, prob_bits: int, backoff_bits: int) -> dict[Ngram, tuple[float, float]]:
+    """What the table has for each n-gram of two or more words: numbers with the signs of ``Ngrams``."""
+    found: dict[Ngram, tuple[float, float]] = {}
+    signed = signed_ngrams(model)
+    for length in range(2, model.order + 1):
+        mine = {words: one for words, one in signed.items() if len(words) == length}
+        probs = codebook([one.prob for one in mine.values()], 1 << prob_bits)
+        backoffs = codebook([one.backoff for one in mine.values() if one.backoff], (1 << backoff_bits) - 2)
+        for words, one in mine.items():
+            prob = abs(nearest(probs, one.prob))
+            backoff = nearest(backoffs, one.backoff) if one.backoff else 0.0
+            found[words] = (
+                prob if one.extends_left else -prob,
+                backoff if backoff or one.extends_right else -0.0,
+            )
+    return found
+
+
+def enter_codes(
+    keys: list[int], codes: list[int], slots: int, displacement_bits: int, code_bits: int
+) -> list[int] | None:
+    """The slots of a quantised table; None if a key is too far from its home."""
+    entries = [0] * (slots + (1 << displacement_bits))
+    for key_, code in zip(keys, codes, strict=True):
+        high, low = divmod(key_, 2**32)
+        home, rest = divmod(high * slots, 2**32)
+        at = home
+        while at < len(entries) and entries[at]:
+            at += 1
+        if at - home >= 2**displacement_bits - 1:
+            return None
+        rest = (rest // 2 ** (slots.bit_length() - 1)) * 2**32 + low
+        entries[at] = (rest * 2**displacement_bits + at - home + 1) * 2**code_bits + code
+    return entries

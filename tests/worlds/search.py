@@ -27,7 +27,7 @@ from hiero.features.feature_set import feature_set
 from hiero.features.index import EdgeFeature, RuleFeature
 from hiero.features.weights import Weights
 from hiero.grammar.sources import RuleList
-from hiero.lm.load import ModelFiles, load_language_models
+from hiero.lm.load import ModelFiles, compile_language_model, load_language_models
 from tests.naive import chart as naive_chart
 from tests.naive import lm as naive_lm
 from tests.naive import search as naive
@@ -117,6 +117,7 @@ class System:
     labels: tuple[str, ...] = ("X", "Y", "S")  # in the order of their numbers
     more_weights: Mapping[str, float] = field(default_factory=dict)
     classes: Mapping[str, str] | None = None  # of words, if the models are of classes
+    quantised: bool = False  # with as many codes as values
 
     @property
     def lm_names(self) -> list[str]:
@@ -140,6 +141,8 @@ class System:
             specs = [(name, Path(folder) / f"{name}.arpa") for name in self.lm_names]
             for (text, _), (_, path) in zip(self.models, specs, strict=True):
                 path.write_text(text)
+            if self.quantised:
+                specs = [(name, _quantised(path)) for name, path in specs]
             place = None
             if self.classes is not None:
                 place = Path(folder) / "classes"
@@ -164,6 +167,14 @@ class System:
         return sum(
             weight * naive_chart.sentence(naive_lm.read_arpa(text), words) for text, weight in self.models
         )
+
+
+def _quantised(path: Path) -> Path:
+    """A quantised model with the same values; one of order 1 remains as it is."""
+    if naive_lm.read_arpa(path.read_text()).order == 1:
+        return path
+    compile_language_model(path, path.with_suffix(".q"), (5, 5))
+    return path.with_suffix(".q")
 
 
 @st.composite
