@@ -1,4 +1,4 @@
-"""``hiero lm``: estimate a language model, compile it, query it."""
+"""``hiero lm``: learn classes, estimate a language model, compile it, query it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hiero.cli.options import (
 from hiero.core.errors import UsageError
 from hiero.core.progress import CommandProgress
 from hiero.core.text import open_output, read_chunks
-from hiero.lm.config import FALLBACK, TEMPORARY, EstimateConfig, InterpolateConfig
+from hiero.lm.config import FALLBACK, TEMPORARY, ClassConfig, EstimateConfig, InterpolateConfig
 
 if TYPE_CHECKING:
     from hiero.lm.estimate import EstimatedModel
@@ -61,6 +61,15 @@ examples:
 COMPILE_HELP = """\
 Write a language model as a directory of memory-mapped arrays: it opens at once, and all processes on a
 machine share it. OUT is written as OUT.part and renamed at the end."""
+CLASSES_HELP = """\
+Learn classes of words, for language models of classes (hiero lm estimate --classes). Each word moves to the
+class where a class bigram model fits the text best (exchange algorithm), until none moves; the objective is
+that of mkcls. OUT has a word and its class, a number from 1, on each line, frequent words first. The symbols
+<s>, </s> and <unk> are left out."""
+CLASSES_EXAMPLES = """\
+examples:
+  hiero lm classes train.en train.classes
+  hiero lm classes --classes 200 train.en.gz train.classes"""
 INTERPOLATE_HELP = """\
 Mix ARPA models: p(w | h) is the sum of weight times p(w | h) of each model, 0 for words that it does not
 have. OUT has the n-grams of all models with these probabilities, and back-off weights that make those after
@@ -100,6 +109,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         command.add_argument(flag, metavar="BITS", type=int, choices=range(2, 9), help=text)
     add_files(command, "IN", "OUT")
 
+    _add_classes(commands)
     _add_interpolate(commands)
     command = add_command(commands, "query", "score text word by word", QUERY_HELP)
     command.add_argument("model", metavar="LM", type=Path, help=f"{forms}, or compiled directory")
@@ -186,6 +196,17 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
     add_files(command, "TEXT --vocab --classes", "OUT")
 
 
+def _add_classes(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
+    command = add_command(commands, "classes", "learn classes of words", CLASSES_HELP, CLASSES_EXAMPLES)
+    add = command.add_argument
+    add("text", metavar="TEXT", help="plain or gz; - for standard input")
+    add("output", metavar="OUT", help="file to write; - for standard output")
+    add_settings(command, ClassConfig, ("classes", "passes"))
+    add("--temp", metavar="DIR", type=Path, help="directory of temporary files (default: the system's)")
+    add_quiet(command)
+    add_files(command, "TEXT", "OUT")
+
+
 def _add_interpolate(commands: argparse._SubParsersAction[_NumberListParser]) -> None:
     command = add_command(commands, "interpolate", "mix models", INTERPOLATE_HELP, INTERPOLATE_EXAMPLES)
     add = command.add_argument
@@ -211,6 +232,8 @@ def run(args: argparse.Namespace) -> int:
         return _estimate(args)
     if args.lm_command == "interpolate":
         return _interpolate(args)
+    if args.lm_command == "classes":
+        return _classes(args)
     # Imported here, since numba is slow to load.
     from hiero.lm.kenlm import KenlmQuerySummary, kenlm_query_lines
     from hiero.lm.load import ModelFiles, compile_language_model, load_language_models
@@ -272,6 +295,23 @@ def _interpolate(args: argparse.Namespace) -> int:
         mixed = interpolate(args.models, args.output, config, compiled=_is_compiled(args), progress=progress)
     if not args.quiet:
         print("\n".join(_mixture(args.models, mixed)), file=sys.stderr)
+    return 0
+
+
+def _classes(args: argparse.Namespace) -> int:
+    from hiero.lm.cluster import learn_classes, write_classes
+
+    config = replaced(ClassConfig(), args, {"temp": args.temp or TEMPORARY})
+    with CommandProgress("lm", quiet=args.quiet) as progress:
+        learnt = learn_classes(args.text, config, progress)
+    write_classes(args.output, learnt)
+    if not args.quiet:
+        first, *_, last = learnt.perplexities
+        print(
+            f"hiero: {len(learnt.words)} words in {config.classes} classes; perplexity of the class bigram "
+            f"model {last:.3f}, {first:.3f} at the beginning ({len(learnt.perplexities) - 1} passes)",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -122,6 +122,7 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "lm estimate --order 3 --discount-fallback -- @train.en @lm.arpa"
     yield "lm estimate --prune 0 0 1 --discount-fallback 0.5 1 1.5 --format compiled -- @train.en @lm"
     yield "lm estimate --order 4 --memory 16 --discount-fallback -- @train.en @longer.arpa"
+    yield "lm classes -q --classes 5 @train.en @classes"
     yield "lm interpolate -q @lm.arpa @longer.arpa @mixed.arpa --tune @dev.en"
     yield "lm compile @lm.arpa @lm.compiled"
     yield "lm compile --quantize 4 @lm.arpa @lm.quantised"

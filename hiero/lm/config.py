@@ -67,6 +67,15 @@ class EstimateConfig(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClassConfig(Checked):
+    """Settings of learning classes of words."""
+
+    classes: int = setting(50, "number of classes", least=1, most=10_000)
+    passes: int = setting(20, "passes over the words, at most; learning ends when none moves", least=1)
+    temp: Path = TEMPORARY
+
+
+@dataclass(frozen=True, kw_only=True)
 class InterpolateConfig(Checked):
     """Settings of the interpolation of models.
 

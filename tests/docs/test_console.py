@@ -80,8 +80,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "input.sgm",
         [f'<seg id="{n}">{line}</seg>' for n, line in enumerate(lines("demo.dev.de", 4))],
     )
-    words = {word for line in lines("demo.train.en.gz") for word in line.split()}
-    write(folder / "train.classes", [f"{word}\t{word[-1]}" for word in sorted(words)])
     write(folder / "glossary.tsv", ["ein buch\ta volume", "haus\tresidence\t2.5"])
     page = (PROJECT / "docs" / "constraints.md").read_text(encoding="utf-8")
     write(folder / "sentences.jsonl", re.findall(r"^(?:\{\"source|<seg).*$", page, re.MULTILINE)[:3])

@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 
 Ngram = tuple[str, ...]
@@ -327,3 +328,33 @@ def enter_codes(
         rest = (rest // 2 ** (slots.bit_length() - 1)) * 2**32 + low
         entries[at] = (rest * 2**displacement_bits + at - home + 1) * 2**code_bits + code
     return entries
+
+
+def bigram_fit(sentences: list[list[int]], class_of: dict[int, int]) -> float:
+    """The log-likelihood of a class bigram model, but for a constant; class 0 is the boundary."""
+    pairs: Counter[tuple[int, int]] = Counter()
+    for sentence in sentences:
+        line = [0, *(class_of[word] for word in sentence), 0]
+        pairs.update(itertools.pairwise(line))
+    left, right = Counter[int](), Counter[int]()
+    for (one, two), number in pairs.items():
+        left[one] += number
+        right[two] += number
+    parts = [sum(n * math.log(n) for n in counts.values()) for counts in (pairs, left, right)]
+    return parts[0] - parts[1] - parts[2]
+
+
+def exchange(
+    sentences: list[list[int]], order: list[int], class_of: dict[int, int], num_classes: int
+) -> dict[int, int]:
+    """Move each word in turn to the class where the text fits best; classes are 1 ... num_classes."""
+    class_of = dict(class_of)
+    for word in order:
+        mine = class_of[word]
+        best, best_fit = mine, bigram_fit(sentences, class_of)
+        for one in range(1, num_classes + 1):
+            fit = bigram_fit(sentences, {**class_of, word: one})
+            if fit > best_fit + 1e-9:
+                best, best_fit = one, fit
+        class_of[word] = best
+    return class_of
