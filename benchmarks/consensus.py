@@ -110,7 +110,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--sentences", type=int, metavar="N", help="the first N of both sets (default: all)")
     add("--oracle-sentences", type=int, metavar="N", help="the first N for oracles (default: --sentences)")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    args.runs = args.runs and [run.resolve() for run in args.runs]  # the same work from any directory
+    return args
 
 
 def settings_of(experiment: Experiment, args: argparse.Namespace, seed: int) -> Settings:

@@ -15,11 +15,11 @@ import numpy as np
 from hiero.config.config import Config
 from hiero.config.model import make_model
 from hiero.core.arrays import Ints
-from hiero.core.errors import FormatError
+from hiero.core.errors import FormatError, HieroError
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.text import aligned, parse_segment, read_text
-from hiero.decoder.consensus import best_gains, split_forest
+from hiero.decoder.consensus import SplitForest, best_gains, split_forest
 from hiero.decoder.forest import Forest
 from hiero.decoder.output import read_translation_lists
 from hiero.evaluation.bleu import MAX_ORDER, References, SentenceBleu, corpus_bleu, sentence_bleu
@@ -31,15 +31,17 @@ FOREST = "forest"
 # Precision and ratio of the linear BLEU that finds candidates: for translations of different quality.
 SLOPES = ((0.95, 0.9), (0.8, 0.7), (0.6, 0.55), (0.4, 0.4))
 PER_SLOPE = 100
+MOST_EDGES, SMALLEST_BEAM = 5_000_000, 1e-3  # forests with more edges are searched with smaller beams
 
 
 @dataclass(frozen=True)
 class OracleTranslation:
-    """A translation and its statistics of BLEU."""
+    """A translation, its statistics of BLEU, and whether its forest was searched with a smaller beam."""
 
     text: str
     statistics: Ints
     bleu: float
+    narrowed: bool = False
 
 
 class OracleSearch:
@@ -77,9 +79,10 @@ class OracleSearch:
         the oracle of the list. Linear BLEU (``consensus.by_forest``) counts each n-gram of a reference as
         often as the translation has it.
 
-        beam  leave out derivations whose scores are more than this below the best
+        beam  leave out derivations whose scores are more than this below the best; of large forests, more
+              than half of it, a quarter, ...
         """
-        split = split_forest(forest.prune(beam), MAX_ORDER)
+        split, narrowed = _split_within(forest, beam)
         known = {
             tuple(words[at : at + n])
             for words in self.references[number]
@@ -94,7 +97,19 @@ class OracleSearch:
             gains = split.gains(theta[split.lengths - 1] * right, -1.0)
             more += [one.derivation.text for one in best_gains(split, gains, PER_SLOPE)]
         more = list(dict.fromkeys(more))
-        return self.of_list(number, more, [len(more)])[0]
+        return dataclasses.replace(self.of_list(number, more, [len(more)])[0], narrowed=narrowed)
+
+
+def _split_within(forest: Forest, beam: float) -> tuple[SplitForest, bool]:
+    """A forest split by outer words, with the first of beam, beam / 2, ... that leaves few enough edges."""
+    widest = beam
+    while True:
+        try:
+            return split_forest(forest.prune(beam), MAX_ORDER, MOST_EDGES), beam < widest
+        except HieroError:
+            if beam == 0:
+                raise
+            beam = beam / 2 if beam > SMALLEST_BEAM else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +199,11 @@ class OracleJob:
             columns = [*map(str, self.sizes), *([FOREST] if len(oracles) > len(self.sizes) else [])]
             for column, one in zip(columns, oracles, strict=True):
                 row.oracles.setdefault(column, []).append(one)
+        if narrowed := sum(one.narrowed for one in row.best):
+            forests = (
+                f"{narrowed} of {len(row.best)} forests were too large, and searched with a smaller --beam"
+            )
+            self.progress.say(f"{name}: {forests}")
         return row
 
     def _of_forest(self, number: int, forest: Forest | None) -> list[OracleTranslation]:

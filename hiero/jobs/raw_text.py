@@ -13,8 +13,6 @@ from hiero.core.errors import ConfigError
 from hiero.core.input import of_lattice
 from hiero.core.text import Segment, split_words
 
-MADE_BY_RUN = "hiero run and hiero pack keep it in model.yaml"
-
 
 class RawText:
     """Makes words of raw lines as the training data were made, and text of translated words.
@@ -95,5 +93,6 @@ def _compounds(key: str, kind: str, model: str | None) -> Compounds | None:
     if kind == "no":
         return None
     if model is None:
-        raise ConfigError(f"prep: {key} is missing, the model that splits compounds ({MADE_BY_RUN})")
+        found = f"prep: {key} is missing, the model that splits compounds"
+        raise ConfigError(f"{found} (hiero run and hiero pack name it in model.yaml)")
     return Compounds.read(model)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiero.cli.main import main
-from hiero.evaluation.bleu import References, sentence_bleu
+from hiero.core.errors import HieroError
+from hiero.decoder.consensus import split_forest
+from hiero.evaluation.bleu import MAX_ORDER, References, sentence_bleu
 from hiero.jobs.oracle import OracleSearch
 from tests.cli.test_decode import TEXT, run, small, written
 from tests.naive import forest as naive
@@ -49,6 +51,32 @@ def test_oracles_of_forests(world, words):
     assert oracles[0].bleu - 1e-12 <= found.bleu <= best + 1e-12
     if len(strings) <= 100:
         assert found.bleu == pytest.approx(best)
+
+
+@given(
+    worlds(dead=False),
+    st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=2),
+    st.integers(1, 40),
+)
+def test_oracles_of_forests_that_are_too_large(world, words, most):
+    """A smaller beam leaves few enough edges; the oracle is no worse than that of the list."""
+    search = OracleSearch([words], LIN)
+    listed = [one.text for one in world.forest.kbest(3)]
+    (of_list,) = search.of_list(0, listed, [3])
+    full = search.of_forest(0, world.forest, listed, 1e6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hiero.jobs.oracle.MOST_EDGES", most)
+        try:
+            found = search.of_forest(0, world.forest, listed, 1e6)
+        except HieroError:
+            assert split_forest(world.forest.prune(0.0), MAX_ORDER).forest.num_edges > most
+            return
+    edges = split_forest(world.forest.prune(1e6), MAX_ORDER).forest.num_edges
+    assert found.narrowed == (edges > most)
+    assert found.bleu >= of_list.bleu - 1e-12
+    assert not full.narrowed
+    if not found.narrowed:
+        assert found.bleu == full.bleu
 
 
 def oracle(*arguments: str) -> int:
@@ -94,6 +122,10 @@ def test_lists_forests_and_a_model_agree(
     table = capsys.readouterr().out.splitlines()
     assert table[0].split() == ["BLEU", "of", "the", "oracle", "1", "9"]
     assert float(table[1].split()[1]) == pytest.approx(columns["1"], abs=0.01)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hiero.jobs.oracle.MOST_EDGES", 20)
+        assert main(["oracle", "--forests", forests, "-r", reference]) == 0
+    assert "of 12 forests were too large, and searched with a smaller --beam" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
