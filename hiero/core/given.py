@@ -126,9 +126,9 @@ def _short(value: Any, limit: int = 120) -> str:
 
 def check_longest(longest: Words | int, most: int) -> None:
     """Refuse terms and places of more words than rules can cover."""
-    size = longest if isinstance(longest, int) else len(longest)
-    if size > most:
-        words = "" if isinstance(longest, int) else f" in {show(' '.join(longest))}"
-        raise HieroError(
-            f"terms: found {size} words{words}, expected at most {most} (span_limit of the search)"
-        )
+    expected = f"expected at most {most} (span_limit of the search)"
+    if isinstance(longest, int):
+        if longest > most:
+            raise HieroError(f"markup: found a translation of {longest} words, {expected}")
+    elif len(longest) > most:
+        raise HieroError(f"terms: found {len(longest)} words in {show(' '.join(longest))}, {expected}")

@@ -63,7 +63,7 @@ def _add_per_sentence(plan: Plan, place: str, section: GrammarSection) -> Gramma
     folder, index, search = plan.out / "grammars", Path(str(section.index)), plan.config.search
     if search.markup != "off":
         hint = "write: nothing extracts them while it decodes"
-        raise ConfigError(f"search: markup: not with grammars of sentences that are written ({hint})")
+        raise plan.error("search: markup", f"not with grammars of sentences that are written ({hint})")
     form = search.form
     of_form = {} if form.format == "auto" else {"input_format": form.format}
     for name, data in plan.test_sets():

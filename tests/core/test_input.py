@@ -12,6 +12,7 @@ from hiero.core.errors import HieroError
 from hiero.core.given import Given, MarkedSpan, Term
 from hiero.core.input import looks_like_json, parse_input, parse_with_reference, terms_attributes
 from hiero.core.text import InputForm, Segment
+from hiero.extraction.write import line_with_grammar
 
 TERMS = [["das haus", "the premises"], ["buch", "tome", 2.5]]
 GIVEN = Given((Term(("das", "haus"), ("the", "premises")), Term(("buch",), ("tome",), 2.5)), True)
@@ -54,6 +55,16 @@ def test_references() -> None:
     assert parse_with_reference("((('a',1,1),),) ||| b").lattice is not None
 
 
+def test_sentences_keep_terms_beside_grammars() -> None:
+    """As ``hiero extract`` writes them."""
+    segment = parse_input(
+        '{"source": "a b", "terms": [["a", "it\'s"]], "hard_terms": true, "reference": "c"}'
+    )
+    again = parse_input(line_with_grammar(3, "g.gz", segment).rstrip("\n"))
+    assert (again.words, again.given, again.reference) == (("a", "b"), segment.given, ("c",))
+    assert (again.attributes["grammar"], again.name) == ("g.gz", "3")
+
+
 @given(
     st.lists(
         st.tuples(*2 * [st.text("\"'<>&\\ a", min_size=1).filter(lambda text: text.strip())]), min_size=1
@@ -91,7 +102,10 @@ def test_terms_are_written(terms: list[tuple[str, str]]) -> None:
         ("<seg terms='[]'>((('a',1,1),),)</seg>", "in:2: found terms of a lattice, expected a sentence"),
         ("<seg id=1>a <b>", "in:2: found '<seg id=1>a <b>', expected <seg"),
         ("<seg id=1>a <b></seg>", "in:2: found <b> without an end in column 13, expected </b>"),
-        ('<x translation="b">a b c d</x>', "in:2: terms: found 4 words, expected at most 3 (span_limit"),
+        (
+            '<x translation="b">a b c d</x>',
+            "in:2: markup: found a translation of 4 words, expected at most 3 (span_limit",
+        ),
     ],
 )
 def test_mistakes(line: str, message: str) -> None:

@@ -205,6 +205,33 @@ def test_zones_and_walls_in_sentences() -> None:
     assert statistics.unmet == 0
 
 
+@pytest.mark.parametrize(
+    ("rule", "line", "plain", "constrained"),
+    [
+        # Words left of a wall go before a gap right of it, and words right of it behind a gap left of it.
+        ("a [X,1] ||| [1] u", "a <wall/> b", "v u", "u v"),
+        ("[X,1] b ||| v [1]", "a <wall/> b", "v u", "u v"),
+        ("[X,1] [X,2] ||| [2] [1]", "a <wall/> b", "v u", "u v"),
+        # So they do with a gap across it; on one side, rules reorder.
+        ("a [X,1] ||| [1] u", "a b <wall/> c", "v w u", "v u w"),
+        ("[X,1] c ||| w [1]", "a <wall/> b c", "w u v", "u w v"),
+        # A rule with words on both sides does not apply.
+        ("a b ||| x", "a <wall/> b", "x", "u v"),
+        ("a b ||| x", "<zone>a</zone> b", "x", "u v"),
+        # Nothing comes between the words of a zone.
+        ("[X,1] b [X,2] ||| [1] [2] v", "a <zone>b c</zone>", "u w v", "u w v"),
+        ("[X,1] b [X,2] ||| [2] [1] v", "a <zone>b c</zone>", "w u v", "u v w"),
+        ("[X,1] [X,2] c ||| [1] w [2]", "<zone>a b</zone> c", "u w v", "u v w"),
+    ],
+)
+def test_rules_across_walls_and_zones(rule: str, line: str, plain: str, constrained: str) -> None:
+    rules = [f"[X] ||| {rule}", *(f"[X] ||| {pair}" for pair in ("a ||| u", "b ||| v", "c ||| w"))]
+    rules.append("[X] ||| [X,1] [X,2] ||| [1] [2] ||| p=1")
+    settings: dict[str, Any] = {"rules": rules, "weights": {"p": -1.0, "Glue": -5.0}, "pass_through": "none"}
+    assert hiero.load(markup="ignore", **settings).translate(line).text == plain
+    assert hiero.load(markup="inclusive", **settings).translate(line).text == constrained
+
+
 def test_terms_of_a_sentence_and_of_the_model() -> None:
     model = hiero.load(
         rules=RULES, weights=WEIGHTS, terms=[("haus", "hut"), ("das", "that")], hard_terms=True

@@ -50,6 +50,10 @@ def experiment(tmp_path: Path) -> Experiment:
         ({"eval": {"tokenize": "all"}}, "eval: tokenize: unknown 'all'; one of"),
         ({"eval": {"trials": -1}}, "eval: trials: found -1, expected at least 0"),
         ({"eval": {"against": {"a": {"dev": "none"}}}}, "eval: against: a: dev: no such file"),
+        (
+            {"search": {"markup": "ignore"}, "grammar": [{"index": "train", "write": "per_sentence"}]},
+            "search: markup: not with grammars of sentences that are written (write: nothing extracts them",
+        ),
         ({"search": {"pop_limt": 3}}, "search: unknown key 'pop_limt'; did you mean 'pop_limit'?"),
         ({"grammar": None, "align": None, "data": {}}, "data: train is missing, which lm: entry 1 needs"),
     ],
