@@ -1,11 +1,16 @@
 """CPU time, memory and error rate of word alignment, by the size of the bitext.
 
-    python benchmarks/align.py SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]
+    python -m benchmarks.align SRC TGT [--gold SRC TGT ALIGN] [--pairs 25000 200000] [--loop SECONDS]
+    python -m benchmarks.align SRC TGT --apply 1000000 [--models hmm] [--pairs 25000]
 
 Each model is trained on the first N pairs (default: all), with the hand-aligned ones of --gold added, which
 are also linked by thresholds of posteriors. First, the alignments with one thread and with three are
 compared. --loop is the time of the calibration loop of the reference data, measured at the same time; times
 are then also given in loops. Memory is the peak of the process, so sizes should be in ascending order.
+
+--apply N links N lines, the bitext again and again, with each trained model, as ``hiero align apply`` does,
+with one thread and with two: lines a second, and peaks of memory after a tenth of the lines and at the end,
+each in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,17 +20,22 @@ import itertools
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.results import append_result, peak_mb
 from hiero.alignment.align import align, trained
-from hiero.alignment.config import AlignConfig
+from hiero.alignment.config import MODELS, AlignConfig
+from hiero.alignment.files import align_files, apply_files
 from hiero.alignment.links import combine
+from hiero.alignment.model import read_model
 from hiero.bitext.alignments import Alignment, read_alignment, score_alignment
 from hiero.bitext.corpus import Bitext, read_bitext
 from hiero.core.jit import compile_timer
+from hiero.core.progress import SilentProgress
 from hiero.core.text import read_lines
 
 CHECKED_PAIRS = 10000
@@ -40,11 +50,16 @@ def main() -> int:
     parser.add_argument("target", type=Path)
     parser.add_argument("--gold", type=Path, nargs=3, metavar=("SRC", "TGT", "ALIGN"))
     parser.add_argument("--pairs", type=int, nargs="+", default=[0], metavar="N")
-    parser.add_argument("--models", nargs="+", choices=["ibm2", "hmm"], default=["ibm2", "hmm"])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--apply", type=int, metavar="N")
     parser.add_argument("--loop", type=float, metavar="SECONDS")
     parser.add_argument("-j", "--threads", type=int, default=1)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if args.apply:
+            for pairs, model in itertools.product(args.pairs, args.models):
+                measure_apply(args, pairs, AlignConfig(model=model), Path(folder))
+            return 0
         for model in args.models:
             config = AlignConfig(model=model)
             small = part(args, CHECKED_PAIRS, Path(folder))
@@ -105,6 +120,56 @@ def measure(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: P
             print(f"  {method}: {rates}", flush=True)
             figures[f"aer_{method}"] = score.error_rate
     append_result("align", figures)
+
+
+def measure_apply(args: argparse.Namespace, pairs: int, config: AlignConfig, folder: Path) -> None:
+    part(args, pairs, folder)
+    align_files(
+        folder / "0", folder / "1", folder / "links", config, model=folder / "model", threads=args.threads
+    )
+    for side in range(2):
+        lines = itertools.cycle(read_lines((args.source, args.target)[side]))
+        with (folder / f"long.{side}").open("wb") as out:
+            out.writelines(line + b"\n" for line in itertools.islice(lines, args.apply))
+    outputs = []
+    for threads in (1, 2):
+        # A fresh process: its peak is not that of training, and its kernels are compiled before.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            pool.submit(apply_model, folder, "0", "1", 1, 1).result()
+            found = pool.submit(apply_model, folder, "long.0", "long.1", threads, args.apply // 10).result()
+        outputs.append((folder / "applied").read_bytes())
+        speed = f"{args.apply / found['wall_s']:.0f} a second, CPU {found['cpu_s']:.0f} s"
+        peaks = f"memory {found['tenth_mb']:.0f} MB after a tenth, {found['peak_mb']:.0f} MB at the end"
+        print(f"{config.model} -j {threads}: {args.apply:,} lines, {speed}, {peaks}", flush=True)
+        common = {"model": config.model, "lines": args.apply, "threads": threads, "loop_s": args.loop}
+        append_result("align apply", common | found)
+    assert outputs[0] == outputs[1]
+
+
+class Peak(SilentProgress):
+    """The peak of memory when so many lines are done."""
+
+    def __init__(self, lines: int) -> None:
+        self.lines, self.done, self.peak = lines, 0, 0.0
+
+    def advance(self, steps: int, note: str = "") -> None:
+        self.done += steps
+        if not self.peak and self.done >= self.lines:
+            self.peak = peak_mb()
+
+
+def apply_model(folder: Path, source: str, target: str, threads: int, tenth: int) -> dict[str, float]:
+    """Link a bitext in the folder by the model there; seconds and peaks of memory."""
+    model, progress = read_model(folder / "model"), Peak(tenth)
+    start, wall = time.process_time(), time.perf_counter()
+    files = folder / source, folder / target, folder / "applied"
+    apply_files(model, *files, threads=threads, progress=progress)
+    return {
+        "cpu_s": time.process_time() - start,
+        "wall_s": time.perf_counter() - wall,
+        "tenth_mb": progress.peak,
+        "peak_mb": peak_mb(),
+    }
 
 
 if __name__ == "__main__":

@@ -28,13 +28,19 @@ from pathlib import Path
 import yaml
 
 from benchmarks.papers.experiment import Experiment, Settings, add_arguments, compared, replica_names
+from hiero.alignment.config import MODELS
 from hiero.bitext.alignments import read_alignment
 from hiero.core.text import open_output, read_lines
 from hiero.evaluation.compare import System, SystemResult, evaluate
 from hiero.evaluation.config import EvalConfig
 
-SYSTEMS = ("ibm2", "ibm2:null=0.08", "hmm", *(f"hmm:threshold={p}" for p in (0.4, 0.2, 0.1, 0.05)))
-MODELS = ("ibm2", "hmm")
+SYSTEMS = (
+    "ibm2",
+    "ibm2:null=0.08",
+    "fertility",
+    "hmm",
+    *(f"hmm:threshold={p}" for p in (0.4, 0.2, 0.1, 0.05)),
+)
 TUNE: Settings = {"algorithm": "kbmira", "on": "dev", "start": "uniform", "held_out": None}
 
 

@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from hiero.alignment.config import MAX_TENSION, MIN_TENSION, AlignConfig
+from hiero.alignment.fertility import Sampled, count_links, count_pairs, fertility_ratios
+from hiero.alignment.fertility_kernels import CountedLinks, Fertilities
 from hiero.alignment.hmm_kernels import (
     JUMP_LIMIT,
     NUM_JUMPS,
@@ -38,10 +40,13 @@ from hiero.alignment.links import (
     score_links,
 )
 from hiero.alignment.pair_kernels import (
+    LEAST,
+    UNIT,
     ExpectedCounts,
     LexicalProbs,
     PairIndex,
     find_pairs_kernel,
+    in_units,
     normalize_null_pairs_kernel,
     normalize_pairs_kernel,
     number_pairs_kernel,
@@ -50,6 +55,7 @@ from hiero.alignment.pair_kernels import (
     unaligned_probs_kernel,
 )
 from hiero.alignment.pair_tables import mapped_zeros, sorted_pairs
+from hiero.alignment.parameters import FertileJumps, Jumps, Parameters, Tensions
 from hiero.bitext.alignments import Alignment, alignment_of
 from hiero.bitext.corpus import Bitext
 from hiero.core.arrays import (
@@ -186,10 +192,13 @@ class Iteration(NamedTuple):
     """One round of training, by direction (target given source, source given target)."""
 
     model: str
-    perplexity: tuple[float, float]  # per word, under the parameters before the round
+    perplexity: tuple[float, float]  # per word, under the parameters before the round; of samples, the HMM's
     tension: tuple[float, float]  # before the round
+    changed: float | None = None  # part of the links that sampling changed
 
     def __str__(self) -> str:
+        if self.changed is not None:
+            return f"{self.model} {self.changed:.1%} of links changed"
         return f"{self.model} perplexity {self.perplexity[0]:.1f} {self.perplexity[1]:.1f}"
 
 
@@ -218,17 +227,15 @@ def trained(
 ) -> Trainer:
     """Train on a bitext by all rounds of a configuration; see ``Trainer``."""
     trainer = Trainer(bitext, config, threads, progress, memory=memory, folder=folder)
-    for _ in range(config.iterations):
-        trainer.improve_ibm2()
-    if config.model == "hmm":
-        for _ in range(config.hmm_iterations):
-            trainer.improve_hmm()
+    for step in STEPS[config.model]:
+        for _ in range(step.rounds(config)):
+            step.improve(trainer)
     return trainer
 
 
 def num_rounds(config: AlignConfig) -> int:
     """The number of passes over the bitext in training and decoding."""
-    return config.iterations + (config.hmm_iterations if config.model == "hmm" else 0) + 1
+    return sum(step.rounds(config) for step in STEPS[config.model]) + 1
 
 
 class BitextPiece(NamedTuple):
@@ -267,6 +274,7 @@ class Trainer:
     ) -> None:
         self.config = config
         self.model = "ibm2"
+        self.sampled: Sampled | None = None  # the state of sampling
         self.history: list[Iteration] = []
         self.threads = threads
         self.progress = progress or SilentProgress()
@@ -310,7 +318,7 @@ class Trainer:
             place = self.counts[0].place
             fitted = (fit_tension(self.sizes, place, d, sums[d, 1], self.tension[d]) for d in range(2))
             self.tension = np.array(list(fitted))
-        self._maximize()
+        self._maximize(self.config.smoothing)
 
     def improve_hmm(self) -> None:
         """A round of EM of the HMM."""
@@ -320,7 +328,54 @@ class Trainer:
         jumps = np.sum([jump for _, jump in results], axis=0)
         for direction in range(2):
             fit_jumps_kernel(self.windows, self.counts[0].place, jumps, direction, JUMP_ROUNDS, self.jump)
-        self._maximize()
+        self._maximize(self.config.smoothing)
+
+    def improve_fertility(self) -> None:
+        """A round of sampling of the HMM with fertilities, from the links of the HMM on."""
+        if self.sampled is None:
+            self._estimate(self.decode(""))
+        assert self.sampled is not None
+        before, last = self.sampled.links, self.history[-1]
+        links = DirectionalLinks(before.fwd.copy(), before.rev.copy())
+        seed = self.config.seed + (len(self.history) << 32)
+
+        def work(fitted: Fitted, first: int, begin: int, end: int) -> None:
+            assert isinstance(fitted.parameters, FertileJumps)
+            fitted.parameters.sample(fitted.block(begin, end), seed, first, *self._from(links, first))
+
+        for _ in self._map_fitted(work, str(last)):
+            pass
+        changed = sum(np.count_nonzero(a != b) for a, b in zip(links, before, strict=True))
+        part = changed / max(sum(map(len, links)), 1)
+        self.history.append(Iteration("fertility", last.perplexity, last.tension, part))
+        self._estimate(links)
+
+    def _estimate(self, links: DirectionalLinks) -> None:
+        """Set the parameters of the HMM with fertilities to their posterior means, given all links."""
+        counts, unit = self.counts[0], int(UNIT)
+        prior = int(in_units(self.config.fertility_smoothing))
+        found = count_links(self.index, links, self.windows, self.num_places)
+        for direction, one in enumerate(found):
+            counts.place[:] = one.place * unit
+            jumps = np.tile(one.jump, (2, 1))
+            fit_jumps_kernel(self.windows, counts.place, jumps, direction, JUMP_ROUNDS, self.jump)
+        counts.null_tgt[:], counts.null_src[:] = (one.null * unit + prior for one in found)
+        counts.pair[:] = prior
+        for piece in self._pieces():
+            rows = slice(None) if piece.pair is None else piece.pair
+            counts.pair[rows] += count_pairs(piece.cells, self._from(links, piece.begin)) * unit
+        self._maximize(0.0)
+        num_pairs = np.diff(self.index.first_pair), self.index.num_tgt
+        totals = [(one.given * unit + num * prior) / UNIT for one, num in zip(found, num_pairs, strict=True)]
+        fertilities = Fertilities(*(fertility_ratios(one.fertility) for one in found))
+        self.sampled = Sampled(links, totals[0], totals[1], fertilities)
+        self.model = "fertility"
+
+    def _from(self, links: DirectionalLinks, first: int) -> DirectionalLinks:
+        """The links from a sentence pair on."""
+        return DirectionalLinks(
+            links.fwd[self.index.tgt_first[first] :], links.rev[self.index.src_first[first] :]
+        )
 
     # ---- pieces
 
@@ -372,8 +427,16 @@ class Trainer:
 
     def _fitted(self, piece: BitextPiece) -> Fitted:
         """The sentence pairs of a piece with the model trained last."""
-        positions = self.jump if self.model == "hmm" else self.tension
-        return Fitted(piece.cells, piece.lexicon, positions, self.config.null)
+        return Fitted(piece.cells, piece.lexicon, self.parameters(piece.begin), self.config.null)
+
+    def parameters(self, first: int = 0) -> Parameters:
+        """The parameters of the model trained last, for the sentence pairs from ``first`` on."""
+        if self.model == "ibm2":
+            return Tensions(self.tension)
+        if self.sampled is None:
+            return Jumps(self.jump)
+        counted = CountedLinks(*self._from(self.sampled.links, first), *self.sampled[1:3])
+        return FertileJumps(self.jump, self.sampled.fertilities, counted)
 
     def _map_fitted(
         self, work: Callable[[Fitted, int, int, int], Result], note: str = ""
@@ -386,14 +449,12 @@ class Trainer:
 
     def decode(self, note: str = "decoding") -> DirectionalLinks:
         """The best links under the model trained last; without ``note``, no progress is reported."""
-        src_first, tgt_first = self.index.src_first, self.index.tgt_first
         links = DirectionalLinks(
             np.empty(len(self.index.tgt_word), np.int32), np.empty(len(self.index.src_word), np.int32)
         )
 
         def work(fitted: Fitted, first: int, begin: int, end: int) -> None:
-            own = DirectionalLinks(links.fwd[tgt_first[first] :], links.rev[src_first[first] :])
-            decode(fitted, begin, end, own)
+            decode(fitted, begin, end, self._from(links, first))
 
         for _ in self._map_fitted(work, note):
             pass
@@ -425,6 +486,8 @@ class Trainer:
         p(target word | source word) by source word, and p(source word | target word) by target word
         """
         index, counts = self.index, self.counts[0]
+        if self.sampled is not None:
+            return self._never_counted(self.sampled.src_total), self._never_counted(self.sampled.tgt_total)
         by_src = np.empty(len(index.first_pair) - 1, np.float32)
         by_tgt = np.empty(len(index.num_tgt), np.float32)
         unaligned_probs_kernel(
@@ -437,6 +500,12 @@ class Trainer:
             by_tgt,
         )
         return by_src, by_tgt
+
+    def _never_counted(self, total: Floats) -> Floats32:
+        """The probability of a pair that only the prior counts, as computed by ``normalize_pairs_kernel``."""
+        prior = int(in_units(self.config.fertility_smoothing)) / UNIT
+        found: Floats32 = np.maximum(prior * (1.0 / np.maximum(total, LEAST)), LEAST).astype(np.float32)
+        return found
 
     def _expect_ibm2(self, piece: BitextPiece, begin: int, end: int, counts: ExpectedCounts) -> Floats:
         sums = np.empty((2, 2))
@@ -511,9 +580,9 @@ class Trainer:
                 self.progress.advance(end - begin, note)
         return results
 
-    def _maximize(self) -> None:
+    def _maximize(self, smoothing: float) -> None:
         """The M-step of the lexical tables."""
-        counts, index, smoothing = self.counts[0], self.index, self.config.smoothing
+        counts, index = self.counts[0], self.index
         tgt_total = np.zeros(len(index.num_tgt), np.int64)
         pair_totals_kernel(index.pair_tgt, counts.pair, tgt_total)
         prob = self.lexicon.prob
@@ -544,6 +613,19 @@ class Trainer:
                 self.model, (perplexity[0], perplexity[1]), (float(self.tension[0]), float(self.tension[1]))
             )
         )
+
+
+class TrainingStep(NamedTuple):
+    """Rounds of training."""
+
+    improve: Callable[[Trainer], None]
+    rounds: Callable[[AlignConfig], int]
+
+
+IBM2 = TrainingStep(Trainer.improve_ibm2, lambda config: config.iterations)
+HMM = TrainingStep(Trainer.improve_hmm, lambda config: config.hmm_iterations)
+FERTILITY = TrainingStep(Trainer.improve_fertility, lambda config: config.fertility_iterations)
+STEPS = {"ibm2": (IBM2,), "hmm": (IBM2, HMM), "fertility": (IBM2, HMM, FERTILITY)}
 
 
 def fit_tension(sizes: Sizes, mass: Ints, direction: int, distance: float, tension: float) -> float:

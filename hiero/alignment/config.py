@@ -9,6 +9,8 @@ from hiero.core.records import Checked, PathKey, setting
 
 Method = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "none"]
 METHODS: tuple[Method, ...] = get_args(Method)
+Model = Literal["ibm2", "hmm", "fertility"]
+MODELS: tuple[Model, ...] = get_args(Model)
 MIN_NULL = 1e-6
 MIN_TENSION, MAX_TENSION = 0.1, 30.0
 
@@ -17,7 +19,11 @@ MIN_TENSION, MAX_TENSION = 0.1, 30.0
 class AlignConfig(Checked):
     """The ``align`` section of a configuration."""
 
-    model: Literal["ibm2", "hmm"] = setting("ibm2", "model of alignments; hmm is initialised by ibm2")
+    model: Model = setting(
+        "ibm2",
+        "model of alignments: hmm is initialised by ibm2; fertility, an HMM with fertilities whose links are "
+        "sampled, by hmm",
+    )
     symmetrize: Method = setting(
         "grow-diag-final-and",
         "method that combines both directions; none: only links of target words to source words",
@@ -55,6 +61,15 @@ class AlignConfig(Checked):
     )
     hmm_iterations: int = setting(3, "rounds of training (EM) of the HMM", least=1, most=1000)
     hmm_agreement: bool = setting(True, "train both directions of the HMM to agree")
+    fertility_iterations: int = setting(12, "rounds of sampling", least=1, most=1000)
+    fertility_smoothing: float = setting(
+        0.001,
+        "as smoothing, for the model fertility",
+        least=1e-6,
+        most=1000,
+        metavar="A",
+    )
+    seed: int = setting(1, "of the random numbers of sampling", least=0, most=2**31 - 1)
     dictionary: PathKey | None = setting(
         None,
         "dictionary to learn from as well: a source phrase, a tab and its translation a line",
@@ -64,3 +79,13 @@ class AlignConfig(Checked):
     dictionary_weight: int = setting(
         1, "how often an entry of the dictionary counts, as a sentence pair of its own", least=1, most=1000
     )
+
+
+# The settings that only some models have.
+OF_MODELS = {
+    "hmm_iterations": ("hmm", "fertility"),
+    "hmm_agreement": ("hmm", "fertility"),
+    "fertility_iterations": ("fertility",),
+    "fertility_smoothing": ("fertility",),
+    "seed": ("fertility",),
+}

@@ -36,11 +36,12 @@ class AlignSummary(NamedTuple):
     last: Iteration
 
     def __str__(self) -> str:
-        perplexity, tension = self.last.perplexity, self.last.tension
+        perplexity, tension, changed = self.last.perplexity, self.last.tension, self.last.changed
+        sampling = "" if changed is None else f"; the last samples changed {changed:.1%} of the links"
         return (
             f"{_counted(self.num_pairs, self.num_empty, self.num_links)}; "
             f"perplexity {perplexity[0]:.1f} of target words, {perplexity[1]:.1f} of source words; "
-            f"tension {tension[0]:.2f}, {tension[1]:.2f}"
+            f"tension {tension[0]:.2f}, {tension[1]:.2f}{sampling}"
         )
 
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hiero.alignment.config import METHODS
-from hiero.alignment.hmm_kernels import hmm_decode_kernel, hmm_posteriors_kernel
-from hiero.alignment.ibm2_kernels import ibm2_decode_kernel, ibm2_posteriors_kernel
 from hiero.alignment.pair_kernels import LexicalProbs, PairIndex
+from hiero.alignment.parameters import PairBlock, Parameters
 from hiero.alignment.symmetrize_kernels import symmetrize_kernel
 from hiero.bitext.alignments import Alignment, alignment_of
 from hiero.bitext.corpus import Bitext
@@ -30,23 +29,22 @@ class DirectionalLinks(NamedTuple):
 class Fitted(NamedTuple):
     """A bitext, and the probabilities by which it is linked.
 
-    positions  weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
-    null       probability of NULL
+    parameters  those of its model
+    null        probability of NULL
     """
 
     cells: PairIndex
     lexicon: LexicalProbs
-    positions: Floats
+    parameters: Parameters
     null: float
+
+    def block(self, begin: int, end: int) -> PairBlock:
+        return PairBlock(self.cells, self.lexicon, self.null, begin, end)
 
 
 def decode(fitted: Fitted, begin: int, end: int, out: DirectionalLinks) -> None:
     """Write the best links of some sentence pairs."""
-    common = (*fitted, begin, end, out.fwd, out.rev)
-    if fitted.positions.ndim == 2:
-        hmm_decode_kernel(*common)
-    else:
-        ibm2_decode_kernel(*common)
+    fitted.parameters.decode(fitted.block(begin, end), out.fwd, out.rev)
 
 
 def decoded(fitted: Fitted) -> DirectionalLinks:
@@ -74,10 +72,7 @@ def posteriors_of(fitted: Fitted, begin: int, end: int) -> Posteriors:
     index = fitted.cells
     prob = np.empty((int(index.first_cell[end] - index.first_cell[begin]), 2))
     log_prob = np.empty((end - begin, 2))
-    if fitted.positions.ndim == 2:
-        hmm_posteriors_kernel(*fitted, begin, end, prob, log_prob)
-    else:
-        ibm2_posteriors_kernel(*fitted, begin, end, prob, log_prob)
+    fitted.parameters.posteriors(fitted.block(begin, end), prob, log_prob)
     words = np.diff(index.src_first[begin : end + 1]) + np.diff(index.tgt_first[begin : end + 1])
     full = np.diff(index.first_cell[begin : end + 1]) > 0
     mean = np.where(full, log_prob.sum(axis=1) / np.maximum(words, 1), np.nan)

@@ -1,6 +1,7 @@
 """Trained alignment models: in memory, and as directories of mapped arrays.
 
-Sentence pairs of the training text get the links that they got in training. Pairs of words whose expected
+Sentence pairs of the training text get the links that they got in training, except that links of an HMM with
+fertilities may differ: there, no link counts for itself. Pairs of words whose expected
 count was 0 have probabilities that depend on one of the words only, and are not stored.
 """
 
@@ -14,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from hiero.alignment.align import Trainer, pair_index
-from hiero.alignment.config import METHODS, MIN_NULL, MIN_TENSION, Method
-from hiero.alignment.hmm_kernels import NUM_JUMPS
+from hiero.alignment.config import METHODS, MIN_NULL, Method
 from hiero.alignment.links import DirectionalLinks, Fitted, combine, decoded, links_above
 from hiero.alignment.pair_kernels import LexicalProbs, StoredProbs, look_up_pairs_kernel
+from hiero.alignment.parameters import PARAMETERS, Parameters
 from hiero.bitext.alignments import Alignment
 from hiero.bitext.corpus import Bitext
-from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, is_within, offsets_of, read_only
+from hiero.core.arrays import Floats32, Ids, are_offsets, is_finite, is_within, offsets_of, read_only
 from hiero.core.directories import Arrays, Kind
 from hiero.core.symbol_kernels import WordTable, find_all_kernel
 from hiero.core.symbols import is_sound, word_table_arrays, word_table_files, word_table_from
@@ -32,14 +33,16 @@ SIDES = ("src", "tgt")
 class AlignmentModel:
     """A trained model.
 
-    positions   weights of jumps of the HMM, [2, NUM_JUMPS], or tensions of IBM model 2, [2]
+    model       name in PARAMETERS
+    parameters  of all words and, as the last one, of unknown ones
     null        probability that a word has no counterpart
     symmetrize  method that combines both directions, unless another is chosen
     threshold   least posterior of a link; 0: links are combined instead
     """
 
     lexicon: StoredProbs
-    positions: Floats
+    model: str
+    parameters: Parameters
     null: float
     symmetrize: Method
     threshold: float
@@ -57,7 +60,7 @@ class AlignmentModel:
         prob = np.empty((len(index.pair_tgt), 2), np.float32)
         look_up_pairs_kernel(self.lexicon, src, tgt, index.first_pair, index.pair_tgt, prob)
         null = _null_probs(self.lexicon.null_tgt, tgt), _null_probs(self.lexicon.null_src, src)
-        return Fitted(index, LexicalProbs(prob, *null), self.positions, self.null)
+        return Fitted(index, LexicalProbs(prob, *null), self.parameters.of_words(src, tgt), self.null)
 
     def aligned(self, bitext: Bitext) -> Alignment:
         """The links of a bitext: above the threshold of the model, or both directions combined."""
@@ -104,11 +107,11 @@ def model_of(trainer: Trainer, bitext: Bitext) -> AlignmentModel:
         read_only(rest_src),
         read_only(rest_tgt),
     )
-    positions = trainer.jump if trainer.model == "hmm" else trainer.tension
     config = trainer.config
     return AlignmentModel(
         stored,
-        positions.copy(),
+        trainer.model,
+        trainer.parameters(),
         config.null,
         config.symmetrize,
         config.threshold,
@@ -128,6 +131,8 @@ _ARRAYS: dict[str, tuple[type[np.generic], int]] = {
     "rest_src": (np.float32, 1),
     "rest_tgt": (np.float32, 1),
     "positions": (np.float64, 1),
+    "fertility_src": (np.float32, 2),
+    "fertility_tgt": (np.float32, 2),
 }
 
 
@@ -136,7 +141,6 @@ def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
     num_src, num_tgt = len(src.first) - 1, len(tgt.first) - 1
     num_pairs = len(arrays["pair_tgt"])
     lengths = {"null_src": num_src, "rest_src": num_src, "null_tgt": num_tgt, "rest_tgt": num_tgt}
-    positions = arrays["positions"]
     null, threshold = meta.get("null"), meta.get("threshold")
     return (
         is_sound(src)
@@ -148,10 +152,8 @@ def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
         and _are_probabilities(arrays["prob"])
         and all(len(arrays[name]) == length for name, length in lengths.items())
         and all(_are_probabilities(arrays[name]) for name in lengths)
-        and len(positions) in (2, 2 * NUM_JUMPS)
-        and is_finite(positions)
-        and bool(positions.min() > 0)
-        and (len(positions) > 2 or bool(positions.min() >= MIN_TENSION))
+        and meta.get("model") in tuple(PARAMETERS)
+        and PARAMETERS[meta["model"]].read(arrays, num_src, num_tgt) is not None
         and type(null) is float
         and MIN_NULL <= null <= 1 - MIN_NULL
         and type(threshold) is float
@@ -166,7 +168,7 @@ def _are_probabilities(array: Any) -> bool:
 
 MODEL = Kind(
     "hiero alignment model",
-    1,
+    2,
     "make it again with hiero align --save-model",
     _ARRAYS | word_table_files(*SIDES),
     _is_sound,
@@ -175,11 +177,11 @@ MODEL = Kind(
 
 def write_model(path: Path, model: AlignmentModel) -> None:
     """Write a model as a directory."""
-    meta = {"null": model.null, "symmetrize": model.symmetrize, "threshold": model.threshold}
+    meta = {name: getattr(model, name) for name in ("model", "null", "symmetrize", "threshold")}
     tables = {"src": model.src_words, "tgt": model.tgt_words}
     arrays = {
         **model.lexicon._asdict(),
-        "positions": model.positions.reshape(-1),
+        **model.parameters.arrays(),
         **word_table_arrays(tables),
     }
     MODEL.write(path, meta, arrays)
@@ -188,11 +190,13 @@ def write_model(path: Path, model: AlignmentModel) -> None:
 def read_model(path: str | Path) -> AlignmentModel:
     """Map and check a model."""
     meta, arrays = MODEL.read(Path(path))
-    positions = arrays["positions"]
+    lexicon = StoredProbs(*(arrays[name] for name in StoredProbs._fields))
+    parameters = PARAMETERS[meta["model"]].read(arrays, len(lexicon.null_src), len(lexicon.null_tgt))
+    assert parameters is not None  # as checked
     return AlignmentModel(
-        StoredProbs(*(arrays[name] for name in StoredProbs._fields)),
-        # A copy, since kernels are compiled for arrays of training, which are no mapped files.
-        positions.reshape((2, NUM_JUMPS) if len(positions) > 2 else 2).copy(),
+        lexicon,
+        meta["model"],
+        parameters,
         meta["null"],
         meta["symmetrize"],
         meta["threshold"],

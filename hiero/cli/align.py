@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from hiero.alignment.config import AlignConfig
+from hiero.alignment.config import OF_MODELS, AlignConfig
 from hiero.cli.options import (
     add_command,
     add_files,
@@ -23,7 +23,8 @@ from hiero.core.progress import CommandProgress
 
 DESCRIPTION = """\
 Align the words of a bitext, without supervision. A model is trained in each direction: IBM model 2 with a
-prior that favours the diagonal, as in fast_align, or an HMM initialised by it (better, twice the time). The
+prior that favours the diagonal, as in fast_align, an HMM initialised by it (better, twice the time), or an
+HMM with fertilities whose links are sampled, initialised by the HMM (better still, five times the time). The
 links of both directions are combined: a line for each sentence pair, i-j for each link, source position
 first, from 0. The result does not depend on the number of threads.
 
@@ -42,7 +43,8 @@ examples:
 APPLY_DESCRIPTION = """\
 Align the words of a bitext by a model that hiero align --save-model has kept. The text is read piece by
 piece, so memory does not depend on its length. Sentence pairs of the training text get the links that they
-had. Words that the model does not know are linked to unknown words and by their position."""
+had, with the model fertility most of them: in training, no link counts for itself. Words that the model does
+not know are linked to unknown words and by their position."""
 SCORE_DESCRIPTION = """\
 Print the alignment error rate (AER), precision and recall of an alignment. In GOLD, i-j or i-j:s is a sure
 link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
@@ -50,7 +52,6 @@ link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and 
   AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), precision = |A and P| / |A|, recall = |A and S| / |S|"""
 MIN_MEMORY = 100  # MB
 AS_TRAINED = dict.fromkeys(("symmetrize", "threshold"), "default: as in training")
-FOR_HMM = ("hmm_iterations", "hmm_agreement")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -136,8 +137,8 @@ def _config(args: argparse.Namespace) -> AlignConfig:
     if given.get("threshold") and "symmetrize" in given:
         raise UsageError("argument --threshold: cannot be combined with --symmetrize")
     for name in given:
-        if name in FOR_HMM and config.model != "hmm":
-            raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model hmm")
+        if (models := OF_MODELS.get(name)) and config.model not in models:
+            raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --model {' or '.join(models)}")
         if name == "dictionary_weight" and config.dictionary is None:
             raise UsageError(f"argument {flag_of(AlignConfig, name)}: requires --dictionary")
     return config

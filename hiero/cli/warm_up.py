@@ -115,6 +115,8 @@ def _commands(folder: Path) -> Iterator[str]:
     yield "align -s @train.de -t @train.en -o @train.align --forward @fwd --reverse @rev -j 2"
     yield "align -s @train.de -t @train.en -o @hmm.align --model hmm --save-model @hmm"
     yield "align apply @hmm -s @dev.de -t @dev.en -o @dev.align --scores @scores"
+    yield "align -s @dev.de -t @dev.en -o @fertile.align --model fertility --save-model @fertile"
+    yield "align apply @fertile -s @dev.de -t @dev.en -o @dev.align --scores @scores"
     yield "align -s @dev.de -t @dev.en -o @likely.align --threshold 0.5"
     for heuristic in ("intersection", "union", "grow-diag", "grow-diag-final"):
         yield f"align -s @dev.de -t @dev.en -o @{heuristic}.align --symmetrize {heuristic}"

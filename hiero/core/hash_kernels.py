@@ -115,3 +115,9 @@ def splitmix(state):
     code = (state ^ (state >> np.uint64(30))) * MIX_1
     code = (code ^ (code >> np.uint64(27))) * MIX_2
     return code ^ (code >> np.uint64(31))
+
+
+@leaf
+def fraction(code):
+    """A number in [0, 1) from the upper bits of a hash or random number."""
+    return np.float64(code >> np.uint64(11)) * 2.0**-53

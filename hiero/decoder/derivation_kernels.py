@@ -4,7 +4,7 @@
 import numpy as np
 
 from hiero.core.array_kernels import longer, longer_rows
-from hiero.core.hash_kernels import GOLDEN, splitmix
+from hiero.core.hash_kernels import GOLDEN, fraction, splitmix
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.hypergraph import Derivations
@@ -222,7 +222,7 @@ def align_derivation_kernel(graph, edge_rule, rules, node_start, node_end, step)
 def next_uniform(state):
     """A float64 in [0, 1) from SplitMix64, the same with and without JIT; state uint64 [1]."""
     state[0] = state[0] + GOLDEN
-    return np.float64(splitmix(state[0]) >> np.uint64(11)) * 2.0**-53
+    return fraction(splitmix(state[0]))
 
 
 @leaf

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hiero.alignment.config import AlignConfig
+from hiero.alignment.config import OF_MODELS, AlignConfig
 from hiero.alignment.files import align_files
 from hiero.bitext.config import NO_LIMIT, CompoundConfig, PrepConfig
 from hiero.bitext.groups import sequester
@@ -174,9 +174,11 @@ def add_align(plan: Plan) -> None:
     if config is None and not _indexes_train(plan.config) and plan.config.reorder is None:
         return
     train, config = plan.train("the word alignment"), config or AlignConfig()
-    settings = dataclasses.asdict(config)
-    if config.model != "hmm":
-        settings = {key: value for key, value in settings.items() if not key.startswith("hmm_")}
+    settings = {
+        key: value
+        for key, value in dataclasses.asdict(config).items()
+        if config.model in OF_MODELS.get(key, (config.model,))
+    }
     if not config.threshold:
         del settings["threshold"]  # runs made before there was one are not repeated
     del settings["dictionary"]  # an input

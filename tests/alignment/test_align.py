@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hiero.alignment.align import Trainer, align, fit_tension, pair_index, trained
-from hiero.alignment.config import AlignConfig
+from hiero.alignment.config import MODELS, AlignConfig
 from hiero.alignment.hmm_kernels import NUM_JUMPS, fit_jumps_kernel, hmm_decode_kernel, hmm_expect_kernel
 from hiero.alignment.ibm2_kernels import ibm2_decode_kernel, ibm2_expect_kernel, tension_kernel
 from hiero.alignment.links import Fitted, links_above, posteriors_of, score_links
@@ -25,6 +25,7 @@ from hiero.alignment.pair_kernels import (
     pair_totals_kernel,
 )
 from hiero.alignment.pair_tables import sorted_pairs
+from hiero.alignment.parameters import Jumps, Tensions
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.progress import SilentProgress
 from tests.conftest import INTERPRETED
@@ -214,7 +215,8 @@ def test_links_of_the_hmm(world: World) -> None:
 @given(worlds(), st.sampled_from(["ibm2", "hmm"]), st.floats(0.05, 0.9))
 def test_posteriors_of_links(world: World, model: str, threshold: float) -> None:
     positions = world.weights if model == "hmm" else world.tension
-    fitted = Fitted(world.index, world.lexicon, positions, world.null)
+    parameters = Jumps(positions) if model == "hmm" else Tensions(positions)
+    fitted = Fitted(world.index, world.lexicon, parameters, world.null)
     begin, end = min(1, len(world.pairs)), len(world.pairs)
     found = posteriors_of(fitted, begin, end)
     expected, logs, links, lines = [], [], [], []
@@ -319,7 +321,7 @@ def test_likelihood_never_decreases(drawn: list[naive.Pair], model: str) -> None
     assert np.all(perplexity[1:] <= perplexity[:-1] * (1 + 1e-6))
 
 
-@pytest.mark.parametrize("model", ["ibm2", "hmm"])
+@pytest.mark.parametrize("model", MODELS)
 def test_nothing_to_align(model: str) -> None:
     config = AlignConfig(model=model)  # type: ignore[arg-type]
     empty = align(bitext_of([]), config)
@@ -329,7 +331,7 @@ def test_nothing_to_align(model: str) -> None:
     assert one_side.links.rev.tolist() == [-1]
 
 
-@pytest.mark.parametrize("model", ["ibm2", "hmm"])
+@pytest.mark.parametrize("model", MODELS)
 def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 50)
     monkeypatch.setattr("hiero.alignment.align.BLOCK_PAIRS", 10)
@@ -346,7 +348,9 @@ def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.Monkey
         assert np.array_equal(other.links.rev, one.links.rev)
 
 
-@pytest.mark.parametrize("model", ["ibm2", pytest.param("hmm", marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(
+    "model", ["ibm2", *(pytest.param(one, marks=pytest.mark.heavy) for one in ("hmm", "fertility"))]
+)
 def test_results_do_not_depend_on_memory(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit by bit: history, links, posteriors, and the model that is kept."""
     monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 30)
@@ -357,7 +361,7 @@ def test_results_do_not_depend_on_memory(model: str, tmp_path: Path, monkeypatch
         for n in range(14)
     ]
     bitext = bitext_of(drawn, 12)
-    config = AlignConfig(model=model, iterations=3, hmm_iterations=2)  # type: ignore[arg-type]
+    config = AlignConfig(model=model, iterations=3, hmm_iterations=2, fertility_iterations=2)  # type: ignore[arg-type]
     whole = trained(bitext, config)
     for memory, threads in ((1, 1), (5000, 2)):
         parts = trained(bitext, config, threads, memory=memory, folder=tmp_path)
@@ -421,7 +425,7 @@ def test_progress_adds_up() -> None:
     [
         ({"null": 0.0}, "null: found 0.0, expected 1e-06 to 0.999999"),
         ({"iterations": 0}, "iterations: found 0, expected 1 to 1000"),
-        ({"model": "ibm4"}, "model: found 'ibm4', expected one of ibm2, hmm"),
+        ({"model": "ibm4"}, "model: found 'ibm4', expected one of ibm2, hmm, fertility"),
     ],
 )
 def test_invalid_settings(setting: dict[str, object], message: str) -> None:

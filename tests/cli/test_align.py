@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hiero.alignment.config import MODELS
 from hiero.bitext.alignments import read_alignment
 from hiero.cli.main import main
 from hiero.core.text import read_lines
@@ -45,10 +46,13 @@ def test_error_rate_on_the_bundled_bitext(tmp_path: Path, capsys: pytest.Capture
     ibm2 = error_rate(capsys, out)
     assert ibm2 < 0.14
     assert hiero("-q", "-s", SRC, "-t", TGT, "-o", out, "--model", "hmm") == 0
-    assert error_rate(capsys, out) < min(ibm2, 0.125)
+    hmm = error_rate(capsys, out)
+    assert hmm < min(ibm2, 0.125)
+    assert hiero("-q", "-s", SRC, "-t", TGT, "-o", out, "--model", "fertility") == 0
+    assert error_rate(capsys, out) < hmm
 
 
-@pytest.mark.parametrize("model", ["ibm2", "hmm"])
+@pytest.mark.parametrize("model", MODELS)
 def test_learns_to_copy(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every word translated by itself, the order of three words at a time reversed."""
     random = np.random.default_rng(3)
@@ -110,6 +114,10 @@ def test_options_change_the_models(tmp_path: Path, capsys: pytest.CaptureFixture
         assert output(*options) != default, options
     for options in (("--hmm-iterations", 1), ("--no-hmm-agreement",)):
         assert output("--model", "hmm", *options) != hmm, options
+    sampled = output("--model", "fertility")
+    assert output("--model", "fertility", "-j", 3, "--seed", 1) == sampled != hmm
+    for options in (("--fertility-iterations", 1), ("--fertility-smoothing", 1), ("--seed", 2)):
+        assert output("--model", "fertility", *options) != sampled, options
 
 
 @pytest.mark.heavy
@@ -283,11 +291,15 @@ def test_scores_of_files_that_do_not_match(tmp_path: Path, capsys: pytest.Captur
         (("-s", "a", "-t", "b", "--null", "2"), "argument --null: found 2.0, expected 1e-06 to 0.999999"),
         (
             ("-s", "a", "-t", "b", "--hmm-iterations", "2"),
-            "argument --hmm-iterations: requires --model hmm",
+            "argument --hmm-iterations: requires --model hmm or fertility",
         ),
         (
             ("-s", "a", "-t", "b", "--no-hmm-agreement"),
-            "argument --hmm-agreement: requires --model hmm",
+            "argument --hmm-agreement: requires --model hmm or fertility",
+        ),
+        (
+            ("-s", "a", "-t", "b", "--model", "hmm", "--seed", "2"),
+            "argument --seed: requires --model fertility",
         ),
     ],
 )

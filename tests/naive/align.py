@@ -405,3 +405,93 @@ def scan_links(text: str) -> list[list[tuple[int, int, bool]]]:
 
 def format_links(lines: list[list[Link]]) -> str:
     return "".join(" ".join(f"{i}-{j}" for i, j in line) + "\n" for line in lines)
+
+
+# ---- the HMM with fertilities
+
+
+def splitmix(state: int) -> int:
+    code = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    code = ((code ^ (code >> 27)) * 0x94D049BB133111EB) % 2**64
+    return code ^ (code >> 31)
+
+
+def mix(code: int, number: int) -> int:
+    code = ((code ^ number) * 0xD6E8FEB86659FD93) % 2**64
+    return code ^ (code >> 32)
+
+
+def fertile_joint(
+    links: Sequence[int],
+    emit: list[list[float]],
+    from_null: list[float],
+    weights: Sequence[float],
+    null: float,
+    ratios: list[list[float]],
+) -> float:
+    """The probability of all links of a sentence, but for a factor; ``ratios`` are those of each position."""
+    n, limit = len(emit[0]), (len(weights) - 3) // 2
+    joint, at = 1.0, 0
+    for t, i in enumerate(links):
+        if i < 0:
+            joint *= null * from_null[t]
+            continue
+        leaving = sum(weights[jump_class(q - at, limit)] for q in range(1, n + 1))
+        joint *= (1 - null) * emit[t][i] * weights[jump_class(i + 1 - at, limit)] / leaving
+        at = i + 1
+    for i, ratio in enumerate(ratios):
+        for k in range(sum(link == i for link in links)):
+            joint *= ratio[min(k, len(ratio) - 1)]
+    return joint
+
+
+def sample_links(
+    links: list[int],
+    emit: list[list[float]],
+    from_null: list[float],
+    weights: Sequence[float],
+    null: float,
+    ratios: list[list[float]],
+    rounds: int,
+    skipped: int,
+    state: int,
+) -> tuple[list[int], list[list[float]]]:
+    """The links after some rounds, and the mean probability of each, [word][position]."""
+    links, n = list(links), len(emit[0])
+    mean = [[0.0] * n for _ in emit]
+    for k, (t, row) in itertools.product(range(rounds), enumerate(mean)):
+        choices = [*range(n), -1]
+        joint = [
+            fertile_joint([*links[:t], i, *links[t + 1 :]], emit, from_null, weights, null, ratios)
+            for i in choices
+        ]
+        if k >= skipped:
+            for i in range(n):
+                row[i] += joint[i] / sum(joint) / (rounds - skipped)
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        rest = (splitmix(state) >> 11) / 2**53 * sum(joint)
+        upto = itertools.accumulate(joint)
+        links[t] = next((i for i, most in zip(choices, upto, strict=True) if rest < most), -1)
+    return links, mean
+
+
+def fertile_posteriors(
+    emit: list[list[float]],
+    from_null: list[float],
+    weights: Sequence[float],
+    null: float,
+    ratios: list[list[float]],
+) -> list[list[float]]:
+    """Posteriors of links by enumeration, [word][position]."""
+    n, length = len(emit[0]), len(emit)
+    paths = list(itertools.product(range(-1, n), repeat=length))
+    joint = [fertile_joint(path, emit, from_null, weights, null, ratios) for path in paths]
+    return [
+        [sum(p for p, path in zip(joint, paths, strict=True) if path[t] == i) / sum(joint) for i in range(n)]
+        for t in range(length)
+    ]
+
+
+def without(prob: float, total: float) -> float:
+    """A probability estimated from ``total`` counts, one of which was not made."""
+    return max(prob * total - 1, LEAST) / max(total - 1, LEAST)
