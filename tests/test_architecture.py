@@ -47,7 +47,7 @@ KERNELS = ("*_kernels", "kernels")
 DATA = {("decoder", "hypergraph")}
 FOR_KERNELS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
 
-MAX_MODULES = 260
+MAX_MODULES = 263
 MAX_LINES = 700
 MAX_EXPORTS = 26
 

@@ -87,16 +87,20 @@ def describe(table: RuleTable, symbols: Symbols) -> str:
     from hiero.core.arrays import count_per_row
     from hiero.core.records import MAX_GAPS
     from hiero.grammar.assemble import build_grammar
+    from hiero.grammar.binarize import indivisible_rows
 
     grammar = build_grammar([table])
     rules, trie = grammar.rules, grammar.trie
     num_gaps = count_per_row(rules.src < 0, rules.first_src)
     by_label = np.bincount(rules.lhs, minlength=len(symbols.labels)).tolist()
+    with_gaps = np.bincount(num_gaps, minlength=MAX_GAPS + 1).tolist()
+    wide = [("rules left out", len(indivisible_rows(rules)))] if len(with_gaps) > MAX_GAPS + 1 else []
     facts: list[tuple[str, object]] = [
         ("rules", table.num_rules),
         ("source sides", int(np.count_nonzero(np.diff(trie.first_rule)))),
         ("trie nodes", len(trie.symbol)),
-        *((f"rules with {n} gaps", int(np.count_nonzero(num_gaps == n))) for n in range(MAX_GAPS + 1)),
+        *((f"rules with {n} gaps", number) for n, number in enumerate(with_gaps)),
+        *wide,
         *((f"rules for [{symbols.labels.text(k)}]", number) for k, number in enumerate(by_label)),
         ("longest source side", int(np.diff(rules.first_src).max(initial=0))),
         ("longest target side", int(np.diff(rules.first_tgt).max(initial=0))),

@@ -40,7 +40,7 @@ from hiero.features.feature_set import Feature, Mismatch, compare_weights, featu
 from hiero.features.weights import Weights, read_weights
 from hiero.grammar.config import GrammarFormat
 from hiero.grammar.rules import GrammarSource
-from hiero.grammar.sources import PerSentence, RuleList, open_grammar
+from hiero.grammar.sources import PerSentence, RuleList, StaticGrammar, open_grammar
 from hiero.lm.load import load_language_models, model_files
 
 if TYPE_CHECKING:
@@ -213,6 +213,21 @@ def shared_names(model: Model) -> str:
     return f"{number} grammars have unlabelled features of the same names, {names}, and one weight ({hint})"
 
 
+def left_out_rules(model: Model) -> str:
+    """A message if rules cannot be applied, else nothing."""
+    plain = [source.source if isinstance(source, Binned) else source for source in model.sources]
+    number = sum(one.num_indivisible for one in plain if isinstance(one, StaticGrammar | PerSentence))
+    if not number:
+        return ""
+    rules = (
+        "1 rule with more than two gaps is"
+        if number == 1
+        else f"{number:,} rules with more than two gaps are"
+    )
+    hint = "their gaps change places in a way that is not one of neighbours; hiero grammar stats counts them"
+    return f"{rules} left out ({hint})"
+
+
 NO_WEIGHTS = "no weights given: every translation scores 0"
 
 
@@ -231,6 +246,12 @@ class WeightsCheck:
         """Report unlabelled features that have one weight for several grammars, which may be meant."""
         if problem := shared_names(model):
             self._tell(problem, strict=False)
+        self.left_out(model)
+
+    def left_out(self, model: Model) -> None:
+        """Report rules that cannot be applied."""
+        if problem := left_out_rules(model):
+            self._tell(problem)
 
     def no_weights(self) -> None:
         """Report that there are no weights."""
@@ -252,6 +273,7 @@ class WeightsCheck:
         unread     the sentences whose grammars have not been read, although ``all_read``: they are read as
                    long as they may explain weights
         """
+        self.left_out(model)
         zeros = not weights.exact if has_zeros is None else has_zeros
 
         def mismatch() -> Mismatch:

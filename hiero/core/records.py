@@ -25,7 +25,8 @@ Record = TypeVar("Record")
 PathKey = Annotated[str, "path"]  # relative to the file of the configuration
 
 # Constants of the model that configurations need without loading compiled code.
-MAX_GAPS = 2  # in one side of a rule
+MAX_GAPS = 2  # of a rule that a search applies, or that is extracted
+MOST_GAPS = 32  # of a rule that is read
 MAX_ORDER = 6  # of a language model
 
 MOST_SHOWN = 60  # characters of a value in messages

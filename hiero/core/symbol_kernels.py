@@ -14,10 +14,16 @@ from hiero.core.jit import kernel, leaf
 UNKNOWN = -(2**31)  # no id, and not the code of a gap
 
 
+# Indices above 2 are a multiple of 3 in the highest bits, and the rest: gaps of rules with at most two, which
+# are all that a search sees, have small codes. A rest of 3 is in no gap.
+HIGH_INDEX = 27
+LOW_CODE = (1 << HIGH_INDEX) - 1
+
+
 @kernel
 def gap(label, index):
     """The code of the gap ``[label,index]``."""
-    return -(label * 4 + index) - 1
+    return -(((index // 3) << HIGH_INDEX) + label * 4 + index % 3) - 1
 
 
 @kernel
@@ -27,13 +33,13 @@ def is_gap(symbol):
 
 @kernel
 def gap_label(symbol):
-    return (-symbol - 1) >> 2
+    return ((-symbol - 1) & LOW_CODE) >> 2
 
 
 @kernel
 def gap_index(symbol):
-    """1 or 2 in source order, 0 for a bare label."""
-    return (-symbol - 1) & 3
+    """1, 2 ... in source order, 0 for a bare label."""
+    return ((-symbol - 1) & 3) + 3 * ((-symbol - 1) >> HIGH_INDEX)
 
 
 class WordTable(NamedTuple):

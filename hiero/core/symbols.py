@@ -1,7 +1,7 @@
 """Words, categories and feature names as integers; the only module that encodes and decodes gaps.
 
 A word is an int32 >= 0: its id in ``Symbols.words``. A gap is negative and carries its label (an id in
-``Symbols.labels``) and its index: 1 and 2 number the gaps of a rule in source order, 0 is a bare label.
+``Symbols.labels``) and its index: 1, 2 ... number the gaps of a rule in source order, 0 is a bare label.
 """
 
 from __future__ import annotations

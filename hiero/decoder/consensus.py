@@ -15,6 +15,7 @@ derivations of a node have the same outer words (``ngram_kernels``).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -34,7 +35,7 @@ from hiero.decoder.forest_kernels import (
 )
 from hiero.decoder.hypergraph import Hypergraph
 from hiero.decoder.kbest_kernels import kbest, kbest_capacity, new_kbest_search
-from hiero.decoder.lattices import edge_arcs, word_arc
+from hiero.decoder.lattices import PathFinder, word_arc
 from hiero.decoder.ngram_kernels import (
     best_gain_kernel,
     edge_ngrams_kernel,
@@ -296,14 +297,14 @@ def word_confidence(forest: Forest, derivation: Derivation, alpha: float) -> lis
 
 def _expected(forest: Forest, wanted: set[Event], alpha: float) -> dict[Event, float]:
     """The expected counts of some events."""
-    posterior, rules = posteriors(forest, alpha), forest.rules
+    posterior, rules = posteriors(forest, alpha), forest.whole
     has_word = np.isin(rules.tgt, np.array(sorted({word for word, _ in wanted}), np.int32))
     row = np.repeat(np.arange(len(rules.lhs)), np.diff(rules.first_tgt))
     of_rule = np.bincount(row, has_word, len(rules.lhs)) > 0
     chosen = np.flatnonzero((forest.edge_rule >= 0) & (posterior > 0))
     chosen = chosen[of_rule[forest.edge_rule[chosen]]]
     expected = dict.fromkeys(wanted, 0.0)
-    for rule, position, share in _placed(forest, chosen, posterior[chosen]):
+    for rule, position, share in _placed(forest, chosen, posterior):
         _, tgt, linked = rule_lists(rules, rule)
         for at, word in enumerate(tgt):
             if not is_gap(word):
@@ -314,28 +315,82 @@ def _expected(forest: Forest, wanted: set[Event], alpha: float) -> dict[Event, f
     return expected
 
 
-def _placed(forest: Forest, edges: Ints, share: Floats) -> Iterator[tuple[int, list[int | None], float]]:
+def _placed(forest: Forest, edges: Ints, posterior: Floats) -> Iterator[tuple[int, list[int | None], float]]:
     """The rules of edges, the source word at each place of the source side (None: a gap), and the shares."""
     head = np.searchsorted(forest.graph.first_edge, edges, side="right") - 1
-    if forest.lattice is not None:
-        found = edge_arcs(forest, edges.tolist(), head.tolist())
-        for rule, paths, one in zip(forest.edge_rule[edges].tolist(), found, share.tolist(), strict=True):
-            arcs = iter([word_arc(forest.lattice, path) for path in paths])
-            symbols = rule_lists(forest.rules, rule)[0]
-            yield rule, [None if is_gap(symbol) else next(arcs, None) for symbol in symbols], one
+    starts = forest.node_start[head]
+    if forest.lattice is not None or forest.has_parts:
+        finder = None if forest.lattice is None else PathFinder(forest)
+        spans, rows = _GapSpans(forest, posterior), functools.partial(_row, forest)
+        values = edges, forest.edge_rule[edges], starts, forest.node_end[head], posterior[edges]
+        for edge, rule, start, end, share in zip(*(one.tolist() for one in values), strict=True):
+            for gaps, part in spans.of_edge(edge).items():
+                if finder is None:
+                    yield rule, _positions(forest, rule, start, [last for _, last in gaps]), share * part
+                    continue
+                paths = finder.rule_arcs(rule, start, end, gaps, functools.partial(rows, edge))
+                arcs = iter([word_arc(finder.lattice, path) for path in paths])
+                symbols = rule_lists(forest.whole, rule)[0]
+                yield rule, [None if is_gap(symbol) else next(arcs, None) for symbol in symbols], share * part
         return
     # Edges whose rules cover the same source words in the same way have the same links.
     tail = forest.graph.tail[edges]
     ends = np.where(tail >= 0, forest.node_end[tail], -1)
-    columns = np.column_stack([forest.edge_rule[edges], forest.node_start[head], ends])
+    columns = np.column_stack([forest.edge_rule[edges], starts, ends])
     distinct, place = np.unique(columns, axis=0, return_inverse=True)
-    total = np.bincount(place.reshape(-1), share, len(distinct)).tolist()
-    for (rule, cursor, *gap_ends), one in zip(distinct.tolist(), total, strict=True):
-        position: list[int | None] = []
-        for symbol in rule_lists(forest.rules, rule)[0]:
-            position.append(None if is_gap(symbol) else cursor)
-            cursor = gap_ends[gap_index(symbol) - 1] if is_gap(symbol) else cursor + 1
-        yield rule, position, one
+    total = np.bincount(place.reshape(-1), posterior[edges], len(distinct)).tolist()
+    for (rule, start, *gap_ends), one in zip(distinct.tolist(), total, strict=True):
+        yield rule, _positions(forest, rule, start, gap_ends), one
+
+
+def _positions(forest: Forest, rule: int, start: int, gap_ends: Sequence[int]) -> list[int | None]:
+    """The source word at each place of the source side of a rule."""
+    position: list[int | None] = []
+    for symbol in rule_lists(forest.whole, rule)[0]:
+        position.append(None if is_gap(symbol) else start)
+        start = gap_ends[gap_index(symbol) - 1] if is_gap(symbol) else start + 1
+    return position
+
+
+def _row(forest: Forest, edge: int) -> dict[str, float]:
+    features = forest.features_of_edges(np.array([edge], np.int32))
+    return {} if features is None else features.row(0)
+
+
+Spans = tuple[tuple[int, int], ...]
+
+
+class _GapSpans:
+    """The spans of the gaps of whole rules, and the shares of each in the posterior of the topmost part."""
+
+    def __init__(self, forest: Forest, posterior: Floats) -> None:
+        self.forest, self.posterior = forest, posterior
+        self._of_node: dict[int, dict[Spans, float]] = {}
+
+    def of_edge(self, edge: int) -> dict[Spans, float]:
+        found: dict[Spans, float] = {(): 1.0}
+        for tail in self.forest.graph.tail[edge].tolist():
+            if tail >= 0:
+                more = self._of_tail(tail).items()
+                found = {(*a, *b): one * two for a, one in found.items() for b, two in more}
+        return found
+
+    def _of_tail(self, node: int) -> dict[Spans, float]:
+        forest, known = self.forest, self._of_node.get(node)
+        if known is not None:
+            return known
+        first, last = forest.graph.first_edge[node : node + 2].tolist()
+        found: dict[Spans, float] = {}
+        if forest.is_part(np.array([first])).all():
+            total = float(self.posterior[first:last].sum())
+            for edge in range(first, last):
+                if self.posterior[edge] > 0:
+                    for spans, share in self.of_edge(edge).items():
+                        found[spans] = found.get(spans, 0.0) + share * float(self.posterior[edge]) / total
+        else:
+            found[((int(forest.node_start[node]), int(forest.node_end[node])),)] = 1.0
+        self._of_node[node] = found
+        return found
 
 
 # ---- settings

@@ -21,6 +21,7 @@ from hiero.core.symbol_kernels import gap_index
 from hiero.core.symbols import Symbols
 from hiero.core.text import Segment
 from hiero.decoder.config import COPIES, SearchConfig
+from hiero.decoder.parse import bundle_heads, some_bundles
 from hiero.decoder.parse_kernels import Parse
 from hiero.decoder.terms import Span, Terms, disjoint
 from hiero.features.index import EdgeBatch
@@ -197,7 +198,7 @@ def restrict(
 def _row_of_rule(constraints: Constraints, parse: Parse, num_rules: int, category: int) -> Ints:
     """The row of each rule that is a given translation, -1 of others."""
     row = np.full(num_rules, -1, np.int64)
-    label, start, end = parse.cell[_heads(parse)].T
+    label, start, end = parse.cell[bundle_heads(parse)].T
     plain = (parse.tail < 0).all(axis=1) & (label == category)
     at = 0
     while at < len(constraints.rows):
@@ -213,11 +214,6 @@ def _row_of_rule(constraints: Constraints, parse: Parse, num_rules: int, categor
 
 def _place(words: Words, part: Words) -> int:
     return next(at for at in range(len(words)) if words[at : at + len(part)] == part)
-
-
-def _heads(parse: Parse) -> Ints:
-    """The cell of each bundle."""
-    return np.repeat(np.arange(len(parse.cell)), np.diff(parse.first_bundle))
 
 
 def _allowed(only: Only, batch: EdgeBatch, row: Ints, rules: Rules, symbols: Symbols) -> Flags:
@@ -339,7 +335,7 @@ def restricted(parse: Parse, kept: Flags) -> Parse:
     rules = np.empty((len(begin), 2), np.int64)
     rules[:, 0] = parse.rules[of, 0] + begin - first_of_bundle[of]
     rules[:, 1] = np.bincount(run, minlength=len(begin))
-    num_cells, head, tail = len(parse.cell), _heads(parse)[of], parse.tail[of]
+    num_cells, head, tail = len(parse.cell), bundle_heads(parse)[of], parse.tail[of]
     none, left = tail < 0, np.ones(len(begin), bool)
     while True:
         filled = np.bincount(head[left], minlength=num_cells)
@@ -347,10 +343,5 @@ def restricted(parse: Parse, kept: Flags) -> Parse:
         if not (left & ~fits).any():
             break
         left &= fits
-    place = np.cumsum(filled > 0) - 1
-    return Parse(
-        parse.cell[filled > 0],
-        offsets_of(filled[filled > 0]),
-        rules[left],
-        np.where(none, -1, place[tail]).astype(np.int32)[left],
-    )
+    first_bundle = offsets_of(np.bincount(head, minlength=num_cells))
+    return some_bundles(Parse(parse.cell, first_bundle, rules, tail), left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Ids, Ints
+from hiero.core.arrays import Floats, Ids, Ints, read_only
 from hiero.core.symbol_kernels import gap_index, gap_label, is_gap
 from hiero.decoder.derivation_kernels import (
     DEPTH,
@@ -21,9 +22,10 @@ from hiero.decoder.derivation_kernels import (
     TGT_END,
     TGT_START,
     align_derivation_kernel,
+    whole_steps_kernel,
 )
 from hiero.decoder.hypergraph import Derivations
-from hiero.decoder.lattices import edge_arcs, word_arc
+from hiero.decoder.lattices import PathFinder, word_arc
 from hiero.grammar.cdec import spell_cdec_word
 from hiero.grammar.rules import rule_lists
 
@@ -52,7 +54,7 @@ class Tree:
     span: Span
     edge: int
     rule: int
-    score: float  # of this edge alone
+    score: float  # of this edge alone, or of all parts of its rule
     children: list[Tree | str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -88,14 +90,16 @@ class DerivationBatch:
 class Derivation:
     """A derivation of the goal, or an empty one, which is false and stands for a missing translation.
 
-    Lists of edges are in pre-order, a rule's first gap before its second.
+    Lists of edges are in pre-order, a rule's first gap before its second. A rule with more than two gaps, of
+    which the forest has parts, is one edge here: its topmost one.
     """
 
-    __slots__ = ("_batch", "_features", "_index", "score")
+    __slots__ = ("_batch", "_features", "_index", "_whole", "score")
 
     def __init__(self, batch: DerivationBatch, index: int, score: float) -> None:
         self._batch, self._index, self.score = batch, index, score
         self._features: Mapping[str, float] | None = None
+        self._whole: tuple[Ids, Ids] | None = None
 
     @classmethod
     def none(cls, forest: Forest, score: float) -> Derivation:
@@ -132,10 +136,39 @@ class Derivation:
         return " ".join([text(word) for word in self.words.tolist()])
 
     @property
-    def steps(self) -> Ids:
-        """One row an edge; columns as in ``derivation_kernels.expand_derivations_kernel``."""
+    def all_steps(self) -> Ids:
+        """One row an edge, also of parts; columns as in ``derivation_kernels.expand_derivations_kernel``."""
         _, _, first, step = self._batch.expanded
         return step[first[self._index] : first[self._index + 1]]
+
+    @property
+    def all_edges(self) -> Ids:
+        """The edges with those of parts of rules: over all of them, scores add up."""
+        return self.all_steps[:, EDGE]
+
+    @property
+    def steps(self) -> Ids:
+        """One row an edge."""
+        return self._whole_steps()[0]
+
+    def _whole_steps(self) -> tuple[Ids, Ids]:
+        """The steps without those of parts, and the one that each of all steps belongs to."""
+        if self._whole is None:
+            steps = self.all_steps
+            if self.forest.has_parts:
+                self._whole = whole_steps_kernel(read_only(steps), self.forest.is_part(steps[:, EDGE]))
+            else:
+                self._whole = steps, np.arange(len(steps), dtype=np.int32)
+        return self._whole
+
+    @property
+    def edge_scores(self) -> Floats:
+        """The score of each edge, those of the parts of its rule included."""
+        steps, owner = self._whole_steps()
+        if len(owner) == len(steps):
+            return self.forest.edge_score[self.edges]
+        scores = np.bincount(owner, self.forest.edge_score[self.all_edges], len(steps))
+        return np.asarray(scores, np.float64)
 
     @property
     def edges(self) -> Ids:
@@ -149,7 +182,7 @@ class Derivation:
 
     @property
     def rules(self) -> Ids:
-        """The rules of the edges, as rows of ``forest.rules``; -1 for the edge into the goal.
+        """The rules of the edges, as rows of ``forest.whole``; -1 for the edge into the goal.
 
         ``rule_texts`` has them as text.
         """
@@ -162,23 +195,32 @@ class Derivation:
         Features are those of the edge, with what it adds to the scores of language models: over all edges,
         they add up to ``features``. The rule of the edge into the goal is ``[S] ||| [S,1] ||| [1]``.
         """
-        rules, features = self.forest.rules, self.forest.features_of_edges(self.edges)
         texts = []
-        for number, (sides, rule) in enumerate(zip(self._rule_sides(), self.rules.tolist(), strict=True)):
-            row = {} if features is None else features.row(number)
+        for sides, rule, row in zip(self._rule_sides(), self.rules.tolist(), self._edge_rows(), strict=True):
             fields = [sides, " ".join(f"{name}={value:.9g}" for name, value in sorted(row.items()))]
             if rule >= 0:
-                _, _, links = rule_lists(rules, rule)
+                _, _, links = rule_lists(self.forest.whole, rule)
                 fields.append(" ".join(f"{src}-{tgt}" for src, tgt in links))
             while not fields[-1]:
                 fields.pop()
             texts.append(" ||| ".join(fields))
         return texts
 
+    def _edge_rows(self) -> list[dict[str, float]]:
+        """The features of each edge, those of the parts of its rule included."""
+        steps, owner = self._whole_steps()
+        rows: list[dict[str, float]] = [{} for _ in range(len(steps))]
+        features = self.forest.features_of_edges(self.all_edges)
+        if features is not None:
+            for number, whole in enumerate(owner.tolist()):
+                for name, value in features.row(number).items():
+                    rows[whole][name] = rows[whole].get(name, 0.0) + value
+        return rows
+
     @property
     def lm_scores(self) -> Floats:
         """The log10 probability of the translation under each language model."""
-        return np.asarray(self.forest.edge_lm[self.edges].sum(axis=0, dtype=np.float64))
+        return np.asarray(self.forest.edge_lm[self.all_edges].sum(axis=0, dtype=np.float64))
 
     @property
     def spans(self) -> list[Span]:
@@ -196,9 +238,8 @@ class Derivation:
         forest = self.forest
         if forest.lattice is not None:
             return self._lattice_alignment()
-        pairs = align_derivation_kernel(
-            forest.graph, forest.edge_rule, forest.rules, forest.node_start, forest.node_end, self.steps
-        )
+        spans = forest.node_start, forest.node_end
+        pairs = align_derivation_kernel(forest.edge_rule, forest.whole, *spans, read_only(self.steps))
         return sorted({(src, tgt) for src, tgt in pairs.tolist()})
 
     @property
@@ -207,26 +248,52 @@ class Derivation:
         forest = self.forest
         if forest.lattice is None:
             return list(range(len(forest.source))) if self else []
-        found = edge_arcs(forest, self.edges.tolist(), self.nodes.tolist())
-        return sorted(arc for paths in found for path in paths for arc in path)
+        return sorted(arc for paths in self._edge_arcs() for path in paths for arc in path)
+
+    def _edge_arcs(self) -> list[list[tuple[int, ...]]]:
+        """``rule_arcs`` of each edge."""
+        forest, nodes = self.forest, self.nodes
+        start, end = forest.node_start[nodes].tolist(), forest.node_end[nodes].tolist()
+        finder, rows = PathFinder(forest), functools.cache(self._edge_rows)
+        found = []
+        for at, (rule, parts) in enumerate(zip(self.rules.tolist(), self._parts(), strict=True)):
+            gaps = [(start[part], end[part]) for part in parts]
+            features = functools.partial(lambda at: rows()[at], at)
+            found.append(finder.rule_arcs(rule, start[at], end[at], gaps, features))
+        return found
+
+    def _parts(self) -> list[list[int]]:
+        """The steps that fill the gaps of each step."""
+        ends = self.steps[:, END].tolist()
+        found = []
+        for at, end in enumerate(ends):
+            parts, part = list[int](), at + 1
+            while part < end:
+                parts.append(part)
+                part = ends[part]
+            found.append(parts)
+        return found
 
     def _lattice_alignment(self) -> list[tuple[int, int]]:
         """As ``alignment``, of arcs."""
         forest, steps = self.forest, self.steps
         assert forest.lattice is not None
-        found = edge_arcs(forest, self.edges.tolist(), self.nodes.tolist())
         links: set[tuple[int, int]] = set()
-        for at, (rule, paths) in enumerate(zip(self.rules.tolist(), found, strict=True)):
+        columns = self.rules.tolist(), self._edge_arcs(), self._parts()
+        for at, (rule, paths, parts) in enumerate(zip(*columns, strict=True)):
             if rule < 0:
                 continue
-            src, tgt, pairs = rule_lists(forest.rules, rule)
+            src, tgt, pairs = rule_lists(forest.whole, rule)
             arcs = iter(paths)
             arc_at = [None if is_gap(symbol) else next(arcs, None) for symbol in src]
             word, word_at = int(steps[at, TGT_START]), list[int]()
             for symbol in tgt:
                 word_at.append(-1 if is_gap(symbol) else word)
-                part = at + 1 if not is_gap(symbol) or gap_index(symbol) == 1 else int(steps[at + 1, END])
-                word += int(steps[part, TGT_END] - steps[part, TGT_START]) if is_gap(symbol) else 1
+                if is_gap(symbol):
+                    part = parts[gap_index(symbol) - 1]
+                    word += int(steps[part, TGT_END] - steps[part, TGT_START])
+                else:
+                    word += 1
             for i, j in pairs:
                 path = arc_at[i]
                 if path is not None and word_at[j] >= 0:
@@ -254,23 +321,17 @@ class Derivation:
             return Tree("", Span(0, 0, 0, 0), -1, -1, self.score)
         forest, spans = self.forest, self.spans
         trees: list[Tree] = []
-        for span, node, edge, rule in zip(
-            spans, self.nodes.tolist(), self.edges.tolist(), self.rules.tolist(), strict=True
-        ):
+        columns = self.nodes.tolist(), self.edges.tolist(), self.rules.tolist(), self.edge_scores.tolist()
+        for span, node, edge, rule, score in zip(spans, *columns, strict=True):
             label = forest.labels.text(int(forest.node_label[node]))
-            trees.append(Tree(label, span, edge, rule, float(forest.edge_score[edge])))
-        end = self.steps[:, END].tolist()
-        for at, tree in enumerate(trees):
-            # The first child follows its parent; the second follows the subtree of the first.
-            parts = [trees[at + 1]] if at + 1 < end[at] else []
-            if parts and end[at + 1] < end[at]:
-                parts.append(trees[end[at + 1]])
+            trees.append(Tree(label, span, edge, rule, score))
+        for tree, parts in zip(trees, self._parts(), strict=True):
             if tree.rule < 0:
-                tree.children += parts
+                tree.children += [trees[part] for part in parts]
                 continue
-            for symbol in rule_lists(forest.rules, tree.rule)[1]:
+            for symbol in rule_lists(forest.whole, tree.rule)[1]:
                 tree.children.append(
-                    parts[gap_index(symbol) - 1] if is_gap(symbol) else forest.words.text(symbol)
+                    trees[parts[gap_index(symbol) - 1]] if is_gap(symbol) else forest.words.text(symbol)
                 )
         return trees[0]
 
@@ -288,7 +349,7 @@ class Derivation:
         return f"<Derivation {self.score:.9g}: {self.text}>"
 
     def _repr_html_(self) -> str:
-        scores, depths = self.forest.edge_score[self.edges].tolist(), self.steps[:, DEPTH].tolist()
+        scores, depths = self.edge_scores.tolist(), self.steps[:, DEPTH].tolist()
         rows = "".join(
             f"<tr><td style='text-align:left;padding-left:{1 + int(depth)}em'>{html.escape(tree)}</td>"
             f"<td>{span.src_start}–{span.src_end}</td><td>{span.tgt_start}–{span.tgt_end}</td>"
@@ -316,7 +377,7 @@ class Derivation:
                 tail = int(forest.node_label[forest.graph.tail[edge, 0]])
                 texts.append(f"[{lhs}] ||| [{label(tail)},1] ||| [1]")
                 continue
-            src, tgt, _ = rule_lists(forest.rules, rule)
+            src, tgt, _ = rule_lists(forest.whole, rule)
             sides = (" ".join(text(symbol, side is src) for symbol in side) for side in (src, tgt))
             texts.append(" ||| ".join([f"[{lhs}]", *sides]))
         return texts

@@ -151,14 +151,23 @@ def expand_derivations_kernel(graph, edge_rule, rules, table, roots):
 
 
 @leaf
-def source_position(graph, rules, rule, node_start, node_end, edge, head, place):
-    """The word of the sentence at a place of the source side of an edge's rule; -1 if a gap is there."""
+def gap_step(step, at, index):
+    """The step that fills a gap of the rule of another."""
+    part = at + 1
+    for _ in range(index - 1):
+        part = np.int64(step[part, END])
+    return part
+
+
+@leaf
+def source_position(rules, rule, node_start, node_end, step, at, place):
+    """The word of the sentence at a place of the source side of a step's rule; -1 if a gap is there."""
     first = rules.first_src[rule]
-    cursor = np.int64(node_start[head])
+    cursor = np.int64(node_start[step[at, NODE]])
     for i in range(first, first + place):
         symbol = rules.src[i]
         if is_gap(symbol):
-            cursor = np.int64(node_end[graph.tail[edge, gap_index(symbol) - 1]])
+            cursor = np.int64(node_end[step[gap_step(step, at, gap_index(symbol)), NODE]])
         else:
             cursor += 1
     return np.int64(-1) if is_gap(rules.src[first + place]) else cursor
@@ -172,7 +181,7 @@ def target_position(rules, rule, step, at, place):
     for i in range(first, first + place):
         symbol = rules.tgt[i]
         if is_gap(symbol):
-            part = at + 1 if gap_index(symbol) == 1 else step[at + 1, END]
+            part = gap_step(step, at, gap_index(symbol))
             cursor += step[part, TGT_END] - step[part, TGT_START]
         else:
             cursor += 1
@@ -180,14 +189,13 @@ def target_position(rules, rule, step, at, place):
 
 
 @kernel
-def align_derivation_kernel(graph, edge_rule, rules, node_start, node_end, step):
+def align_derivation_kernel(edge_rule, rules, node_start, node_end, step):
     """The word alignment of one derivation, composed of the links of its rules.
 
-    graph       Hypergraph
     edge_rule   int32 [E]
-    rules       Rules
+    rules       Rules, as read
     node_start  int32 [V]     first source word of a node, with node_end int32 [V] after its last
-    step        int32 [n, 6]  one derivation of ``expand_derivations_kernel``
+    step        int32 [n, 6]  one derivation of ``expand_derivations_kernel``, without parts of rules
 
     Returns int32 [., 2]: source word, target word, step by step. Links of gaps with gaps (some rule tables
     list them) are left out.
@@ -202,20 +210,53 @@ def align_derivation_kernel(graph, edge_rule, rules, node_start, node_end, step)
     pair = np.empty((count, 2), np.int32)
     count = 0
     for at in range(step.shape[0]):
-        edge = step[at, EDGE]
-        rule = edge_rule[edge]
+        rule = edge_rule[step[at, EDGE]]
         if rule < 0:
             continue
         for i in range(rules.first_link[rule], rules.first_link[rule + 1]):
-            src = source_position(
-                graph, rules, rule, node_start, node_end, edge, step[at, NODE], rules.link[i, 0]
-            )
+            src = source_position(rules, rule, node_start, node_end, step, at, rules.link[i, 0])
             tgt = target_position(rules, rule, step, at, rules.link[i, 1])
             if src >= 0 and tgt >= 0:
                 pair[count, 0] = src
                 pair[count, 1] = tgt
                 count += 1
     return pair[:count].copy()
+
+
+@kernel
+def whole_steps_kernel(step, is_part):
+    """The steps of one derivation without those of parts of rules.
+
+    step     int32 [n, 6]  of ``expand_derivations_kernel``
+    is_part  bool [n]      steps that are part of the rule of the step that they are below
+
+    Returns int32 [m, 6], with depths and ends that do not count parts, and int32 [n], the step among them
+    that each step belongs to.  O(n).  Twin: tests/naive/forest.py::whole_steps.
+    """
+    num_steps = step.shape[0]
+    before = np.zeros(num_steps + 1, np.int32)
+    for at in range(num_steps):
+        before[at + 1] = before[at] + (not is_part[at])
+    whole = np.empty((before[num_steps], STEP_COLUMNS), np.int32)
+    owner = np.empty(num_steps, np.int32)
+    hidden = np.empty(num_steps, np.int32)  # parts among the steps above, and the step itself
+    above = np.empty(num_steps, np.int64)
+    top = 0
+    for at in range(num_steps):
+        while top > 0 and step[above[top - 1], END] <= at:
+            top -= 1
+        parent = above[top - 1] if top > 0 else np.int64(-1)
+        hidden[at] = (hidden[parent] if parent >= 0 else 0) + is_part[at]
+        owner[at] = owner[parent] if is_part[at] and parent >= 0 else before[at]
+        above[top] = at
+        top += 1
+        if not is_part[at]:
+            row = before[at]
+            for column in range(STEP_COLUMNS):
+                whole[row, column] = step[at, column]
+            whole[row, DEPTH] -= hidden[at]
+            whole[row, END] = before[step[at, END]]
+    return whole, owner
 
 
 @leaf

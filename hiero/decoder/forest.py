@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hiero.core.arrays import Floats, Floats32, Ids, Ints, is_finite, offsets_by_row, read_only
+from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_by_row, read_only
 from hiero.core.errors import HieroError
 from hiero.core.lattice import Lattice
 from hiero.core.records import record
@@ -89,7 +89,9 @@ class Forest:
     node_end     int32 [V]       ... and the one after the last
     gain_row     int32 [V]       row of ``gain``, -1 for none; empty without orientation models
     gain         float32 [F, .]  of GapNodes: what nodes add to the orientations of gaps that they fill
-    rules        Rules
+    rules        Rules         with at most two gaps each
+    whole        Rules         the same as read: if rules with more gaps were divided, these in place of the
+                               topmost part, and rules without symbols in place of the others
     source       the words of the sentence, or of the arcs of ``lattice``
     lattice      the lattice that was translated, or None; spans of nodes are then nodes of it
 
@@ -116,6 +118,7 @@ class Forest:
         edge_features: EdgeFeatures | None = None,
         features: ForestFeatures | None = None,
         origin: Origin | None = None,
+        whole: Rules | None = None,
     ) -> None:
         self.graph = Hypergraph(read_only(graph.first_edge), read_only(graph.tail))
         self.edge_score: Floats = read_only(edge_score)
@@ -130,6 +133,8 @@ class Forest:
         self.node_start: Ids = read_only(node_start)
         self.node_end: Ids = read_only(node_end)
         self.rules = Rules._make(read_only(array) for array in rules)
+        self.has_parts = whole is not None
+        self.whole = self.rules if whole is None else Rules._make(read_only(array) for array in whole)
         self.words, self.labels = words, labels
         self.source, self.lm_names = tuple(source), tuple(lm_names)
         self.lattice = lattice
@@ -248,7 +253,12 @@ class Forest:
             return self._features.of_derivation(derivation)
         if self.edge_features is None:
             raise HieroError("this forest was made without features")
-        return self.edge_features.total(derivation.edges)
+        return self.edge_features.total(derivation.all_edges)
+
+    def is_part(self, edges: Ids | Ints) -> Flags:
+        """Which edges have parts of rules with more than two gaps, other than the topmost."""
+        rule, first = self.edge_rule[edges], self.whole.first_src
+        return np.asarray((rule >= 0) & (first[rule] == first[rule + 1]))
 
     def features_of_edges(self, edges: Ids) -> EdgeFeatures | None:
         """The features of some edges, numbered from 0; None if the forest has none."""
@@ -375,15 +385,14 @@ class Forest:
         tail = self.graph.tail[edge]
         tail = np.where(tail >= 0, new_node[tail], np.int32(-1))
         first_edge = offsets_by_row(new_node[heads(self.graph)[edge]], len(node))
-        graph, origin = Hypergraph(first_edge, tail), Origin(node, edge)
-        return self._part(graph, origin, self.edge_rule[edge], self.rules, self._features)
+        return self.part(Hypergraph(first_edge, tail), node, edge)
 
     def only(self, derivation: Derivation) -> Forest:
         """The forest of one derivation of this forest, with the rules that it uses and their features.
 
         Its edges are those of the derivation, last to first; ``origin`` has the ids that they had here.
         """
-        steps = derivation.steps[::-1]
+        steps = derivation.all_steps[::-1]
         edge, node, end = steps[:, EDGE], steps[:, NODE], steps[:, END]
         last = len(steps) - 1
         tail = np.full((len(steps), 2), -1, np.int32)
@@ -396,16 +405,26 @@ class Forest:
                     child = end[last - child]
         used, place = np.unique(self.edge_rule[edge], return_inverse=True)
         num_bare = np.count_nonzero(used < 0)
-        rules = take_rules(self.rules, used[num_bare:].astype(np.int64))
+        kept = used[num_bare:].astype(np.int64)
+        rules, whole = take_rules(self.rules, kept), take_rules(self.whole, kept) if self.has_parts else None
         graph = Hypergraph(np.arange(len(steps) + 1, dtype=np.int64), tail)
-        return self._part(graph, Origin(node, edge), (place - num_bare).astype(np.int32), rules, None)
+        edge_rule = (place - num_bare).astype(np.int32)
+        return self._part(graph, Origin(node, edge), edge_rule, rules, whole, None)
 
     def part(self, graph: Hypergraph, node: Ids, edge: Ids) -> Forest:
         """A forest of copies of these nodes and edges in another graph; ``origin`` has their ids here."""
-        return self._part(graph, Origin(node, edge), self.edge_rule[edge], self.rules, self._features)
+        whole = self.whole if self.has_parts else None
+        rules = self.edge_rule[edge], self.rules, whole
+        return self._part(graph, Origin(node, edge), *rules, self._features)
 
     def _part(
-        self, graph: Hypergraph, origin: Origin, edge_rule: Ids, rules: Rules, features: ForestFeatures | None
+        self,
+        graph: Hypergraph,
+        origin: Origin,
+        edge_rule: Ids,
+        rules: Rules,
+        whole: Rules | None,
+        features: ForestFeatures | None,
     ) -> Forest:
         """A forest of some nodes and edges, with their feature values unless it has ``features``."""
         node, edge = origin
@@ -427,6 +446,7 @@ class Forest:
             edge_features=None if features else self.features_of_edges(edge),
             features=features,
             origin=origin,
+            whole=whole,
         )
 
     # ---- files
@@ -462,6 +482,7 @@ class Forest:
             edge_lm=stored.edge_lm,
             lm_names=stored.lm_names,
             edge_features=stored.edge_features,
+            whole=stored.whole,
         )
 
     # ---- representation
@@ -481,7 +502,7 @@ class Forest:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the model and cached results: with the texts in use, and the features of all edges."""
-        symbols = np.unique(np.concatenate([self.rules.src, self.rules.tgt]))
+        symbols = np.unique(np.concatenate([self.rules.src, self.rules.tgt, self.whole.src]))
         words = symbols[symbols >= 0].tolist()
         labels = {*self.node_label.tolist(), *self.rules.lhs.tolist()}
         labels.update(gap_label(symbol) for symbol in symbols[symbols < 0].tolist())

@@ -26,7 +26,13 @@ from hiero.decoder.hypergraph import Hypergraph
 from hiero.features.index import EdgeBatch, FeatureIndex, Key
 from hiero.features.index_kernels import NAME
 from hiero.features.names import Names
-from hiero.features.rows import FeatureRows, merge_feature_rows, number_feature_rows, pick_feature_rows
+from hiero.features.rows import (
+    FeatureRows,
+    merge_feature_rows,
+    number_feature_rows,
+    pick_feature_rows,
+    with_empty_row,
+)
 from hiero.features.score import Replay, RuleScorer, edge_rows, rows_of_keys
 from hiero.features.template_kernels import new_memo
 from hiero.grammar.rules import NO_IDS, Grammar, RuleTable
@@ -111,7 +117,8 @@ class ForestFeatures(Replay):
 
     def of_derivation(self, derivation: Derivation) -> Mapping[str, float]:
         """The nonzero values by name."""
-        forest, edges, rules = derivation.forest, derivation.edges, derivation.rules
+        forest, edges = derivation.forest, derivation.all_edges
+        rules = forest.edge_rule[edges]
         total: dict[str, float] = {}
         parts = self.rules(rules[rules >= 0].tolist())
         if self.scorer.features.edge_features:
@@ -135,8 +142,8 @@ class ForestFeatures(Replay):
         of_rule = self.rows(used.astype(np.int64), index)
         row = np.full(len(edges), len(used), np.int32)  # an empty one, appended
         row[rules >= 0] = place
-        of_rule = of_rule._replace(first=np.append(of_rule.first, of_rule.first[-1]))
-        rows = merge_feature_rows([pick_feature_rows(of_rule, row), self.edge_rows(forest, edges, index)])
+        of_rule = pick_feature_rows(with_empty_row(of_rule), row)
+        rows = merge_feature_rows([of_rule, self.edge_rows(forest, edges, index)])
         names = Names(self.scorer.symbols)
         return EdgeFeatures(tuple(map(names.name, index.all_keys())), *rows)
 

@@ -18,6 +18,9 @@ index, counting from 0. A JSON file, abridged::
 
 rules     In ``src`` and ``tgt`` a string is a word and the integer k is the k-th gap, whose category is
           ``gaps[k - 1]``. ``links`` is the word alignment: positions in ``src`` and ``tgt``, gaps counted.
+          A rule with more than two gaps is divided into rules with two. The topmost has ``whole``: the
+          src, tgt, gaps and links of the rule as it was read; the others have ``"part": true``, and names
+          like "part 1" for their categories.
 nodes     ``span``: the first source word and the one after the last.
 lattice   If the input was one: the nodes that each arc, a word of ``source``, leads from and to, and the
           values of features of arcs; spans are nodes of the lattice.
@@ -29,10 +32,11 @@ edges     Entry k of ``tails`` fills gap k + 1 of the rule. The rule ``null`` st
 
 An ``.npz`` file has the same as exact arrays: first_edge, tail, edge_score, edge_rule (-1 for ``null``),
 edge_lm, node_label, node_start, node_end as in ``hiero.decoder.forest.Forest``; rule_lhs, rule_first_src,
-rule_src, rule_first_tgt, rule_tgt, rule_first_link, rule_link as in ``hiero.grammar.rules.Rules`` (symbols as
-in ``hiero.core.symbols``); edge_first_feature, edge_feature, edge_value if the edges have features; and lists
-of strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to end in NAME and their
-offsets in first_NAME.
+rule_src, rule_first_tgt, rule_tgt, rule_first_link, rule_link as in ``hiero.grammar.rules.Rules`` (symbols
+as in ``hiero.core.symbols``); if some rules were divided, the same with whole_ in place of rule_: the rules
+as they were read, and parts without symbols; edge_first_feature, edge_feature, edge_value if the edges have
+features; and lists of strings (words, labels, source, lm_names, feature_names), each as UTF-8 bytes end to
+end in NAME and their offsets in first_NAME.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ from hiero.core.arrays import Floats, Floats32, Ids, are_offsets, is_finite, off
 from hiero.core.directories import ArrayKind, check_kinds, read_npz
 from hiero.core.errors import FormatError, HieroError, UsageError, show
 from hiero.core.lattice import Lattice
+from hiero.core.records import MAX_GAPS, MOST_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.core.symbols import pack
 from hiero.core.text import open_output, read_chunks
@@ -88,6 +93,7 @@ class StoredForest:
     lm_names: Sequence[str]
     edge_features: EdgeFeatures | None
     lattice: Lattice | None = None
+    whole: Rules | None = None
 
 
 def stored_forest(forest: Forest) -> StoredForest:
@@ -105,26 +111,46 @@ def stored_forest(forest: Forest) -> StoredForest:
 
     used, place = np.unique(forest.edge_rule, return_inverse=True)
     num_bare = int(np.count_nonzero(used < 0))
-    lhs = [label(old) for old in forest.rules.lhs[used[num_bare:]].tolist()]
-    lists = [rule_lists(forest.rules, rule) for rule in used[num_bare:].tolist()]
-    src = [[symbol(old) for old in side] for side, _, _ in lists]
-    tgt = [[symbol(old) for old in side] for _, side, _ in lists]
-    rules = rules_from_lists(lhs, src, tgt, [links for _, _, links in lists])
+
+    def stored(rules: Rules) -> Rules:
+        lhs = [label(old) for old in rules.lhs[used[num_bare:]].tolist()]
+        lists = [rule_lists(rules, rule) for rule in used[num_bare:].tolist()]
+        src = [[symbol(old) for old in side] for side, _, _ in lists]
+        tgt = [[symbol(old) for old in side] for _, side, _ in lists]
+        return rules_from_lists(lhs, src, tgt, [links for _, _, links in lists])
+
+    rules, whole = stored(forest.rules), stored(forest.whole) if forest.has_parts else None
     node_label = np.array([label(old) for old in forest.node_label.tolist()], np.int32)
     edges = forest.edge_score, (place.reshape(-1) - num_bare).astype(np.int32), forest.edge_lm
     nodes = node_label, forest.node_start, forest.node_end
     texts = list(map(forest.words.text, words)), list(map(forest.labels.text, labels))
     sentence = forest.source, forest.lm_names
     features = forest.features_of_edges(np.arange(forest.num_edges, dtype=np.int32))
-    return StoredForest(forest.graph, *edges, *nodes, rules, *texts, *sentence, features, forest.lattice)
+    return StoredForest(
+        forest.graph, *edges, *nodes, rules, *texts, *sentence, features, forest.lattice, whole
+    )
 
 
-class _Rule(msgspec.Struct):
-    lhs: str
+class _Sides(msgspec.Struct):
     src: list[str | int]
     tgt: list[str | int]
     gaps: list[str] = []
     links: list[tuple[int, int]] = []
+
+
+class _Rule(msgspec.Struct, omit_defaults=True):
+    lhs: str
+    src: list[str | int]
+    tgt: list[str | int]
+    # Written also if they are empty.
+    gaps: list[str] | None = None
+    links: list[tuple[int, int]] | None = None
+    whole: _Sides | None = None
+    part: bool = False
+
+    @property
+    def sides(self) -> _Sides:
+        return _Sides(self.src, self.tgt, self.gaps or [], self.links or [])
 
 
 class _Node(msgspec.Struct):
@@ -183,15 +209,24 @@ def to_json(forest: StoredForest) -> bytes:
 
 
 def _json_rules(forest: StoredForest) -> Iterable[_Rule]:
-    rules, labels = forest.rules, forest.labels
+    labels = forest.labels
 
     def items(symbols: list[int]) -> list[str | int]:
         return [gap_index(symbol) if is_gap(symbol) else forest.words[symbol] for symbol in symbols]
 
-    for rule, lhs in enumerate(rules.lhs.tolist()):
+    def sides(rules: Rules, rule: int) -> _Sides:
         src, tgt, links = rule_lists(rules, rule)
         gaps = [labels[gap_label(symbol)] for symbol in src if is_gap(symbol)]
-        yield _Rule(labels[lhs], items(src), items(tgt), gaps, [(i, j) for i, j in links])
+        return _Sides(items(src), items(tgt), gaps, [(i, j) for i, j in links])
+
+    for rule, lhs in enumerate(forest.rules.lhs.tolist()):
+        own = sides(forest.rules, rule)
+        stored = _Rule(labels[lhs], own.src, own.tgt, own.gaps, own.links)
+        if forest.whole is not None:
+            whole = sides(forest.whole, rule)
+            stored.part = not whole.src
+            stored.whole = whole if len(whole.gaps) > len(own.gaps) else None
+        yield stored
 
 
 def _json_nodes(forest: StoredForest) -> Iterable[_Node]:
@@ -268,7 +303,7 @@ def _from_json(forest: _Forest) -> StoredForest:
     words: dict[str, int] = {}
     labels: dict[str, int] = {}
 
-    def symbols(rule: _Rule, side: list[str | int]) -> list[int]:
+    def symbols(rule: _Sides, side: list[str | int]) -> list[int]:
         codes = []
         for item in side:
             if isinstance(item, str):
@@ -279,12 +314,17 @@ def _from_json(forest: _Forest) -> StoredForest:
                 raise ValueError(f"gap {item} of a rule with {len(rule.gaps)} gaps")
         return codes
 
-    rules = rules_from_lists(
-        [labels.setdefault(rule.lhs, len(labels)) for rule in forest.rules],
-        [symbols(rule, rule.src) for rule in forest.rules],
-        [symbols(rule, rule.tgt) for rule in forest.rules],
-        [[list(link) for link in rule.links] for rule in forest.rules],
-    )
+    def read(rules: list[_Sides]) -> Rules:
+        return rules_from_lists(
+            [labels.setdefault(rule.lhs, len(labels)) for rule in forest.rules],
+            [symbols(rule, rule.src) for rule in rules],
+            [symbols(rule, rule.tgt) for rule in rules],
+            [[list(link) for link in rule.links] for rule in rules],
+        )
+
+    rules, whole = read([rule.sides for rule in forest.rules]), None
+    if any(rule.part or rule.whole for rule in forest.rules):
+        whole = read([_Sides([], []) if rule.part else rule.whole or rule.sides for rule in forest.rules])
     nodes, edges = forest.nodes, forest.edges
     head = [edge.head for edge in edges]
     if head != sorted(head) or (head and not 0 <= head[0] <= head[-1] < len(nodes)):
@@ -319,11 +359,16 @@ def _from_json(forest: _Forest) -> StoredForest:
         forest.language_models,
         EdgeFeatures.from_rows(edge.features for edge in edges) if has_features else None,
         lattice,
+        whole,
     )
 
 
 RULE_ARRAYS = ("lhs", "first_src", "src", "first_tgt", "tgt", "first_link", "link")
 EDGE_AND_NODE_ARRAYS = ("edge_score", "edge_rule", "edge_lm", "node_label", "node_start", "node_end")
+WHOLE_ARRAYS: dict[str, ArrayKind] = {
+    f"whole_{name}": (np.int16, 2) if name == "link" else (np.int64 if "first" in name else np.int32, 1)
+    for name in RULE_ARRAYS
+}
 TEXTS = ("words", "labels", "source", "lm_names")
 
 
@@ -391,6 +436,8 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
         arrays[name] = getattr(forest, name)
     for name in RULE_ARRAYS:
         arrays[f"rule_{name}"] = getattr(forest.rules, name)
+        if forest.whole is not None:
+            arrays[f"whole_{name}"] = getattr(forest.whole, name)
     texts: dict[str, Sequence[str]] = {name: getattr(forest, name) for name in TEXTS}
     features = forest.edge_features
     if features is not None:
@@ -409,8 +456,11 @@ def _arrays(forest: StoredForest) -> dict[str, npt.NDArray[Any]]:
 def _read_npz(path: str | Path) -> StoredForest:
     """Read a file; the caller checks that its parts are consistent."""
     arrays = read_npz(path, "a forest", FOREST_ARRAYS)
-    features, lattice = None, None
+    features, lattice, whole = None, None, None
     try:
+        if "whole_lhs" in arrays:
+            check_kinds(path, "a forest", arrays, WHOLE_ARRAYS)
+            whole = featureless_rules(*(arrays[name] for name in WHOLE_ARRAYS))
         if "feature_names" in arrays:
             check_kinds(path, "a forest", arrays, FEATURE_ARRAYS)
             rows = arrays["edge_first_feature"], arrays["edge_feature"], arrays["edge_value"]
@@ -428,7 +478,7 @@ def _read_npz(path: str | Path) -> StoredForest:
     rules = featureless_rules(*(arrays[f"rule_{name}"] for name in RULE_ARRAYS))
     edge_columns = [arrays[name] for name in EDGE_AND_NODE_ARRAYS]
     graph = Hypergraph(arrays["first_edge"], arrays["tail"])
-    return StoredForest(graph, *edge_columns, rules, *texts, features, lattice)  # type: ignore[call-arg, arg-type]
+    return StoredForest(graph, *edge_columns, rules, *texts, features, lattice, whole)  # type: ignore[call-arg, arg-type]
 
 
 def _texts(arrays: dict[str, npt.NDArray[Any]], name: str) -> list[str]:
@@ -456,7 +506,9 @@ def _check(forest: StoredForest) -> None:
     _check_ids("label", forest.node_label, len(forest.labels))
     _check_ids("label", forest.rules.lhs, len(forest.labels))
     _check_ids("rule", forest.edge_rule, len(forest.rules.lhs), lowest=-1)
-    arity = [_check_rule(forest, rule) for rule in range(len(forest.rules.lhs))]
+    arity = [_check_rule(forest, forest.rules, rule, MAX_GAPS) for rule in range(len(forest.rules.lhs))]
+    if forest.whole is not None:
+        _check_whole(forest, forest.whole)
     arity.append(1)  # of rule -1
     tails = (forest.graph.tail >= 0).sum(axis=1)
     wrong = np.flatnonzero(np.array(arity)[forest.edge_rule] != tails)
@@ -475,12 +527,15 @@ def _check_shapes(forest: StoredForest, num_nodes: int, num_edges: int) -> None:
         ("node_start", forest.node_start, "int32", (num_nodes,)),
         ("node_end", forest.node_end, "int32", (num_nodes,)),
     ]
-    rules, num_rules = forest.rules, len(forest.rules.lhs)
-    parts: list[tuple[str, npt.NDArray[Any], int, npt.NDArray[Any], str, tuple[int, ...]]] = [
-        ("rule_src", rules.first_src, num_rules, rules.src, "int32", ()),
-        ("rule_tgt", rules.first_tgt, num_rules, rules.tgt, "int32", ()),
-        ("rule_link", rules.first_link, num_rules, rules.link, "int16", (2,)),
-    ]
+    num_rules = len(forest.rules.lhs)
+    parts: list[tuple[str, npt.NDArray[Any], int, npt.NDArray[Any], str, tuple[int, ...]]] = []
+    for name, rules in (("rule", forest.rules), ("whole", forest.whole)):
+        if rules is not None:
+            parts += [
+                (f"{name}_src", rules.first_src, num_rules, rules.src, "int32", ()),
+                (f"{name}_tgt", rules.first_tgt, num_rules, rules.tgt, "int32", ()),
+                (f"{name}_link", rules.first_link, num_rules, rules.link, "int16", (2,)),
+            ]
     if forest.edge_features:
         features = forest.edge_features
         parts.append(("edge_feature", features.first, num_edges, features.feature, "int32", ()))
@@ -505,18 +560,47 @@ def _check_ids(what: str, ids: Ids, count: int, lowest: int = 0) -> None:
         raise ValueError(f"{what} {ids[wrong][0]} of {count}")
 
 
-def _check_rule(forest: StoredForest, rule: int) -> int:
-    """The number of gaps of a rule; ValueError unless both sides have the same."""
-    src, tgt, links = rule_lists(forest.rules, rule)
+def _check_rule(forest: StoredForest, rules: Rules, rule: int, most: int) -> int:
+    """The number of gaps of a rule; ValueError unless both sides have the same, and at most so many."""
+    src, tgt, links = rule_lists(rules, rule)
     for symbol in src + tgt:
         if is_gap(symbol):
             _check_ids("label", np.array([gap_label(symbol)], np.int32), len(forest.labels))
         else:
             _check_ids("word", np.array([symbol], np.int32), len(forest.words))
     gaps = [gap_index(symbol) for symbol in src if is_gap(symbol)]
-    if gaps != [1, 2][: len(gaps)] or sorted(gap_index(symbol) for symbol in tgt if is_gap(symbol)) != gaps:
+    expected = [*range(1, min(len(gaps), most) + 1)]
+    if gaps != expected or sorted(gap_index(symbol) for symbol in tgt if is_gap(symbol)) != gaps:
         raise ValueError(f"rule {rule} with gaps other than 1, or 1 and 2 in this order, once on each side")
     for i, j in links:
         if not (0 <= i < len(src) and 0 <= j < len(tgt)):
             raise ValueError(f"rule {rule} with a link {i}-{j} outside its sides")
     return len(gaps)
+
+
+def _check_whole(forest: StoredForest, whole: Rules) -> None:
+    """Raise ValueError unless every derivation fills each gap of its whole rules.
+
+    It does if each node has rules only, or parts only that all have the same number of gaps.
+    """
+    if not np.array_equal(whole.lhs, forest.rules.lhs):
+        raise ValueError("other left-hand sides of whole rules")
+    num_gaps = [_check_rule(forest, whole, rule, MOST_GAPS) for rule in range(len(forest.rules.lhs))]
+    first, tails = forest.graph.first_edge.tolist(), forest.graph.tail.tolist()
+    filled = np.ones(
+        len(first) - 1, np.int64
+    )  # by each node: gaps of the whole rule, 1 for a node that is no part
+    for node in range(len(first) - 1):
+        found = set()
+        for edge in range(first[node], first[node + 1]):
+            rule, gaps = (
+                int(forest.edge_rule[edge]),
+                sum(int(filled[tail]) for tail in tails[edge] if tail >= 0),
+            )
+            is_part = rule >= 0 and whole.first_src[rule] == whole.first_src[rule + 1]
+            found.add((is_part, gaps if is_part else 0))
+            if not is_part and gaps != (num_gaps[rule] if rule >= 0 else 1):
+                raise ValueError(f"edge {edge} of node {node} with {gaps} parts for {num_gaps[rule]} gaps")
+        if len(found) > 1 or (node == len(first) - 2 and any(part for part, _ in found)):
+            raise ValueError(f"node {node} with parts of rules that do not fit together")
+        filled[node] = next((gaps for is_part, gaps in found if is_part), 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from hiero.core.lattice import EPSILON, Arcs, Lattice
 from hiero.core.symbol_kernels import gap_index, is_gap
 from hiero.decoder.lattice_kernels import LatticeParse, parse_lattice_kernel
 from hiero.decoder.parse_kernels import Parse
-from hiero.grammar.rules import Grammar, Trie, frozen, rule_lists, take_rules
+from hiero.grammar.rules import Grammar, Rules, Trie, frozen, rule_lists, take_rules
 from hiero.grammar.trie_kernels import reach_kernel
 
 if TYPE_CHECKING:
@@ -64,79 +64,73 @@ def with_arc_features(grammar: Grammar, found: LatticeParse, names: Sequence[int
     size = kept[:, 1]
     first = np.cumsum(size) - size
     row = np.repeat(kept[:, 0] - first, size) + np.arange(size.sum())
-    copies = take_rules(grammar.rules, np.concatenate([np.arange(grammar.num_rules), row]))
     columns = list(grammar.columns) + [name for name in names if name not in grammar.columns]
-    dense = np.zeros((len(copies.lhs), len(columns)), np.float32)
-    dense[:, : len(grammar.columns)] = copies.dense
     value = np.repeat(found.total[kept[:, 2]], size, axis=0)
-    dense[grammar.num_rules :, [columns.index(name) for name in names]] += value.astype(np.float32)
+
+    def extended(rules: Rules) -> Rules:
+        copies = take_rules(rules, np.concatenate([np.arange(grammar.num_rules), row]))
+        dense = np.zeros((len(copies.lhs), len(columns)), np.float32)
+        dense[:, : len(grammar.columns)] = copies.dense
+        dense[grammar.num_rules :, [columns.index(name) for name in names]] += value.astype(np.float32)
+        return frozen(copies._replace(dense=dense))
+
     new = parse.rules.copy()
     new[chosen, 0] = grammar.num_rules + first[place.reshape(-1)]
-    extended = Grammar(frozen(copies._replace(dense=dense)), grammar.trie, tuple(columns))
-    return extended, parse._replace(rules=new)
+    whole = None if grammar.whole is None else extended(grammar.whole)
+    longer = Grammar(extended(grammar.rules), grammar.trie, tuple(columns), whole)
+    return longer, parse._replace(rules=new)
 
 
 # ---- the arcs of a derivation
 
 
-def edge_arcs(forest: Forest, edges: Sequence[int], nodes: Sequence[int]) -> list[list[tuple[int, ...]]]:
-    """For each word of the source sides of the rules of some edges, the arcs that it stands for.
-
-    nodes  the heads of the edges
-
-    Between several paths with the same words, the features of the edge decide.
-    """
-    lattice = forest.lattice
-    assert lattice is not None
-    finder = _PathFinder(lattice)
-    found: list[list[tuple[int, ...]]] = []
-    for edge, node in zip(edges, nodes, strict=True):
-        rule = int(forest.edge_rule[edge])
-        if rule < 0:
-            found.append([])
-            continue
-        at, last = int(forest.node_start[node]), int(forest.node_end[node])
-        runs: list[tuple[int, list[str]]] = [(at, [])]
-        ends: list[int] = []
-        for symbol in rule_lists(forest.rules, rule)[0]:
-            if is_gap(symbol):
-                tail = forest.graph.tail[edge, gap_index(symbol) - 1]
-                ends.append(int(forest.node_start[tail]))
-                runs.append((int(forest.node_end[tail]), []))
-            else:
-                runs[-1][1].append(forest.words.text(symbol))
-        ways = [
-            finder.ways(start, end, words) for (start, words), end in zip(runs, [*ends, last], strict=True)
-        ]
-        choices = list(itertools.islice(itertools.product(*ways), MOST_WAYS))
-        if not choices:
-            found.append([])
-            continue
-        best = choices[0]
-        if len(choices) > 1:
-            values = forest.features_of_edges(np.array([edge], np.int32))
-            row = {} if values is None else values.row(0)
-            given = np.array([row.get(name, 0.0) for name in lattice.names])
-            best = min(choices, key=lambda way: float(np.abs(finder.total(way) - given).sum()))
-        found.append([finder.paths[arc] for run in best for arc in run])
-    return found
-
-
-def word_arc(lattice: Lattice, path: Sequence[int]) -> int:
-    """The arc of a path that has a word."""
-    return next(arc for arc in path if lattice.arcs[arc].word != EPSILON)
-
-
 MOST_WAYS = 1000
 
 
-class _PathFinder:
-    """Paths of a lattice by their words."""
+class PathFinder:
+    """Paths of the lattice of a forest by their words."""
 
-    def __init__(self, lattice: Lattice) -> None:
-        (first, _, end, _, self._value), words, self.paths = lattice.word_arcs
+    def __init__(self, forest: Forest) -> None:
+        assert forest.lattice is not None
+        self.forest, self.lattice = forest, forest.lattice
+        (first, _, end, _, self._value), words, self.paths = forest.lattice.word_arcs
         self._first, self._end = first.tolist(), end.tolist()
         self._words = [word.encode(errors="replace").decode() for word in words]
+
+    def rule_arcs(
+        self,
+        rule: int,
+        start: int,
+        end: int,
+        gaps: Sequence[tuple[int, int]],
+        features: Callable[[], Mapping[str, float]],
+    ) -> list[tuple[int, ...]]:
+        """For each word of the source side of a rule, as read, the arcs that it stands for.
+
+        start, end, gaps  the nodes between which the rule, and each of its gaps, is applied
+        features          returns those of the edge, which decide between several paths with the same words
+        """
+        if rule < 0:
+            return []
+        runs: list[tuple[int, list[str]]] = [(start, [])]
+        ends: list[int] = []
+        for symbol in rule_lists(self.forest.whole, rule)[0]:
+            if is_gap(symbol):
+                before, after = gaps[gap_index(symbol) - 1]
+                ends.append(before)
+                runs.append((after, []))
+            else:
+                runs[-1][1].append(self.forest.words.text(symbol))
+        ways = [self.ways(at, last, words) for (at, words), last in zip(runs, [*ends, end], strict=True)]
+        choices = list(itertools.islice(itertools.product(*ways), MOST_WAYS))
+        if not choices:
+            return []
+        best = choices[0]
+        if len(choices) > 1:
+            row = features()
+            given = np.array([row.get(name, 0.0) for name in self.lattice.names])
+            best = min(choices, key=lambda way: float(np.abs(self.total(way) - given).sum()))
+        return [self.paths[arc] for run in best for arc in run]
 
     def ways(self, start: int, end: int, words: Sequence[str]) -> list[tuple[int, ...]]:
         """All ways to spell words from one node to another."""
@@ -154,6 +148,11 @@ class _PathFinder:
         """What the arcs of several runs add up to."""
         arcs = [arc for run in way for arc in run]
         return np.asarray(self._value[arcs].sum(axis=0))
+
+
+def word_arc(lattice: Lattice, path: Sequence[int]) -> int:
+    """The arc of a path that has a word."""
+    return next(arc for arc in path if lattice.arcs[arc].word != EPSILON)
 
 
 # ---- word lattices of forests

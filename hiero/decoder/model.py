@@ -36,7 +36,8 @@ from hiero.decoder.forest import Forest
 from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigrams
 from hiero.decoder.hypergraph import EMPTY_CHART, Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
-from hiero.decoder.model_rules import model_rules
+from hiero.decoder.model_rules import sentence_grammar, with_part_names
+from hiero.decoder.parse import used_cells
 from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
 from hiero.decoder.search import ParsedSentence, search_of
 from hiero.decoder.statistics import Statistics
@@ -54,9 +55,9 @@ from hiero.features.score import (
 from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
-from hiero.grammar.assemble import Ranks, build_grammar, label_ranks, unary_order
+from hiero.grammar.assemble import Ranks, label_ranks, unary_order
 from hiero.grammar.rules import Grammar, GrammarSource, RuleTable
-from hiero.grammar.sources import PerSentence
+from hiero.grammar.sources import PerSentence, StaticGrammar
 from hiero.lm.model import LanguageModels
 
 Sentence = str | Segment | Lattice
@@ -107,6 +108,9 @@ class Model:
         # Here, not with the first sentence: files of vectors have names in the order of their ids.
         symbols.names.intern(b"Glue")
         self._ranks = label_ranks(symbols.labels)
+        plain = [source.source if isinstance(source, Binned) else source for source in self.sources]
+        if any(isinstance(source, StaticGrammar) and source.has_wide_rules for source in plain):
+            self.features.check_wide_rules()
 
     def __repr__(self) -> str:
         models = self.language_models
@@ -430,20 +434,27 @@ class Model:
             limits = constraints_of(segment, self.terms, self.search)
         own = (limits.table(self.symbols, self.search.category),) if limits and limits.rows else ()
         with statistics.timed("load"):
-            ranks = self._label_ranks()
-            grammar, first_glue = self._grammar_of(src, tables, ranks, own)
+            grammar, first_glue, ranks = sentence_grammar(
+                *(self.symbols, src, tables, self.search, self._goal, self._category),
+                given=own,
+                ranks=self._label_ranks(),
+                features=self.features,
+            )
             lm_word = self.language_models.word_ids(self.symbols.words)
         if lattice is not None:
             # Before rules are scored, because those along arcs with features are others.
             with statistics.timed("parse"):
                 grammar, parse = self._find_lattice_spans(src, lattice, grammar, first_glue, ranks)
         with statistics.timed("features"):
-            rule_score = self.scorer.scores(grammar, lm_word)
+            rule_score = self.scorer.scores(grammar.as_read, lm_word)
             _check_finite(segment, "a rule", rule_score)
             lm_weight = self._lm_weight()
         if lattice is None:
             with statistics.timed("parse"):
                 parse = self._find_spans(src, grammar, first_glue, ranks)
+        if ranks.num_parts:
+            with statistics.timed("parse"):
+                parse = used_cells(parse, ranks.first_part)
         statistics.rules += grammar.num_rules
         goal = self._goal_cell(parse, _last_node(segment))
         is_restricted = limits is not None and limits.restricts and goal >= 0
@@ -474,18 +485,6 @@ class Model:
             gains = self._rescored(found.src, found.grammar, found.parse, found.search[1], chart)
         with statistics.timed("cube"):
             return self.forest_of(found, chart, gains)
-
-    def _grammar_of(
-        self, src: Ids, tables: list[RuleTable], ranks: Ranks, given: Sequence[RuleTable] = ()
-    ) -> tuple[Grammar, int]:
-        """All rules of a sentence, and the row of the first glue rule; glue is not in the trie.
-
-        Words that are only in ``given`` count as unknown, since not all that they stand in are terms.
-        """
-        own = model_rules(self.symbols, src, tables, self.search, self._goal, self._category)
-        num_glue = 2 if self.search.glue else 0
-        grammar = build_grammar([*given, *tables, own], num_glue, ranks)
-        return grammar, grammar.num_rules - num_glue
 
     def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
         """Parse without language models: the spans of every category, and the rules that apply there."""
@@ -618,13 +617,14 @@ class Model:
             np.ascontiguousarray(cell[:, 2]),
             grammar.rules,
             words=self.symbols.words,
-            labels=self.symbols.labels,
+            labels=self.symbols.labels if grammar.whole is None else with_part_names(grammar, self.symbols),
             source=segment.words,
             lattice=segment.lattice,
             edge_lm=chart.lm,
             lm_names=self.language_models.names,
             gains=gains,
-            features=ForestFeatures(self.scorer, grammar, found.lm_word, kept=found.kept),
+            features=ForestFeatures(self.scorer, grammar.as_read, found.lm_word, kept=found.kept),
+            whole=grammar.whole,
         )
 
 

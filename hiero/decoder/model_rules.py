@@ -1,4 +1,4 @@
-"""Rules that are in no grammar: pass-through, brackets and glue."""
+"""The rules of a sentence: those of grammars, and pass-through, brackets and glue, which are in none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 
 from hiero.core.arrays import Ids
 from hiero.core.symbol_kernels import gap
-from hiero.core.symbols import Symbols
+from hiero.core.symbols import Symbols, Vocabulary
 from hiero.decoder.config import SearchConfig
-from hiero.grammar.rules import Rules, RuleTable, featureless_rules, frozen, source_words
+from hiero.features.feature_set import FeatureSet
+from hiero.grammar.assemble import Ranks, build_grammar
+from hiero.grammar.binarize import binarized
+from hiero.grammar.rules import Grammar, Rules, RuleTable, featureless_rules, frozen, source_words
 
 
 def model_rules(
@@ -61,6 +64,35 @@ def model_rules(
     return RuleTable(frozen(rules), columns)
 
 
+def sentence_grammar(
+    symbols: Symbols,
+    src: Ids,
+    tables: Sequence[RuleTable],
+    search: SearchConfig,
+    goal: int,
+    category: int,
+    *,
+    given: Sequence[RuleTable],
+    ranks: Ranks,
+    features: FeatureSet,
+) -> tuple[Grammar, int, Ranks]:
+    """All rules of a sentence, the row of the first glue rule, and the order of categories, parts included.
+
+    Glue is not in the trie. Words that are only in ``given`` count as unknown, since not all that they stand
+    in are terms.
+    """
+    own = model_rules(symbols, src, tables, search, goal, category)
+    num_glue = 2 if search.glue else 0
+    divided = binarized(tables, len(ranks.label))
+    whole: list[RuleTable] = []
+    if divided is not None:
+        features.check_wide_rules()
+        tables, whole = divided.tables, [*given, *divided.whole, own]
+        ranks = ranks.with_parts(divided.num_parts)
+    grammar = build_grammar([*given, *tables, own], num_glue, ranks, whole)
+    return grammar, grammar.num_rules - num_glue, ranks
+
+
 @functools.lru_cache(maxsize=256)
 def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int, num_dropped: int) -> Rules:
     """The rules of ``model_rules`` without their symbols."""
@@ -79,3 +111,20 @@ def _layout(goal: int, category: int, glue: bool, brackets: bool, num_words: int
     first_link, link = np.cumsum([0, *tgt_size, *[0] * len(joined)]), np.zeros((num_words, 2), np.int16)
     rules = featureless_rules(lhs, first_src, none, first_tgt, none, first_link, link)
     return frozen(rules._replace(dense=dense))
+
+
+class _Labels:
+    """Names of labels; those from ``first_part`` on are parts of rules."""
+
+    def __init__(self, named: Vocabulary, first_part: int) -> None:
+        self.named, self.first_part = named, first_part
+
+    def text(self, index: int, /) -> str:
+        return self.named.text(index) if index < self.first_part else f"part {index - self.first_part + 1}"
+
+
+def with_part_names(grammar: Grammar, symbols: Symbols) -> _Labels:
+    """The names of the labels of a grammar with divided rules."""
+    assert grammar.whole is not None
+    is_part = np.diff(grammar.whole.first_src) == 0
+    return _Labels(symbols.labels, int(grammar.rules.lhs[is_part].min(initial=len(symbols.labels))))

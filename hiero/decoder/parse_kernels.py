@@ -307,3 +307,25 @@ def applications_kernel(parse, first, out_rule, out_start, out_end, out_split):
                     low_2,
                     high_2,
                 )
+
+
+@kernel
+def used_cells_kernel(parse, first_label, out_used):
+    """Which cells to keep: those of parts only if they fill a gap of another cell that is kept.
+
+    parse        Parse
+    first_label  categories from here on are parts
+    out_used     bool [C]  written
+
+    A part matches without the words around it, so that most of its cells have no use. O(B).
+    Twin: tests/naive/search.py::used_cells.
+    """
+    num_cells = parse.cell.shape[0]
+    for c in range(num_cells):
+        out_used[c] = parse.cell[c, 0] < first_label
+    for c in range(num_cells - 1, -1, -1):
+        if out_used[c]:
+            for b in range(parse.first_bundle[c], parse.first_bundle[c + 1]):
+                for t in range(2):
+                    if parse.tail[b, t] >= 0:
+                        out_used[parse.tail[b, t]] = True

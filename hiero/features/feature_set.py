@@ -105,6 +105,14 @@ class FeatureSet:
         own = [one.name for one in self.rule_features] + [one.name for one in self.edge_features]
         return templates + flags + own
 
+    def check_wide_rules(self) -> None:
+        """Refuse features that are not defined for rules with more than two gaps."""
+        reason = "the feature reads the places of two gaps"
+        wrong = [name for name in self.names if TEMPLATES.get(name, 0) & WITH_SHAPE]
+        for name in [*wrong, *(one.name for one in self.edge_features)]:
+            found, expected = "a rule with more than two gaps", "rules with at most two"
+            raise ConfigError(f"feature {name}: found {found}, expected {expected} ({reason})")
+
 
 Feature = RuleFeature | EdgeFeature | EdgeFunction
 

@@ -13,7 +13,7 @@ from hiero.core.jit import kernel, leaf
 
 NAME, RULE_ID = 0, 1  # kinds; those of templates are in template_kernels.py
 
-RULE_START, RULE_END, SEPARATOR = -4, -8, -12  # gap(0, 3), gap(1, 3), gap(2, 3)
+RULE_START, RULE_END, SEPARATOR = -4, -8, -12  # codes of no gap
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 LOW_BITS = 0xFFFFFFFF

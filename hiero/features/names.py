@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from hiero.core.records import MAX_GAPS
+from hiero.core.records import MAX_GAPS, MOST_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.core.text import is_utf8
@@ -46,6 +46,8 @@ CATEGORIES = frozenset(
 )
 START, END = b"<r>", b"</r>"
 INDICES = tuple(b"%d" % index for index in range(1, MAX_GAPS + 1))
+# Higher indices have a mark that no word has, so that no further words look like gaps.
+_HIGH_INDEX = re.compile(rb"(.+)%%([1-9][0-9]?)", re.DOTALL)
 # Words that look like a gap or a boundary in a source or target bigram, or in the sides of a rule id.
 _LIKE_SOURCE = CATEGORIES | {START, END}
 _LIKE_TARGET = frozenset({START, END} | {category + index for category in CATEGORIES for index in INDICES})
@@ -89,6 +91,19 @@ def _unescape(text: bytes) -> bytes:
 
 def _category(label: bytes) -> bytes:
     return label if label in CATEGORIES else b"%%" + _escape(label, _UNSAFE_OR_BOTH)
+
+
+def _index(index: int) -> bytes:
+    """The index of a gap after its category, or after N."""
+    return b"%d" % index if index <= MAX_GAPS else b"%%%%%d" % index
+
+
+def _cut_index(text: bytes) -> tuple[bytes, int]:
+    """The text before the index of a gap, and the index; 0 if it has none."""
+    found = _HIGH_INDEX.fullmatch(text)
+    if found and MAX_GAPS < int(found[2]) <= MOST_GAPS:
+        return found[1], int(found[2])
+    return (text[:-1], int(text[-1:])) if text[-1:] in INDICES else (text, 0)
 
 
 def _splits(text: bytes, separator: bytes) -> list[tuple[bytes, bytes]]:
@@ -238,7 +253,7 @@ class Names:
     def _target_symbol(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol >= 0:
             return self._word(symbol, unsafe, _LIKE_TARGET)
-        return _BOUNDARIES.get(symbol) or _category(self._label(symbol)) + b"%d" % gap_index(symbol)
+        return _BOUNDARIES.get(symbol) or _category(self._label(symbol)) + _index(int(gap_index(symbol)))
 
     def _rule(self, sequence: Sequence[int]) -> bytes:
         cut = sequence.index(SEPARATOR)
@@ -263,7 +278,7 @@ class Names:
 
     def _rule_target(self, symbol: int, unsafe: re.Pattern[bytes]) -> bytes:
         if symbol < 0:
-            return b"N%d" % gap_index(symbol)
+            return b"N" + _index(int(gap_index(symbol)))
         return self._word(symbol, unsafe, _LIKE_RULE_TARGET)
 
     def _cdec_rule(self, sequence: Sequence[int]) -> bytes:
@@ -351,13 +366,14 @@ class _NameReader:
             return None
         src_text, tgt_text = (side.split(b"_") for side in splits[0])
         num_gaps = sum(map(_is_source_gap, src_text))
-        gaps = [token for token in tgt_text if token[:1] == b"N" and token[1:] in INDICES]
-        if sorted(gaps) != [b"N%d" % index for index in range(1, num_gaps + 1)]:
+        indices = [index if before == b"N" else 0 for before, index in map(_cut_index, tgt_text)]
+        if sorted(filter(None, indices)) != [*range(1, num_gaps + 1)]:
             return None
         src = [self._category(t[1:]) if _is_source_gap(t) else self._word(t) for t in src_text]
         if tgt_text == [b"%%"]:
             tgt_text = []
-        tgt = [gap(0, int(t[1:])) if t in gaps else self._word(t) for t in tgt_text]
+        pairs = zip(tgt_text, [*indices, 0], strict=False)
+        tgt = [gap(0, index) if index else self._word(text) for text, index in pairs]
         return (RULE_ID, self._id(self.symbols.labels, lhs), *src, SEPARATOR, *tgt)
 
     def _id(self, vocabulary: Vocabulary, text: bytes) -> int:
@@ -384,9 +400,9 @@ class _NameReader:
         """A symbol of a target bigram."""
         if text in (START, END):
             return RULE_START if text == START else RULE_END
-        category, index = text[:-1], text[-1:]
-        if index in INDICES and (category in CATEGORIES or category[:2] == b"%%"):
-            return int(gap(self._id(self.symbols.labels, category.removeprefix(b"%%")), int(index)))
+        category, index = _cut_index(text)
+        if index and (category in CATEGORIES or category[:2] == b"%%"):
+            return int(gap(self._id(self.symbols.labels, category.removeprefix(b"%%")), index))
         return self._word(text)
 
 

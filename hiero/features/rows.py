@@ -44,6 +44,11 @@ def pick_feature_rows(rows: FeatureRows, chosen: Ids) -> FeatureRows:
     return FeatureRows(first, rows.id[place], rows.value[place])
 
 
+def with_empty_row(rows: FeatureRows) -> FeatureRows:
+    """The rows and, after them, one without features."""
+    return rows._replace(first=np.append(rows.first, rows.first[-1]))
+
+
 def concat_feature_rows(parts: Sequence[FeatureRows]) -> FeatureRows:
     """The rows of all parts, one part after the other."""
     first, ids, value = zip(*parts, strict=True)

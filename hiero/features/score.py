@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from hiero.core.arrays import Flags, Floats, Ids, Ints, read_only
-from hiero.core.records import MAX_GAPS
+from hiero.core.records import MOST_GAPS
 from hiero.core.symbols import Symbols, Vocabulary
 from hiero.features.feature_set import FeatureSet
 from hiero.features.index import EdgeBatch, EdgeFeature, FeatureIndex, ScoringFeature
@@ -27,6 +27,8 @@ from hiero.features.rows import (
     intern_names,
     merge_feature_rows,
     number_feature_rows,
+    pick_feature_rows,
+    with_empty_row,
 )
 from hiero.features.shared_names import SharedNames
 from hiero.features.shared_names_kernels import shared_scores_kernel
@@ -45,7 +47,7 @@ WORD_UNIT = -1 / math.log(10)  # cdec's value of a word penalty per word, and of
 RULES_AT_ONCE = 4096  # so that their keys fit in the processor's cache
 
 WORD_PENALTY, SOURCE_WORD_PENALTY = "WordPenalty", "SourceWordPenalty"
-ARITIES = tuple(f"Arity_{arity}" for arity in range(MAX_GAPS + 1))
+ARITIES = tuple(f"Arity_{arity}" for arity in range(MOST_GAPS + 1))
 
 # Weights of features that have one without being in the weights of a model.
 DEFAULT_WEIGHTS = {"PrefixEdit": -10.0, "Term": 1.0, "Markup": 1.0}
@@ -82,6 +84,7 @@ def rows_of_keys(keys: Keys, index: FeatureIndex) -> FeatureRows:
 class RuleScorer:
     """The linear model over rules; safe to share between threads.
 
+    A rule without a source side is a part of others, and has no features but those that are given with it.
     Weights are read when it is made: after a change, which ``version`` of the weights tells, make a new one.
     """
 
@@ -136,7 +139,8 @@ class RuleScorer:
         """
         rules = self._rules(table)
         chosen = read_only(np.arange(table.num_rules) if chosen is None else chosen)
-        user = self._cache.rows(table, chosen) if self.features.rule_features else None
+        of_whole, places = _whole(rules, chosen)
+        user = self._cache.rows(table, of_whole) if self.features.rule_features else None
         weight = self.name_weights()
         dense_weight = read_only(weight[np.array(table.columns, np.int64)])
         basic_weight = np.array([WORD_UNIT * weight[i] if i >= 0 else 0.0 for i in self._basic_names])
@@ -145,11 +149,18 @@ class RuleScorer:
         linear_scores_kernel(
             rules, chosen, dense_weight, weight, read_only(basic_weight), read_only(lm_word), oov_weight, out
         )
+        if places is None:
+            if self.features.templates:
+                self._add_template_scores(rules, chosen, out)
+            if user is not None:
+                out += feature_row_scores(user, weight)
+            return out
+        more = np.zeros(len(of_whole))
         if self.features.templates:
-            self._add_template_scores(rules, chosen, out)
+            self._add_template_scores(rules, of_whole, more)
         if user is not None:
-            out += feature_row_scores(user, weight)
-        return out
+            more += feature_row_scores(user, weight)
+        return np.asarray(out + np.append(more, 0.0)[places])
 
     def _add_template_scores(self, rules: Rules, chosen: Ints, out: Floats) -> None:
         templates, room = self.features.templates, np.zeros(3, np.int64)
@@ -187,11 +198,15 @@ class RuleScorer:
     ) -> list[FeatureRows]:
         chosen = read_only(chosen)
         parts = [self._named(table, lm_word, chosen, index)]
+        more: list[FeatureRows] = []
+        of_whole, places = _whole(self._rules(table), chosen)
         if self.features.rule_features:
-            parts.append(number_feature_rows(self._cache.rows(table, chosen), index, self.symbols.names))
+            more.append(number_feature_rows(self._cache.rows(table, of_whole), index, self.symbols.names))
         if self.features.templates:
-            parts.append(template_rows(self._rules(table), chosen, self.features.templates, index))
-        return parts
+            more.append(template_rows(self._rules(table), of_whole, self.features.templates, index))
+        if places is not None:
+            more = [pick_feature_rows(with_empty_row(rows), places) for rows in more]
+        return [*parts, *more]
 
     @staticmethod
     def _rules(table: RuleTable | Grammar) -> Rules:
@@ -203,7 +218,7 @@ class RuleScorer:
         rules, columns = self._rules(table), np.array(table.columns, np.int32)
         basic, oov = np.array(self._basic_names, np.int32), np.array(self._oov_names, np.int32)
         num_sparse = int((rules.first_sparse[chosen + 1] - rules.first_sparse[chosen]).sum())
-        room = len(chosen) * (len(columns) + len(basic) + len(oov)) + num_sparse
+        room = len(chosen) * (len(columns) + 3 + len(oov)) + num_sparse  # one of the arities
         first, name = np.empty(len(chosen) + 1, np.int64), np.empty(room, np.int32)
         value, part = np.empty(room), np.empty(room, np.int8)
         given = (read_only(columns), read_only(basic), WORD_UNIT, read_only(lm_word), read_only(oov))
@@ -216,6 +231,18 @@ class RuleScorer:
                 intern_names(name[part == number], index, self.symbols.names)
             ids = index.find_names(name)
         return FeatureRows(first, ids, value)
+
+
+def _whole(rules: Rules, chosen: Ints) -> tuple[Ints, Ids | None]:
+    """The rules among the chosen ones that are no parts, and the place of each chosen one in them.
+
+    Parts have the place after the last; there are no places if there are no parts.
+    """
+    is_whole = rules.first_src[chosen + 1] > rules.first_src[chosen]
+    if is_whole.all():
+        return chosen, None
+    found = read_only(chosen[is_whole])
+    return found, np.where(is_whole, np.cumsum(is_whole) - 1, len(found)).astype(np.int32)
 
 
 def edge_scores(

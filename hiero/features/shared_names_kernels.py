@@ -7,6 +7,7 @@ import numpy as np
 
 from hiero.core.arrays import Bytes, Flags, Floats, Ints
 from hiero.core.jit import kernel, leaf
+from hiero.core.records import MAX_GAPS
 from hiero.core.symbol_kernels import WordTable, find_bytes, gap_index, gap_label
 from hiero.features.index_kernels import (
     RULE_END,
@@ -85,6 +86,13 @@ def put_byte(byte, out, n):
 
 
 @kernel
+def put_index(index, out, n):
+    if index > 9:
+        n = put_byte(DIGIT_0 + index // 10, out, n)
+    return put_byte(DIGIT_0 + index % 10, out, n)
+
+
+@kernel
 def spell_symbol(spelling, symbol, indexed, num_kinds, out, n):
     """Append cdec's spelling of a word, a boundary, or a category, followed by its index if ``indexed``."""
     if symbol >= 0:
@@ -96,7 +104,7 @@ def spell_symbol(spelling, symbol, indexed, num_kinds, out, n):
         return put_bytes(spelling.mark_pool, spelling.mark_first[mark], spelling.mark_first[mark + 1], out, n)
     label = gap_label(symbol)
     n = put_bytes(spelling.label_pool, spelling.label_first[label], spelling.label_first[label + 1], out, n)
-    return put_byte(DIGIT_0 + gap_index(symbol), out, n) if indexed else n
+    return put_index(gap_index(symbol), out, n) if indexed else n
 
 
 @kernel
@@ -118,7 +126,7 @@ def spell_rule(spelling, sequence, start, length, num_kinds, out, n):
         if symbol < 0:
             n = put_byte(LETTER_N, out, n)
         if symbol < 0 and not source:
-            n = put_byte(DIGIT_0 + gap_index(symbol), out, n)
+            n = put_index(gap_index(symbol), out, n)
         else:
             n = spell_symbol(spelling, symbol, False, num_kinds, out, n)
     return n
@@ -148,7 +156,7 @@ def symbol_special(word_special, label_special, symbol):
         return word_special[symbol]
     if symbol in (RULE_START, RULE_END, SEPARATOR):
         return False
-    return label_special[gap_label(symbol)]
+    return label_special[gap_label(symbol)] or gap_index(symbol) > MAX_GAPS
 
 
 @leaf
@@ -168,6 +176,8 @@ def is_special_key(word_special, label_special, form, kind, a, b, pool):
         if symbol >= 0 or not separated:
             if symbol_special(word_special, label_special, symbol):
                 return True
+        elif symbol != SEPARATOR and gap_index(symbol) > MAX_GAPS:
+            return True
     return False
 
 

@@ -428,7 +428,7 @@ def linear_scores_kernel(
     chosen        int64 [N]    rules to score
     dense_weight  float64 [D]  of the columns
     name_weight   float64 [.]  of named features, by id in Symbols.names
-    basic_weight  float64 [5]  per target word, per source word, per rule with 0, 1, 2 gaps
+    basic_weight  float64 [.]  per target word, per source word, per rule with 0, 1, 2 ... gaps
     lm_word       int32 [M, .] the id of each word in each language model, 0 if unknown
     oov_weight    float64 [M]  per target word that model m does not know
     out_score     float64 [N]  written
@@ -455,7 +455,9 @@ def linear_scores_kernel(
                 for m in range(oov_weight.shape[0]):
                     if lm_word[m, word] == 0:
                         score += oov_weight[m]
-        out_score[i] = score + basic_weight[2 + arity]
+        if rules.first_src[r] < rules.first_src[r + 1]:
+            score += basic_weight[2 + arity]
+        out_score[i] = score
 
 
 @kernel
@@ -467,7 +469,7 @@ def named_rows_kernel(
     rules      Rules
     chosen     int64 [N]
     columns    int32 [D]      names of the columns
-    basic      int32 [5]      names of target words, source words, rules with 0, 1, 2 gaps; -1 if not used
+    basic      int32 [.]      names of target words, source words, rules with 0, 1, 2 ... gaps; -1 if not used
     unit       float          the value of one of those
     lm_word    int32 [M, .]   as in ``linear_scores_kernel``
     oov        int32 [M]      names of target words that each model does not know
@@ -491,15 +493,15 @@ def named_rows_kernel(
             if rules.sparse_value[k] != 0:
                 out_name[n], out_value[n], out_part[n] = rules.sparse_name[k], rules.sparse_value[k], 1
                 n += 1
-        for k in range(count.shape[0]):
-            count[k] = 0.0
+        count[:2] = 0.0
+        count[basic.shape[0] :] = 0.0
         arity = 0
         for j in range(rules.first_src[r], rules.first_src[r + 1]):
             if rules.src[j] < 0:
                 arity += 1
             else:
                 count[1] += 1
-        count[2 + arity] = 1
+        count[2 + arity] = rules.first_src[r] < rules.first_src[r + 1]
         for j in range(rules.first_tgt[r], rules.first_tgt[r + 1]):
             word = rules.tgt[j]
             if word >= 0:
@@ -509,6 +511,8 @@ def named_rows_kernel(
                         count[basic.shape[0] + m] += 1
         for k in range(count.shape[0]):
             is_basic = k < basic.shape[0]
+            if is_basic and k > 1 and k != 2 + arity:
+                continue
             name = basic[k] if is_basic else oov[k - basic.shape[0]]
             if count[k] != 0 and name >= 0:
                 out_name[n], out_value[n], out_part[n] = name, count[k] * unit if is_basic else count[k], 2

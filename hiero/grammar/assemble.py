@@ -23,14 +23,27 @@ from hiero.grammar.trie_kernels import new_trie, order_trie_kernel
 class Ranks(NamedTuple):
     """L labels in the order of their names.
 
-    of_label  int32 [L]  rank of each label
-    label     int32 [L]  label of each rank
-    as_ids    bool       whether ranks and ids are the same
+    of_label   int32 [L]  rank of each label
+    label      int32 [L]  label of each rank
+    as_ids     bool       whether ranks and ids are the same
+    num_parts  labels without names, of parts of rules, which are the last
     """
 
     of_label: Ids
     label: Ids
     as_ids: bool
+    num_parts: int = 0
+
+    @property
+    def first_part(self) -> int:
+        """The label of the first part of rules."""
+        return len(self.label) - self.num_parts
+
+    def with_parts(self, count: int) -> Ranks:
+        """These labels, and those of parts."""
+        parts = np.arange(len(self.label), len(self.label) + count, dtype=np.int32)
+        of_label, label = (read_only(np.concatenate([ids, parts])) for ids in (self.of_label, self.label))
+        return Ranks(of_label, label, self.as_ids, count)
 
 
 def label_ranks(labels: Vocabulary) -> Ranks:
@@ -73,13 +86,19 @@ def unary_order(trie: Trie, lhs: Ids, num_labels: int, first: int, more: list[tu
     return np.array(order[::-1], np.int32)
 
 
-def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ranks | None = None) -> Grammar:
+def build_grammar(
+    tables: Sequence[RuleTable],
+    num_unindexed: int = 0,
+    ranks: Ranks | None = None,
+    whole: Sequence[RuleTable] = (),
+) -> Grammar:
     """Gather the rules of all tables under one trie.
 
     The last ``num_unindexed`` rules of the last table follow all others, and are not in the trie. With
-    ``ranks``, gaps in the trie have the ranks of their labels instead of the labels.
+    ``ranks``, gaps in the trie have the ranks of their labels instead of the labels. ``whole`` are the same
+    rules as read, if some were divided.
     """
-    width = _joined_columns(tuple(table.columns for table in tables))
+    width = _joined_columns(tuple(table.columns for table in (*tables, *whole)))
     tables = [table for table in tables if table.num_rules]
     num_rules = sum(table.num_rules for table in tables)
     num_indexed = num_rules - num_unindexed
@@ -98,7 +117,12 @@ def build_grammar(tables: Sequence[RuleTable], num_unindexed: int = 0, ranks: Ra
         sizes_kernel(last.origin, rows, last.ids, width.names, size[num_indexed:])
     symbol, first_child, first_rule, place, offsets = order_trie_kernel(nodes, key, size)
     trie = Trie(read_only(symbol), read_only(first_child), read_only(first_rule))
-    return Grammar(_copied(tables, width, offsets, place), trie, width.columns)
+    rules = _copied(tables, width, offsets, place)
+    whole = [table for table in whole if table.num_rules]
+    as_read = (
+        _copied(whole, width, offsets_kernel(_sizes(whole, width.names), place), place) if whole else None
+    )
+    return Grammar(rules, trie, width.columns, as_read)
 
 
 _NO_OFFSETS = np.zeros(1, np.int64)
@@ -112,13 +136,19 @@ def merge_tables(tables: Sequence[RuleTable]) -> RuleTable:
     if len(tables) == 1:
         return tables[0]
     width = _joined_columns(tuple(table.columns for table in tables))
+    size = _sizes(tables, width.names)
+    place = np.arange(len(size))
+    return RuleTable(_copied(tables, width, offsets_kernel(size, place), place), width.columns)
+
+
+def _sizes(tables: Sequence[RuleTable], names: Ids) -> Ids:
+    """The sizes of the rules of all tables, one after the other."""
     size = np.empty((sum(table.num_rules for table in tables), 4), np.int32)
     start = 0
     for table in tables:
-        table.measure(width.names, size[start:])
+        table.measure(names, size[start:])
         start += table.num_rules
-    place = np.arange(len(size))
-    return RuleTable(_copied(tables, width, offsets_kernel(size, place), place), width.columns)
+    return size
 
 
 class _Columns(NamedTuple):

@@ -3,7 +3,7 @@
 cdec's are read as cdec reads them: features, labelled or not, are separated by spaces, tabs or ``;``; the
 target side may be empty, and the fields after it may be missing; a sixth field is not read; blank lines are
 skipped; there are no comments. More liberal than cdec: numbers like ``.5`` and ``1e-05``, carriage returns at
-line ends. Stricter: two gaps at most, alignment links inside the rule, a source side that is not empty,
+line ends. Stricter: alignment links inside the rule, a source side that is not empty,
 UTF-8.
 
 Joshua's (Thrax's) have cdec's syntax, with names ``tm_OWNER_0``, ``tm_OWNER_1`` ...

@@ -30,9 +30,11 @@ from hiero.core.symbols import (
     word_table_files,
     word_table_from,
 )
+from hiero.grammar.binarize import has_wide_gaps, indivisible_rows
 from hiero.grammar.rules import Grammar, Rules, Trie
 from hiero.grammar.trie_kernels import first_unsound_node_kernel, first_unsound_rule_kernel
 
+INDIVISIBLE = "rules that cannot be divided"  # in the meta-data, if rules have more than two gaps
 _TABLES = ("words", "labels", "names")
 _Types = dict[str, tuple[type[np.generic], int]]
 _RULES: _Types = {
@@ -59,6 +61,8 @@ def _is_sound(meta: Mapping[str, Any], arrays: Arrays) -> bool:
     return (
         isinstance(columns, dict)
         and all(type(column) is int for column in columns.values())
+        and type(meta.get(INDIVISIBLE, -1)) is int
+        and (INDIVISIBLE in meta or not any(map(has_wide_gaps, (rules.src, rules.tgt, trie.symbol))))
         and all(map(is_sound, (words, labels, names)))
         and _rules_are_sound(rules, len(columns), *(len(table.first) - 1 for table in (words, labels, names)))
         and _trie_is_sound(trie, len(rules.lhs))
@@ -115,13 +119,17 @@ GRAMMAR = Kind("hiero grammar", 2, "make it again with hiero grammar compile", _
 
 @dataclass(frozen=True, slots=True)
 class CompiledGrammar:
-    """A mapped grammar; all ids in it refer to its own tables."""
+    """A mapped grammar; all ids in it refer to its own tables.
+
+    indivisible  rules with more than two gaps that cannot be divided; -1 if no rule has so many
+    """
 
     grammar: Grammar
     words: WordTable
     labels: WordTable
     names: WordTable
     meta: Mapping[str, Any]
+    indivisible: int
 
 
 def is_compiled(path: str | Path) -> bool:
@@ -140,6 +148,8 @@ def write_compiled(
         "columns": {symbols.names.text(column): int(column) for column in grammar.columns},
         "sources": [_provenance(Path(source)) for source in sources],
     }
+    if has_wide_gaps(grammar.trie.symbol):
+        meta[INDIVISIBLE] = len(indivisible_rows(grammar.rules))
     GRAMMAR.write(Path(path), meta, arrays)
 
 
@@ -154,4 +164,4 @@ def read_compiled(path: str | Path) -> CompiledGrammar:
     meta, arrays = GRAMMAR.read(Path(path))
     words, labels, names = (word_table_from(arrays, name) for name in _TABLES)
     grammar = Grammar(_rules_in(arrays), _trie_in(arrays), tuple(meta["columns"].values()))
-    return CompiledGrammar(grammar, words, labels, names, meta)
+    return CompiledGrammar(grammar, words, labels, names, meta, meta.get(INDIVISIBLE, -1))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from hiero.core.jit import kernel, leaf
-from hiero.core.records import MAX_GAPS
+from hiero.core.records import MOST_GAPS
 from hiero.core.scan_kernels import CLOSE, OPEN, gap_shape, is_bars, next_token, scan_number
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.grammar.reader_kernels import (
@@ -89,7 +89,7 @@ def scan_side_kernel(
             label_end = -1
             if label >= 0:
                 num_gaps += 1
-                if num_gaps > MAX_GAPS:
+                if num_gaps > MOST_GAPS:
                     return TOO_MANY_GAPS, r, first, stop, num_words, num_labels
                 out_label_token[num_labels, 0] = label
                 out_label_token[num_labels, 1] = stop - 1

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from hiero.core.arrays import Bytes, Floats, Floats32, Ids, Ints, joined_columns, read_only
 from hiero.core.errors import FormatError, show
 from hiero.core.progress import Progress, SilentProgress
+from hiero.core.records import MOST_GAPS
 from hiero.core.scan_kernels import powers_of_ten
 from hiero.core.symbols import Symbols, Vocabulary, intern_tokens, local_entries, local_vocabulary
 from hiero.core.text import Chunk, is_utf8, read_chunks, without_mark
@@ -101,8 +102,8 @@ MESSAGES: dict[int, tuple[str, str]] = {
     scanning.INDENTED: ("'[LABEL] |||' at the beginning of the line", "coarse-to-fine levels are not read"),
     scanning.NO_TARGET: ("'|||' and a target side", ""),
     scanning.EMPTY_SOURCE: ("a source side before it", ""),
-    scanning.TOO_MANY_GAPS: ("a word or '|||'", "a rule has at most two gaps"),
-    scanning.INDEX_ORDER: ("source gaps numbered 1, 2 in this order", ""),
+    scanning.TOO_MANY_GAPS: ("a word or '|||'", f"a rule has at most {MOST_GAPS} gaps"),
+    scanning.INDEX_ORDER: ("source gaps numbered 1, 2 ... in this order", ""),
     scanning.TOO_MANY_SYMBOLS: (f"'|||' after at most {scanning.MAX_SYMBOLS} symbols", ""),
     scanning.NO_SUCH_GAP: ("a gap of the source side", ""),
     scanning.GAP_TWICE: ("each gap of the source side once", ""),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hiero.core.arrays import Floats, Ids, Ints
 from hiero.core.jit import kernel, leaf
-from hiero.core.records import MAX_GAPS
+from hiero.core.records import MOST_GAPS
 from hiero.core.scan_kernels import (
     BAR,
     EQUALS,
@@ -214,7 +214,7 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
                 num_words += 1
             else:
                 num_gaps += 1
-                if num_gaps > MAX_GAPS:
+                if num_gaps > MOST_GAPS:
                     return TOO_MANY_GAPS, r, first, stop, num_words, num_labels
                 if index > 0 and index != num_gaps:
                     return INDEX_ORDER, r, first, stop, num_words, num_labels
@@ -231,10 +231,10 @@ def scan_source_kernel(data, num_rules, end, at, out_first_src, out_src, out_wor
 
 
 @leaf
-def target_gap(data, first, stop, gap_1, gap_2, label_token):
+def target_gap(data, first, stop, gaps, num_gaps, label_token):
     """Resolve a target token that starts with a bracket: (status, source gap; 0 for a word).
 
-    gap_1 and gap_2 are the gaps of the source side, 0 where there is none.
+    gaps  int64 [.]  those of the source side, gap k at place k; 0 where it is on the target side already
     """
     label_end, index = gap_shape(data, first, stop)
     if label_end < 0:
@@ -245,9 +245,11 @@ def target_gap(data, first, stop, gap_1, gap_2, label_token):
         # As in cdec, [foo] on a target side is a word.
         if index == 0:
             return OK, 0
-    symbol = gap_1 if index == 1 else gap_2 if index == 2 else 0
-    if symbol == 0:
+    if index > num_gaps:
         return NO_SUCH_GAP, 0
+    symbol = gaps[index]
+    if symbol == 0:
+        return GAP_TWICE, 0
     if labelled:
         start, length = label_token[gap_label(symbol), 0], label_end - first - 1
         if label_token[gap_label(symbol), 1] - start != length:
@@ -274,16 +276,15 @@ def scan_target_kernel(
     Returns (status, rules, first byte, last byte, words). O(N).  Twin: tests/naive/grammar.py::read_rules.
     """
     used = 0
+    gaps = np.zeros(MOST_GAPS + 1, np.int64)
     for r in range(num_rules):
         start, last = np.int64(at[r]), np.int64(end[r])
-        gap_1, gap_2 = 0, 0
+        num_gaps = 0
         for k in range(first_src[r], first_src[r + 1]):
             if is_gap(src[k]):
-                if gap_1 == 0:
-                    gap_1 = np.int64(src[k])
-                else:
-                    gap_2 = np.int64(src[k])
-        seen_1, seen_2 = gap_1 == 0, gap_2 == 0
+                num_gaps += 1
+                gaps[num_gaps] = src[k]
+        missing = num_gaps
         stop = start
         while True:
             first, stop = next_token(data, stop, last)
@@ -293,22 +294,20 @@ def scan_target_kernel(
                 return TOO_MANY_SYMBOLS, r, first, stop, num_words
             status, symbol = OK, 0
             if data[first] == OPEN:
-                status, symbol = target_gap(data, first, stop, gap_1, gap_2, label_token)
-            if status == OK and symbol < 0:
-                if seen_1 if symbol == gap_1 else seen_2:
-                    status = GAP_TWICE
-                seen_1 = seen_1 or symbol == gap_1
-                seen_2 = seen_2 or symbol == gap_2
+                status, symbol = target_gap(data, first, stop, gaps, num_gaps, label_token)
             if status != OK:
                 return status, r, first, stop, num_words
-            if symbol == 0:
+            if symbol < 0:
+                gaps[gap_index(symbol)] = 0
+                missing -= 1
+            else:
                 out_word_token[num_words, 0] = first
                 out_word_token[num_words, 1] = stop
                 symbol = num_words
                 num_words += 1
             out_tgt[used] = symbol
             used += 1
-        if not (seen_1 and seen_2):
+        if missing > 0:
             return GAP_MISSING, r, start, first, num_words
         out_first_tgt[r + 1] = used
         at[r] = stop

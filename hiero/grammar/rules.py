@@ -25,7 +25,7 @@ class Rules(NamedTuple):
 
     lhs           int32 [R]      label of the left-hand side
     first_src     int64 [R + 1]  source side of rule r: src[first_src[r]:first_src[r + 1]]
-    src           int32          words >= 0; gaps as in core/symbols.py, indices ascending 1, 2
+    src           int32          words >= 0; gaps as in core/symbols.py, indices ascending 1, 2 ...
     first_tgt     int64 [R + 1]
     tgt           int32          words, and each gap of the source side exactly once, with its index
     dense         float32 [R, D] one column per feature that most rules have
@@ -189,11 +189,21 @@ def source_words(tables: Sequence[RuleTable]) -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Rules in the order of their trie nodes, so that a node's rules are a contiguous run."""
+    """Rules in the order of their trie nodes, so that a node's rules are a contiguous run.
+
+    whole  if rules with more than two gaps were divided, the same rules as read, with all features; a rule
+           without a source side is a part of others
+    """
 
     rules: Rules
     trie: Trie
     columns: tuple[int, ...]
+    whole: Rules | None = None
+
+    @property
+    def as_read(self) -> Grammar:
+        """The grammar with ``whole`` for its rules."""
+        return self if self.whole is None else Grammar(self.whole, self.trie, self.columns)
 
     @property
     def num_rules(self) -> int:

@@ -11,17 +11,18 @@ from hiero.core.arrays import Ids, Ints, read_only
 from hiero.core.errors import FormatError
 from hiero.core.lattice import Arcs
 from hiero.core.progress import Progress
-from hiero.core.symbol_kernels import UNKNOWN, gap, unknown_ids_kernel
+from hiero.core.symbol_kernels import LOW_CODE, UNKNOWN, gap, unknown_ids_kernel
 from hiero.core.symbols import SharedIds, Symbols, table_entry
 from hiero.core.text import GRAMMAR as GRAMMAR_ATTRIBUTE
 from hiero.core.text import CheckedPath, checked_path
 from hiero.grammar.assemble import build_grammar, merge_tables
 from hiero.grammar.assemble_kernels import IdMaps
+from hiero.grammar.binarize import has_wide_gaps, indivisible_rows
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.compiled import CompiledGrammar, is_compiled, read_compiled
 from hiero.grammar.config import AUTO, GrammarFormat
 from hiero.grammar.reader import read_text_grammar
-from hiero.grammar.rules import SAME_IDS, Grammar, Rules, RuleTable
+from hiero.grammar.rules import Grammar, Rules, RuleTable, take_rules
 from hiero.grammar.trie_kernels import (
     Reach,
     match_lattice_kernel,
@@ -79,7 +80,7 @@ class _OwnIds:
             # of label 0, index 0.
             self.labels.look_up(np.arange(self._num_labels, dtype=np.int32))
             for label in range(self._num_labels - 1, -1, -1):
-                for index in (3, 2, 1, 0):
+                for index in (2, 1, 0):
                     words[gap(label, index)] = gap(int(labels[label]), index)
         src = unknown_ids_kernel(rules.first_src, rules.src, rows, words)
         tgt = unknown_ids_kernel(rules.first_tgt, rules.tgt, rows, words)
@@ -87,24 +88,39 @@ class _OwnIds:
         self.names.look_up(unknown_ids_kernel(rules.first_sparse, rules.sparse_name, rows, names))
         return IdMaps(words, words, labels, names)
 
+    def with_shared(self, rules: Rules) -> Rules:
+        """Rules with shared ids, also those with more gaps than maps have codes for."""
+        high = [np.where(side < 0, (-side - 1) & ~LOW_CODE, 0) for side in (rules.src, rules.tgt)]
+        low = rules._replace(src=read_only(rules.src + high[0]), tgt=read_only(rules.tgt + high[1]))
+        every = np.arange(len(rules.lhs))
+        found = take_rules(low, every, self.shared(low, every))
+        return found._replace(src=read_only(found.src - high[0]), tgt=read_only(found.tgt - high[1]))
+
 
 class StaticGrammar:
     """A grammar that is the same for all sentences; returns the rules that match part of a sentence.
 
     A rule matches if its source side, with one word or more in each gap, equals some span of at most
     ``span_limit`` words (0: of any length).
+
+    has_wide_rules   whether rules have more than two gaps
+    num_indivisible  rules among them that cannot be divided into rules with two, and are not used
     """
 
     stage = "load"
 
-    def __init__(self, grammar: Grammar, span_limit: int = 0) -> None:
+    def __init__(self, grammar: Grammar, span_limit: int = 0, indivisible: int | None = None) -> None:
         self.grammar, self.span_limit = grammar, span_limit
         self._ids: _OwnIds | None = None
         self._columns = grammar.columns
+        self.has_wide_rules = has_wide_gaps(grammar.trie.symbol) if indivisible is None else indivisible >= 0
+        if indivisible is None and self.has_wide_rules:
+            indivisible = len(indivisible_rows(grammar.rules))
+        self.num_indivisible = max(indivisible or 0, 0)
 
     @classmethod
     def mapped(cls, compiled: CompiledGrammar, symbols: Symbols, span_limit: int = 0) -> StaticGrammar:
-        source = cls(compiled.grammar, span_limit)
+        source = cls(compiled.grammar, span_limit, compiled.indivisible)
         source._ids = ids = _OwnIds(compiled, symbols)
         columns = np.array(compiled.grammar.columns, np.int32)
         source._columns = tuple(ids.names.to_shared(columns)[columns].tolist())
@@ -150,8 +166,11 @@ class StaticGrammar:
 
     def _table(self, rows: Ints) -> RuleTable:
         rules = self.grammar.rules
-        ids = SAME_IDS if self._ids is None else self._ids.shared(rules, rows)
-        return RuleTable(rules, self._columns, rows, ids)
+        if self._ids is None:
+            return RuleTable(rules, self._columns, rows)
+        if self.has_wide_rules:
+            return RuleTable(self._ids.with_shared(take_rules(rules, rows)), self._columns)
+        return RuleTable(rules, self._columns, rows, self._ids.shared(rules, rows))
 
 
 class RuleList(StaticGrammar):
@@ -184,6 +203,7 @@ class PerSentence:
         self._dense: dict[int, None] = {}
         self._names: set[int] = set()
         self._compiled: set[Path] = set()
+        self.num_indivisible = 0  # as of ``StaticGrammar``, in the grammars read so far
 
     def rules_for(self, src: Ids, segment: Mapping[str, str], lattice: Arcs | None = None) -> RuleTable:
         return merge_tables([self._table(self._path(name), src, lattice) for name in grammar_paths(segment)])
@@ -225,6 +245,7 @@ class PerSentence:
             if path not in self._compiled:  # a large one may be named by every sentence
                 self._compiled.add(path)
                 self._note(grammar.dense_names(), grammar.feature_names())
+                self.num_indivisible += grammar.num_indivisible
             return grammar.rules_for(src, {}, lattice)
         try:
             table = read_text_grammar(path, self.symbols, self.how)
@@ -235,6 +256,7 @@ class PerSentence:
             found = "something else (it is not shown, since a sentence names the file)"
             raise FormatError(error.path, error.line, found=found, expected=error.expected) from None
         self._note(table.columns, np.unique(table.rules.sparse_name).tolist())
+        self.num_indivisible += len(indivisible_rows(table.rules))
         return table
 
     def _note(self, dense: Sequence[int], others: Iterable[int]) -> None:

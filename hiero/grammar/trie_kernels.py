@@ -8,7 +8,7 @@ import numpy as np
 from hiero.core.arrays import Ids
 from hiero.core.hash_kernels import ONE, hash_number, mix, probe, probe_new, probe_number, table_size
 from hiero.core.jit import kernel, leaf
-from hiero.core.records import MAX_GAPS
+from hiero.core.records import MOST_GAPS
 from hiero.core.symbol_kernels import gap, gap_index, gap_label, is_gap
 from hiero.grammar.assemble_kernels import measure_rule, offsets_kernel, shared_id
 
@@ -357,33 +357,36 @@ def first_unsound_node_kernel(trie):
 
 
 @leaf
+def _has_symbol(side, begin, end, symbol):
+    for k in range(begin, end):
+        if side[k] == symbol:
+            return True
+    return False
+
+
+@leaf
 def _is_rule(rules, r, num_words, num_labels):
     """Whether both sides of a rule have known words, the same gaps, and all of its links."""
     src, end_src = rules.first_src[r], rules.first_src[r + 1]
     tgt, end_tgt = rules.first_tgt[r], rules.first_tgt[r + 1]
-    gaps, one, two = 0, 0, 0
+    gaps = 0
     for k in range(src, end_src):
         symbol = np.int64(rules.src[k])
         if is_gap(symbol):
             gaps += 1
-            if gaps > MAX_GAPS or gap_index(symbol) != gaps or gap_label(symbol) >= num_labels:
+            if gaps > MOST_GAPS or gap_index(symbol) != gaps or gap_label(symbol) >= num_labels:
                 return False
-            if gaps == 1:
-                one = symbol
-            else:
-                two = symbol
         elif symbol >= num_words:
             return False
+    seen = 0
     for k in range(tgt, end_tgt):
         symbol = np.int64(rules.tgt[k])
         if is_gap(symbol):
-            gaps -= 1
-            if symbol == one:
-                one = 0
-            elif symbol == two:
-                two = 0
-            else:
+            bit = np.int64(1) << gap_index(symbol)
+            if seen & bit != 0 or not _has_symbol(rules.src, src, end_src, symbol):
                 return False
+            seen |= bit
+            gaps -= 1
         elif symbol >= num_words:
             return False
     if gaps != 0 or end_src == src:

@@ -185,7 +185,7 @@ def _look_into(
 
 
 def _described(best: Derivation, weights: Weights) -> DerivationReport:
-    scores = best.forest.edge_score[best.edges].tolist()
+    scores = best.edge_scores.tolist()
     steps = []
     for depth, rule, span, score in zip(
         best.steps[:, DEPTH].tolist(), best.rule_texts, best.spans, scores, strict=True

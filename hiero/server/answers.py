@@ -224,7 +224,7 @@ def rule_text(forest: Forest, edge: int) -> str:
     rule = int(forest.edge_rule[edge])
     if rule < 0:
         return ""
-    src, tgt, _ = rule_lists(forest.rules, rule)
+    src, tgt, _ = rule_lists(forest.whole, rule)
     lhs = forest.labels.text(int(forest.rules.lhs[rule]))
     sides = (" ".join(_symbol(forest, symbol, side is src) for symbol in side) for side in (src, tgt))
     return " ||| ".join([f"[{lhs}]", *sides])
@@ -246,6 +246,7 @@ def span_rules(forest: Forest, start: int, end: int, limit: int) -> dict[str, An
     covers = (forest.node_start == start) & (forest.node_end == end)
     head = heads(forest.graph)
     edges = np.flatnonzero(covers[head] & (forest.edge_rule >= 0))
+    edges = edges[~forest.is_part(edges)]
     if not forest or not len(edges):
         return {"nodes": int(covers.sum()), "edges": 0, "num_rules": 0, "rules": []}
     through, posterior = forest.max_marginals(), forest.posteriors()

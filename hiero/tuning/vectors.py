@@ -37,7 +37,7 @@ from hiero.core.arrays import (
 )
 from hiero.core.directories import ArrayKind, check_kinds, read_npz
 from hiero.core.errors import FormatError
-from hiero.core.symbol_kernels import WordTable
+from hiero.core.symbol_kernels import LOW_CODE, WordTable
 from hiero.core.symbols import Symbols, Vocabulary, pack, word_table
 from hiero.core.text import open_output
 from hiero.decoder.model import Model
@@ -199,7 +199,7 @@ class _VectorKeys:
     @cached_property
     def labels(self) -> Ids:
         codes = (-part[part < 0] - 1 for part in self._parts())
-        inside = (code[code & 3 != RESERVED] >> 2 for code in codes)
+        inside = ((code[code & 3 != RESERVED] & LOW_CODE) >> 2 for code in codes)
         return _distinct(itertools.chain(inside, [self.pool[self._lhs]]))
 
     @cached_property
@@ -232,6 +232,9 @@ def _distinct(parts: Iterable[Ids]) -> Ids:
 def _symbols(symbols: Ids, word: Ids, label: Ids) -> Ids:
     """Symbols with other ids: word i becomes ``word[i]``, and label i becomes ``label[i]``."""
     num_codes = max(-SEPARATOR, 4 * len(label))
+    # Gaps with higher indices, in which the lowest bits have all but the highest.
+    high = np.where(symbols < 0, (-symbols - 1) & ~LOW_CODE, 0).astype(np.int32)
+    symbols = symbols + high
     if int(symbols.min(initial=0)) < -num_codes:
         raise IndexError("a symbol with another label")
     code = np.arange(num_codes, dtype=np.int32)
@@ -243,7 +246,7 @@ def _symbols(symbols: Ids, word: Ids, label: Ids) -> Ids:
     out = np.take(np.concatenate([to[::-1], words]), symbols.astype(np.int64) + num_codes, mode="clip")
     if (out == NO_LABEL).any():
         raise IndexError("a symbol with another label")
-    return out
+    return np.asarray(out - high, np.int32)
 
 
 class WeightVector:

@@ -117,7 +117,7 @@ WRONG = [
     (" [X] ||| a ||| b", "'[X]'", "coarse-to-fine"),
     ("[X] ||| a", "the end of the line", "'|||' and a target side"),
     ("[X] ||| ||| b", "'|||'", "a source side"),
-    ("[X] ||| [X,1] [X,2] [X,3] ||| b", "'[X,3]'", "(a rule has at most two gaps)"),
+    ("[X] ||| " + "[Y] " * 32 + "[X,33] ||| b", "'[X,33]'", "(a rule has at most 32 gaps)"),
     ("[X] ||| [X,2] ||| b", "'[X,2]'", "numbered 1, 2"),
     ("[X] ||| [X,1] ||| b", "'b'", "each gap of the source side"),
     ("[X] ||| [X,1] |||", "the end of the line", "each gap of the source side"),

@@ -194,3 +194,18 @@ def alignment(src, tgt, links, spans, edges, head, edge_rule, derivation, start=
         if src_place[i] is not None and tgt_place[j] is not None:
             found.add((src_place[i], tgt_place[j]))
     return found
+
+
+def whole_steps(steps, is_part):
+    """The steps of a tree in pre-order, (depth, end), without parts: (number, depth, end); and owners of all.
+
+    The owner of a part is that of the step above; numbers of owners do not count parts.
+    """
+    above = [[j for j in range(i) if steps[j][1] > i] for i in range(len(steps))]
+    kept = [i for i in range(len(steps)) if not is_part[i]]
+    whole = [(i, sum(not is_part[j] for j in above[i]), sum(j < steps[i][1] for j in kept)) for i in kept]
+
+    def owner(i):
+        return owner(above[i][-1]) if is_part[i] else kept.index(i)
+
+    return whole, [owner(i) for i in range(len(steps))]

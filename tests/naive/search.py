@@ -297,3 +297,13 @@ def applications(
             spans = [place for tail in bundle.tails for place in tail[1:]]
             found += [(*cell[1:], (*spans, *[-1] * (4 - len(spans))))] * len(bundle.rules)
     return found
+
+
+def used_cells(cells: list[Cell], bundles: Mapping[Cell, list[Bundle]], parts: frozenset[str]) -> set[Cell]:
+    """The cells to keep: those of other categories than parts, and all that their bundles lead to."""
+    used = {cell for cell in cells if cell[0] not in parts}
+    while True:
+        more = {tail for cell in used for bundle in bundles[cell] for tail in bundle.tails} - used
+        if not more:
+            return used
+        used |= more

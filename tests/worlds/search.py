@@ -31,6 +31,7 @@ from hiero.lm.load import ModelFiles, compile_language_model, load_language_mode
 from tests.naive import chart as naive_chart
 from tests.naive import lm as naive_lm
 from tests.naive import search as naive
+from tests.naive.binarize import is_divisible
 from tests.naive.search import Rule
 
 SOURCE_WORDS = ["a", "b"]
@@ -44,14 +45,17 @@ quarters = st.integers(-8, 8).map(lambda number: number / 4)
 
 
 @st.composite
-def rules(draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters) -> Rule:
-    """Any rule with up to two gaps, which may be adjacent, at the ends or alone."""
-    labels = draw(st.lists(st.sampled_from(["X", "X", "X", "Y", "S"]), max_size=2))
+def rules(
+    draw: st.DrawFn, scores: st.SearchStrategy[float] = quarters, least_gaps: int = 0, most_gaps: int = 2
+) -> Rule:
+    """Any rule with up to two gaps, or more, which may be adjacent, at the ends or alone."""
+    categories = st.sampled_from(["X", "X", "X", "Y", "S"])
+    labels = draw(st.lists(categories, min_size=least_gaps, max_size=most_gaps))
     src = draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=0 if labels else 1, max_size=2))
     tgt = draw(st.lists(st.sampled_from([*TARGET_WORDS, UNSEEN]), max_size=3))
     places = sorted(draw(st.integers(0, len(src))) for _ in labels)
     # From the last, so that the positions of the others do not change.
-    for index, label, place in reversed(list(zip((1, 2), labels, places, strict=False))):
+    for index, label, place in reversed(list(zip(range(1, most_gaps + 1), labels, places, strict=False))):
         src.insert(place, f"[{label},{index}]")
         tgt.insert(draw(st.integers(0, len(tgt))), f"[{label},{index}]")
     return Rule(draw(st.sampled_from(["X", "X", "X", "Y", "S"])), tuple(src), tuple(tgt), draw(scores))
@@ -189,9 +193,28 @@ def systems(draw: st.DrawFn, max_models: int = 2, scores: st.SearchStrategy[floa
         draw(st.integers(1, 6)),
         tuple(draw(st.permutations(LABELS))),
     )
+    return _small_enough(system)
+
+
+def _small_enough(system: System) -> System:
     while num_derivations(system) > MAX_DERIVATIONS:
         system = replace(system, words=system.words[:-1])
     return system
+
+
+@st.composite
+def wide_systems(draw: st.DrawFn, max_models: int = 1) -> System:
+    """Systems with rules of three and four gaps as well, which may begin alike, and longer sentences."""
+    system = draw(systems(max_models))
+    wide = draw(st.lists(rules(quarters, 3, 4), min_size=1, max_size=3))
+    # Others with the same gaps and other words, order or score.
+    for rule in draw(st.lists(st.sampled_from(wide), max_size=2)):
+        tgt = draw(st.permutations(rule.tgt)) if draw(st.booleans()) else rule.tgt
+        wide.append(
+            Rule(rule.lhs, (*rule.src, *draw(st.sampled_from([(), ("a",)]))), tuple(tgt), draw(quarters))
+        )
+    words = (*system.words, *draw(st.lists(st.sampled_from(SOURCE_WORDS), max_size=2)))
+    return _small_enough(replace(system, rules=(*system.rules, *wide), words=words))
 
 
 def world_of(system: System) -> naive.World:
@@ -199,7 +222,8 @@ def world_of(system: System) -> naive.World:
     glue = Rule("S", ("[X,1]",), ("[X,1]",)), Rule("S", ("[S,1]", "[X,2]"), ("[S,1]", "[X,2]"), GLUE)
     passed = [Rule("X", (word,), (word,), PASS_THROUGH) for word in sorted(set(system.words))]
     order = naive.label_order((*system.rules, glue[0]), system.labels, "X")
-    return naive.World(system.words, (*system.rules, *passed), glue, order, system.span_limit)
+    used = tuple(rule for rule in system.rules if is_divisible(rule.tgt))
+    return naive.World(system.words, (*used, *passed), glue, order, system.span_limit)
 
 
 def num_derivations(system: System) -> int:
@@ -231,7 +255,7 @@ def side_texts(forest: Forest, first: np.ndarray, side: np.ndarray, rule: int) -
 
 
 def rule_key(forest: Forest, rule: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    rules = forest.rules
+    rules = forest.whole
     lhs = forest.labels.text(int(rules.lhs[rule]))
     return (
         lhs,
