@@ -486,10 +486,11 @@ class Trainer:
         p(target word | source word) by source word, and p(source word | target word) by target word
         """
         index, counts = self.index, self.counts[0]
+        num_src, num_tgt = len(index.first_pair) - 1, len(index.num_tgt)
         if self.sampled is not None:
-            return self._never_counted(self.sampled.src_total), self._never_counted(self.sampled.tgt_total)
-        by_src = np.empty(len(index.first_pair) - 1, np.float32)
-        by_tgt = np.empty(len(index.num_tgt), np.float32)
+            src_total, tgt_total = self.sampled.src_total, self.sampled.tgt_total
+            return self._never_counted(src_total, num_tgt), self._never_counted(tgt_total, num_src)
+        by_src, by_tgt = np.empty(num_src, np.float32), np.empty(num_tgt, np.float32)
         unaligned_probs_kernel(
             index.first_pair,
             index.pair_tgt,
@@ -501,10 +502,14 @@ class Trainer:
         )
         return by_src, by_tgt
 
-    def _never_counted(self, total: Floats) -> Floats32:
-        """The probability of a pair that only the prior counts, as computed by ``normalize_pairs_kernel``."""
+    def _never_counted(self, total: Floats, num_others: int) -> Floats32:
+        """The probability of a pair that only the prior counts, as computed by ``normalize_pairs_kernel``.
+
+        A word without pairs has the uniform probability.
+        """
         prior = int(in_units(self.config.fertility_smoothing)) / UNIT
-        found: Floats32 = np.maximum(prior * (1.0 / np.maximum(total, LEAST)), LEAST).astype(np.float32)
+        prob = np.maximum(prior * (1.0 / np.maximum(total, LEAST)), LEAST)
+        found: Floats32 = np.where(total > 0, prob, 1.0 / max(num_others, 1)).astype(np.float32)
         return found
 
     def _expect_ibm2(self, piece: BitextPiece, begin: int, end: int, counts: ExpectedCounts) -> Floats:

@@ -136,6 +136,26 @@ def test_files(tmp_path: Path, model: str) -> None:
     assert one.links(words).fwd.tolist() == other.links(words).fwd.tolist() == [1, 2, 0]
 
 
+@pytest.mark.heavy
+@settings(max_examples=10)
+@given(pairs(longest=4), st.sampled_from(MODELS))
+def test_models_of_any_text_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[naive.Pair], model: str
+) -> None:
+    """Also of words that occur only opposite an empty side, or not at all. Only pairs that count are kept."""
+    training = bitext_of([*drawn, ([1], []), ([], [2])])
+    trainer = trained(training, small(model))
+    folder = tmp_path_factory.mktemp("models") / "model"
+    write_model(folder, model_of(trainer, training))
+    kept = read_model(folder)
+    lexicon = kept.fitted(training).lexicon
+    assert np.array_equal(lexicon.prob, trainer.lexicon.prob[: len(lexicon.prob)])
+    if model == "fertility":
+        assert trainer.sampled is not None
+        links = trainer.sampled.links
+        assert len(kept.lexicon.pair_tgt) <= np.sum(links.fwd >= 0) + np.sum(links.rev >= 0)
+
+
 def test_models_without_words(tmp_path: Path) -> None:
     empty = bitext_of([], 0)
     write_model(tmp_path / "model", model_of(trained(empty, small("hmm")), empty))
