@@ -43,8 +43,8 @@ examples:
 APPLY_DESCRIPTION = """\
 Align the words of a bitext by a model that hiero align --save-model has kept. The text is read piece by
 piece, so memory does not depend on its length. Sentence pairs of the training text get the links that they
-had, with the model fertility most of them: in training, no link counts for itself. Words that the model does
-not know are linked to unknown words and by their position."""
+had; with the model fertility some differ, since in training no link counts for itself. Words that the model
+does not know are linked to unknown words and by their position."""
 SCORE_DESCRIPTION = """\
 Print the alignment error rate (AER), precision and recall of an alignment. In GOLD, i-j or i-j:s is a sure
 link, i?j or i-j:p a possible one. With A the links of HYP, S the sure ones and P all of GOLD:
