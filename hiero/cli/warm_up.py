@@ -168,6 +168,7 @@ def _decoding(folder: Path) -> Iterator[str]:
         "reordering": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "reordering: dual"),
         "lexical": MODEL % ("{path: grammar}", "lm.compiled", "reordering: lexicalised"),
         "bins": MODEL % (FOUND_ON_THE_FLY, "lm.compiled", "bins: bins"),
+        "wide": MODEL % ("{path: wide}", "lm.compiled", ""),
     }
     for name, model in models.items():
         (folder / f"{name}.yaml").write_text(model + "weights: {path: weights}\n")
@@ -175,6 +176,7 @@ def _decoding(folder: Path) -> Iterator[str]:
             yield f"decode -c @{name}.yaml -i @test.de -o @output.{name} --format {output} --forest @forest"
         if name in ("text", "index"):
             yield f"decode -c @{name}.yaml -i @lattices -o @output --kbest 5"
+    yield "decode -c @wide.yaml -i @one.de -o @output --format json --kbest 5"
     yield "decode -c @index.yaml -i @edits -o @output --adapt --aligner @hmm"
     yield "decode -c @sparse.yaml -i @edits -o @output --adapt --aligner @hmm --learner sgd"
     yield "decode -c @sparse.yaml -i @test.de -o @output --format moses --kbest 3 --cdec-names -j 2"
@@ -284,6 +286,10 @@ def _write_texts(folder: Path) -> None:
             (folder / f"{name}.{language}").write_bytes(b"".join(line + b"\n" for line in lines))
     (folder / "lattices").write_text(
         "((('er',1,1),('sie',2,1),),(('hat',0,1),('*EPS*',1,1),),(('.',0,1),),)\n"
+    )
+    (folder / "one.de").write_text("er hat mir ein buch .\n")
+    (folder / "wide").write_text(  # a rule with more than two gaps
+        "[X] ||| [X,1] hat [X,2] ein [X,3] ||| [1] has a [3] [2] ||| EgivenFCoherent=1\n"
     )
     (folder / "begun").write_text("er hat mir ein buch versprochen . ||| he has something\n")
     (folder / "lm.binary").write_bytes(_empty_kenlm())
