@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import Self
 
-COMPILING = "hiero: compiling for this machine, once (hiero warm-up compiles for all commands)"
+COMPILING = (
+    "hiero: compiling what this needs, once for this machine (hiero warm-up compiles for all commands)"
+)
 COMPILING_AGAIN = (
     "hiero: compiling, each time, since there is no private directory to keep the result"
     " (XDG_CACHE_HOME names one)"

@@ -17,7 +17,7 @@ from hiero.cli.main import COMMANDS, main
     [
         ("hiero ", set(COMMANDS)),
         ("hiero lo", {"lookup"}),
-        ("hiero lm ", {"estimate", "compile", "interpolate", "query"}),
+        ("hiero lm ", {"classes", "estimate", "compile", "interpolate", "query"}),
         ("hiero decode --pop", {"--pop-limit"}),
         ("hiero decode --search ", {"coarse_to_fine", "cube"}),
         ("hiero eval ho", {"home.txt"}),

@@ -70,6 +70,44 @@ def test_every_paper_is_listed(texts: Path, capsys: Capture) -> None:
     )
 
 
+def test_languages_of_raw_text(texts: Path, capsys: Capture) -> None:
+    """From the names of files, or given; without either, nothing is written."""
+    for side in ("src", "trg"):
+        (texts / f"train.{side}").write_text("A b, c.\nD e.\n")
+    files = ("--source", "train.src", "--target", "train.trg")
+    assert main(["init", *files]) == 2
+    assert capsys.readouterr().err == (
+        "hiero init: found no language in the name of train.src: --languages SRC TGT names them, "
+        "and --tokenized is for text that is split into words\n"
+    )
+    assert not (texts / "own-bitext.yaml").exists()
+    assert main(["init", *files, "--languages", "ja", "pt-br"]) == 0
+    prep = read_config("own-bitext.yaml").prep
+    assert prep is not None
+    assert (prep.source_language, prep.target_language) == ("ja", "pt-br")
+    with pytest.raises(SystemExit):
+        main(["init", "x", *files, "--languages", "ja", "Brazilian"])
+    assert "found 'Brazilian', expected a code of a language such as de" in capsys.readouterr().err
+    assert main(["init", "x", *files, "--paper", "001-mira"]) == 0  # its text is tokenised
+
+
+def test_text_that_is_tokenized(texts: Path, capsys: Capture) -> None:
+    (texts / "train.src").write_text("ein haus .\nder mann schläft .\n" * 60)
+    assert (
+        main(["init", "one", "--source", "train.src", "--target", "corpus.en", "--languages", "de", "en"])
+        == 0
+    )
+    assert "train.src: looks tokenized (then leave out prep by --tokenized)\n" in capsys.readouterr().err
+    assert main(["init", "two", "--source", "train.src", "--target", "corpus.en", "--tokenized"]) == 0
+    assert "looks tokenized" not in capsys.readouterr().err
+    config = read_config("two/own-bitext.yaml")
+    assert config.prep is None
+    text = Path("two/own-bitext.yaml").read_text()
+    assert "raw text" not in text.partition("\nalign:")[0]
+    assert "# Word alignment" in text
+    assert main(["run", "two/own-bitext.yaml", "--dry-run"]) == 0
+
+
 def test_mistakes(texts: Path, capsys: Capture) -> None:
     assert main(["init", *BITEXT, "-q"]) == 0
     assert main(["init", *BITEXT]) == 1

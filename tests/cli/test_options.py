@@ -140,6 +140,7 @@ NO_FILES = {
     "align score": {"HYP", "GOLD"},
     "run": {"CONFIG", "-o"},  # checked by the stages
     "tune": {"-c", "-o", "--bins", "--start", "--run"},  # directories, which must not hold an input
+    "lm classes": {"--temp"},
     "lm estimate": {"--temp"},
 }
 PATHS = {"FILE", "DIR", "FILE.json", "OUT", "IN", "CONFIG", "RUNDIR"}
