@@ -36,7 +36,7 @@ from hiero.reporting.records import (
     OutputReport,
     StepReport,
 )
-from hiero.reporting.scores import SetTexts, set_files, set_names
+from hiero.reporting.scores import SetTexts, set_names, texts_of_all
 
 if TYPE_CHECKING:
     from hiero.core.arrays import Floats
@@ -77,7 +77,7 @@ def choose(runs: Sequence[RunDirectory], count: int, name: str | None) -> Chosen
     if config is None or runs[0].kind != "run":
         return "the directory has no translations"
     for candidate in [name] if name is not None else set_names(config):
-        files = [set_files(run, candidate) for run in runs]
+        files = texts_of_all(runs, candidate)
         first = files[0]
         if first is None:
             continue
@@ -86,7 +86,6 @@ def choose(runs: Sequence[RunDirectory], count: int, name: str | None) -> Chosen
             for run, one in zip(runs, files, strict=True)
             if one is not None and one.digests == first.digests and len(one.source) == len(first.source)
         ]
-        first.even = any(one.even for _, one in used)
         metric = corpus_metric(
             "bleu",
             [first.lines(lines) for lines in first.references],
@@ -156,22 +155,22 @@ def _look_into(
     model = make_model(config, base=base, allow_grammar_paths=allow_grammar_paths)
     weights = model.weights
     folder = "" if config.grammar_folders else base
-    numbers = files.lines(list(map(str, range(len(files.source)))))
-    wanted = {int(numbers[k]): k for k, _ in chosen.lines}
+    numbers = files.numbers
+    wanted = {numbers[k]: k for k, _ in chosen.lines}
     spaced = np.linspace(0, len(numbers) - 1, num=min(sample, len(numbers))).round().astype(int)
-    sampled = {int(numbers[k]) for k in spaced.tolist()} if sample else set()
+    sampled = {numbers[k] for k in spaced.tolist()} if sample else set()
     model.warm_up()
     todo = sorted(sampled | wanted.keys())
 
-    def translated(number: int) -> tuple[int, Derivation]:
+    def translated(number: int) -> tuple[int, Segment, Derivation]:
         line = parse_segment(files.source[number], str(files.source_path), number + 1)
         segment: Segment = line.with_base(folder, anywhere=allow_grammar_paths)
-        return number, model.translate(segment)
+        return number, segment, model.translate(segment)
 
     looked = Looked()
     progress.begin(len(todo), f"translate with {run.name}")
     with closing(in_order(translated, todo, threads)) as results:
-        for number, best in results:
+        for number, segment, best in results:
             progress.advance(1)
             if not best:
                 continue
@@ -180,11 +179,11 @@ def _look_into(
                 for name, value in best.features.items():
                     looked.total[name] = looked.total.get(name, 0.0) + value
             if number in wanted:
-                looked.derivations[wanted[number]] = _described(best, weights)
+                looked.derivations[wanted[number]] = _described(segment, best, weights)
     return looked
 
 
-def _described(best: Derivation, weights: Weights) -> DerivationReport:
+def _described(segment: Segment, best: Derivation, weights: Weights) -> DerivationReport:
     scores = best.edge_scores.tolist()
     steps = []
     for depth, rule, span, score in zip(
@@ -195,18 +194,19 @@ def _described(best: Derivation, weights: Weights) -> DerivationReport:
     features = [(name, value, weights.get(name, 0.0)) for name, value in best.features.items()]
     features.sort(key=lambda one: (-abs(one[1] * one[2]), one[0]))
     more = max(0, len(features) - SHOWN_FEATURES)
-    return DerivationReport(best.text, best.score, steps, best.alignment, features[:SHOWN_FEATURES], more)
+    return DerivationReport(
+        list(segment.words), best.text, best.score, steps, best.alignment, features[:SHOWN_FEATURES], more
+    )
 
 
 def examples_of(chosen: ChosenLines, looked: Sequence[Looked]) -> ExamplesReport:
     """The sentences with the outputs of all systems."""
     first = chosen.runs[0][1]
-    numbers = first.lines(list(map(str, range(1, len(first.source) + 1))))
     found = ExamplesReport(chosen.name, chosen.rule)
     for k, why in chosen.lines:
         references = [first.lines(lines)[k] for lines in first.references]
         source = " ".join(parse_or_plain(first.lines(first.source)[k]))
-        example = ExampleReport(int(numbers[k]), why, source, references)
+        example = ExampleReport(first.numbers[k] + 1, why, source, references)
         for at, (run, files) in enumerate(chosen.runs):
             text = first.lines(files.output)[k]
             one = looked[at] if looked else Looked()

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from hiero.core.markup import Child, Markup, element
+from hiero.core.text import split_words
 from hiero.evaluation.corpus_metrics import METRICS
 from hiero.evaluation.significance import significance_marks
 from hiero.reporting.examples import shares
@@ -490,7 +491,7 @@ def _example(one: ExampleReport) -> Markup:
     for output in one.outputs:
         texts.append(element("dt", f"{output.system}: sentence BLEU {output.bleu:.1f}"))
         texts.append(element("dd", _marked(output.text, one.references), dir="auto"))
-    more = [_output(output, one) for output in one.outputs]
+    more = [_output(output) for output in one.outputs]
     return element(
         "article",
         element("h3", f"Line {one.number:,}: {one.why}"),
@@ -515,16 +516,16 @@ def _marked(text: str, references: Sequence[str]) -> Child:
     return parts or element("span", "(empty)", class_="dim")
 
 
-def _output(output: OutputReport, one: ExampleReport) -> Child:
+def _output(output: OutputReport) -> Child:
     parts: list[Child] = []
     if output.problem:
         parts.append(element("p", f"{output.system}: {output.problem}.", class_="dim"))
     if output.derivation is not None:
-        parts.append(_details(f"How {output.system} made it", *_derivation(output.derivation, one.source)))
+        parts.append(_details(f"How {output.system} made it", *_derivation(output.derivation)))
     return parts
 
 
-def _derivation(found: DerivationReport, source: str) -> Iterator[Child]:
+def _derivation(found: DerivationReport) -> Iterator[Child]:
     yield element("p", f"Score {found.score:.4f}. Rules from the top, with the words that they cover:")
     rows: list[list[Child]] = []
     for step in found.steps:
@@ -542,7 +543,7 @@ def _derivation(found: DerivationReport, source: str) -> Iterator[Child]:
     if found.more:
         yield element("p", f"And {found.more:,} with smaller products.", class_="dim")
     yield element("h4", "Words")
-    drawn = matrix(source.split(), found.text.split(), found.links)
+    drawn = matrix(found.source, split_words(found.text), found.links)
     yield element("div", drawn, class_="scroll", tabindex="0")
 
 

@@ -102,11 +102,13 @@ class StepReport:
 class DerivationReport:
     """The best derivation of a sentence, decoded again with the model of a system.
 
+    source    the words, or the arcs of a lattice, as the system read them
     features  name, value and weight, by the size of their product
     more      features left out
     links     source and target positions
     """
 
+    source: list[str]
     text: str
     score: float
     steps: list[StepReport]

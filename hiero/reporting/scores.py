@@ -72,6 +72,11 @@ class SetTexts:
         """The lines of a text that are scored."""
         return texts[1::2] if self.even else texts
 
+    @property
+    def numbers(self) -> range:
+        """The numbers of these lines, from 0."""
+        return range(1, len(self.source), 2) if self.even else range(len(self.source))
+
 
 def set_names(config: Config) -> list[str]:
     """The sets that are translated: first those that the weights do not depend on, the last of them first."""
@@ -113,6 +118,20 @@ def set_files(run: RunDirectory, name: str) -> SetTexts | None:
     )
 
 
+def texts_of_all(runs: Sequence[RunDirectory], name: str) -> list[SetTexts | None]:
+    """The texts of a set in each run; the same lines are scored of all with the references of the first.
+
+    Where the odd lines chose the weights of one of them, these are the even ones.
+    """
+    files = [set_files(run, name) for run in runs]
+    if files[0] is not None:
+        alike = [one for one in files if one is not None and one.digests == files[0].digests]
+        even = any(one.even for one in alike)
+        for one in alike:
+            one.even = even
+    return files
+
+
 def recorded_scores(run: RunDirectory) -> list[SetScores]:
     """The scores that the stages of a run have written."""
     found = []
@@ -147,7 +166,7 @@ def compared_scores(runs: Sequence[RunDirectory], progress: Progress) -> list[Se
     progress.begin(len(names), "scores")
     found = []
     for name in names:
-        files = [set_files(run, name) for run in runs]
+        files = texts_of_all(runs, name)
         progress.advance(1)
         first = files[0]
         if first is None:
@@ -159,7 +178,6 @@ def compared_scores(runs: Sequence[RunDirectory], progress: Progress) -> list[Se
         problem = f"not compared, since their references differ: {', '.join(other)}" if other else ""
         if missing:
             problem += f"{'; ' if problem else ''}without translations of this set: {', '.join(missing)}"
-        first.even = any(one.even for _, one in used)
         found.append(SetScores(name, _evaluated(config, first, used), problem))
     return found
 

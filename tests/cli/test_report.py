@@ -169,6 +169,56 @@ def test_systems_side_by_side(made: Experiment, tmp_path: Path) -> None:
     assert [len(one.weights) for one in report.features.by_weight[:1]] == [2]
 
 
+def test_systems_that_are_scored_on_other_lines(made: Experiment, tmp_path: Path) -> None:
+    """All lines of the other system are test data; odd lines of the first chose the weights."""
+    plain = Experiment(tmp_path / "plain")
+    plain.set(
+        data={n: {k: _absolute(made, v) for k, v in d.items()} for n, d in plain.config["data"].items()}
+    )
+    (plain.folder / "weights").write_text("Glue -0.1\nPassThrough 100\n")
+    assert plain.run("-q") == 0
+    for paths in ((made.out, plain.out), (plain.out, made.out)):
+        report = make_report(paths[0], [paths[1]], examples=9, set_name="test")
+        (example,) = report.examples.sentences
+        assert example.number == 2
+        values = []
+        for output in example.outputs:
+            assert output.problem == ""
+            assert output.derivation is not None
+            assert output.derivation.text == output.text
+            values.append({name: value for name, value, _ in output.derivation.features})
+        assert "er hat das buch" in [output.text for output in example.outputs]
+        assert report.features.sentences == 1
+        for row in report.features.by_share:
+            assert row.means == pytest.approx([one.get(row.name, 0.0) for one in values]), row.name
+        check_page_of(report)
+
+
+def test_systems_that_read_other_sources(made: Experiment, tmp_path: Path) -> None:
+    """Such as the parts of compounds: the references are the same."""
+    plain = Experiment(tmp_path / "plain")
+    data = {n: {k: _absolute(made, v) for k, v in d.items()} for n, d in plain.config["data"].items()}
+    (plain.folder / "parts.de").write_text("sie hat ein haus\nja er hat das dicke buch mit viel text\n")
+    data["test"]["source"] = "parts.de"
+    plain.set(data=data)
+    assert plain.run("-q") == 0
+    report = make_report(made.out, [plain.out], examples=9, set_name="test")
+    (example,) = report.examples.sentences
+    assert example.source == "er hat das buch"
+    for output, source in zip(
+        example.outputs, ("er hat das buch", "ja er hat das dicke buch mit viel text"), strict=True
+    ):
+        assert output.derivation is not None
+        assert " ".join(output.derivation.source) == source
+        assert max(i for i, _ in output.derivation.links) < len(source.split())
+    assert "dicke–dicke" in check_page_of(report)
+
+
+def _absolute(made: Experiment, paths: str | list[str]) -> str | list[str]:
+    """Paths in the folder of an experiment."""
+    return str(made.folder / paths) if isinstance(paths, str) else [str(made.folder / one) for one in paths]
+
+
 def test_json(made: Experiment, tmp_path: Path, capfd: Capture) -> None:
     capfd.readouterr()
     assert main(["report", str(made.out), "--format", "json", "-o", "-", "-q", "--set", "dev"]) == 0

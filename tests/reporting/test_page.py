@@ -58,7 +58,7 @@ def report(text: str, systems: int = 1) -> Report:
         StepReport(0, text, text, text, (0, 1), (0, 2), -1.0),
         StepReport(1, text, text, text, (0, 1), (0, 1), -0.5),
     ]
-    derivation = DerivationReport(text, -1.5, steps, [(0, 0)], [(text, 2.0, -0.5)], more=3)
+    derivation = DerivationReport([text], text, -1.5, steps, [(0, 0)], [(text, 2.0, -0.5)], more=3)
     outputs = [OutputReport(f"{text}{k}", text, 12.5, derivation, text) for k in range(systems)]
     return Report(
         [
