@@ -16,9 +16,10 @@ from hiero.config.config import Config
 from hiero.config.model import make_model
 from hiero.core.arrays import Ints
 from hiero.core.errors import FormatError, HieroError
+from hiero.core.input import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
-from hiero.core.text import aligned, parse_segment, read_text
+from hiero.core.text import aligned, read_text
 from hiero.decoder.consensus import SplitForest, best_gains, split_forest
 from hiero.decoder.forest import Forest
 from hiero.decoder.output import read_translation_lists
@@ -173,7 +174,8 @@ class OracleJob:
     def _decoded(self, path: str) -> Iterator[OracleRow]:
         lines = read_text(path, "text to translate")
         self._check(len(lines), path)
-        segments = [parse_segment(line, path, number) for number, line in enumerate(lines, 1)]
+        form = self.config.search.form
+        segments = [parse_input(line, path, number, form) for number, line in enumerate(lines, 1)]
         for limit in self.settings.pop_limits or [self.config.search.pop_limit]:
             search = dataclasses.replace(self.config.search, pop_limit=limit)
             model = make_model(dataclasses.replace(self.config, search=search), base=str(Path(path).parent))

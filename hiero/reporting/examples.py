@@ -18,10 +18,11 @@ import numpy as np
 
 from hiero.config.model import make_model
 from hiero.core.errors import HieroError
+from hiero.core.input import parse_input
 from hiero.core.parallel import in_order
 from hiero.core.progress import Progress
 from hiero.core.symbols import Symbols
-from hiero.core.text import Segment, parse_segment
+from hiero.core.text import AUTO, InputForm, Segment
 from hiero.decoder.derivation_kernels import DEPTH
 from hiero.evaluation.corpus_metrics import corpus_metric
 from hiero.features.weights import Weights, read_weights
@@ -159,11 +160,12 @@ def _look_into(
     wanted = {numbers[k]: k for k, _ in chosen.lines}
     spaced = np.linspace(0, len(numbers) - 1, num=min(sample, len(numbers))).round().astype(int)
     sampled = {numbers[k] for k in spaced.tolist()} if sample else set()
+    form = config.search.form
     model.warm_up()
     todo = sorted(sampled | wanted.keys())
 
     def translated(number: int) -> tuple[int, Segment, Derivation]:
-        line = parse_segment(files.source[number], str(files.source_path), number + 1)
+        line = parse_input(files.source[number], str(files.source_path), number + 1, form)
         segment: Segment = line.with_base(folder, anywhere=allow_grammar_paths)
         return number, segment, model.translate(segment)
 
@@ -201,11 +203,12 @@ def _described(segment: Segment, best: Derivation, weights: Weights) -> Derivati
 
 def examples_of(chosen: ChosenLines, looked: Sequence[Looked]) -> ExamplesReport:
     """The sentences with the outputs of all systems."""
-    first = chosen.runs[0][1]
+    run, first = chosen.runs[0]
+    form = run.model.search.form if run.model else AUTO
     found = ExamplesReport(chosen.name, chosen.rule)
     for k, why in chosen.lines:
         references = [first.lines(lines)[k] for lines in first.references]
-        source = " ".join(parse_or_plain(first.lines(first.source)[k]))
+        source = " ".join(parse_or_plain(first.lines(first.source)[k], form))
         example = ExampleReport(first.numbers[k] + 1, why, source, references)
         for at, (run, files) in enumerate(chosen.runs):
             text = first.lines(files.output)[k]
@@ -225,10 +228,10 @@ def examples_of(chosen: ChosenLines, looked: Sequence[Looked]) -> ExamplesReport
     return found
 
 
-def parse_or_plain(line: str) -> Sequence[str]:
-    """The words of a source line, without its markup."""
+def parse_or_plain(line: str, form: InputForm) -> Sequence[str]:
+    """The words of a source line without its markup, or of the arcs of a lattice."""
     try:
-        return parse_segment(line).words
+        return parse_input(line, form=form).words
     except HieroError:
         return line.split()
 

@@ -194,6 +194,41 @@ def test_systems_that_are_scored_on_other_lines(made: Experiment, tmp_path: Path
         check_page_of(report)
 
 
+def test_sources_with_markup_as_json_and_as_lattices(tmp_path: Path, capfd: Capture) -> None:
+    experiment = Experiment(tmp_path / "exp")
+    experiment.add_line()
+    lines = [
+        'sie hat ein <n translation="flat">haus</n>',
+        '{"source": "er hat das buch", "terms": [["buch", "tome"]]}',
+    ]
+    (experiment.folder / "test.de").write_text("".join(f"{line}\n" for line in lines))
+    dev = ["((('das',-1,1),('ein',-2,1),),(('haus',0,1),),)", "<seg id='x'>er hat ein haus gelesen</seg>"]
+    (experiment.folder / "dev.de").write_text("".join(f"{line}\n" for line in dev))
+    experiment.set(search={"markup": "exclusive"})
+    assert experiment.run("-q") == 0
+    sources = {
+        "test": ["sie hat ein haus", "er hat das buch"],
+        "dev": ["das ein haus", "er hat ein haus gelesen"],
+    }
+    for name, expected in sources.items():
+        report = make_report(experiment.out, examples=2, set_name=name)
+        sentences = sorted(report.examples.sentences, key=lambda one: one.number)
+        assert [one.source for one in sentences] == expected
+        outputs = (experiment.out / f"{name}.output").read_text().splitlines()
+        found = [one.outputs[0].derivation for one in sentences]
+        assert [one.text for one in found if one is not None] == outputs
+        if name == "test":
+            assert ["flat" in outputs[0], "tome" in outputs[1]] == [True, True]
+        check_page_of(report)
+        output = str(experiment.out / f"{name}.output")
+        command = ["oracle", "-q", "-c", str(experiment.out / "model.yaml"), "--text"]
+        command += [str(experiment.folder / f"{name}.de"), "-r", output, "--sizes", "1", "--format", "json"]
+        capfd.readouterr()
+        assert main(command) == 0
+        (row,) = json.loads(capfd.readouterr().out)
+        assert row["bleu"]["1"] == pytest.approx(100)
+
+
 def test_systems_that_read_other_sources(made: Experiment, tmp_path: Path) -> None:
     """Such as the parts of compounds: the references are the same."""
     plain = Experiment(tmp_path / "plain")
