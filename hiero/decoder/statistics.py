@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from hiero.core.jit import compile_timer
-
-try:
-    import resource
-except ImportError:  # on Windows
-    resource = None  # type: ignore[assignment]
+from hiero.core.usage import peak_mb
 
 # The stages of decoding, and the names under which their times are reported.
 STAGES = {"features": "features_cpu_s", "parse": "parse_cpu_s", "cube": "cube_cpu_s", "kbest": "kbest_cpu_s"}
@@ -38,7 +33,10 @@ class _Timer:
 
 @dataclass(slots=True)
 class Statistics:
-    """Counts, scores and times. Times are CPU seconds, summed over threads, without compiling kernels."""
+    """Counts, scores and times. Times are CPU seconds, summed over threads, without compiling kernels.
+
+    compiled_before  seconds that this process had spent compiling when these statistics began
+    """
 
     sentences: int = 0
     words: int = 0
@@ -51,6 +49,7 @@ class Statistics:
     edges: int = 0
     score: float = 0.0  # sum over the best derivations
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    compiled_before: float = field(default_factory=lambda: compile_timer.seconds, repr=False, compare=False)
 
     def timed(self, stage: str) -> _Timer:
         """A context that adds the CPU time of a block to a stage."""
@@ -70,7 +69,6 @@ class Statistics:
         return self.score / done if done else 0.0
 
     def as_dict(self) -> dict[str, float | int]:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
         return {
             "sentences": self.sentences,
             "words": self.words,
@@ -80,12 +78,11 @@ class Statistics:
             **{name: self.seconds[stage] for stage, name in STAGES.items()},
             "load_s": self.seconds["load"],
             "extract_s": self.seconds["extract"],
-            "compile_s": compile_timer.seconds,
+            "compile_s": compile_timer.seconds - self.compiled_before,
             "rules": self.rules,
             "pops": self.pops,
             "scored": self.scored,
             "nodes": self.nodes,
             "edges": self.edges,
-            # Kilobytes on Linux, bytes on macOS.
-            "peak_rss_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
+            "peak_rss_mb": peak_mb(),
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 import hiero
 from hiero.decoder.statistics import STAGES, Statistics
 
@@ -30,6 +32,16 @@ def test_all_work_on_a_sentence_is_timed() -> None:
     assert statistics.sentences == 1
     assert statistics.words == 60
     assert 0.8 * spent <= sum(statistics.seconds.values()) <= spent
+
+
+def test_compile_time_is_counted_from_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several stages of a run are one process."""
+    monkeypatch.setattr("hiero.decoder.statistics.compile_timer.seconds", 80.0)
+    total = Statistics()
+    assert total.as_dict()["compile_s"] == 0
+    monkeypatch.setattr("hiero.decoder.statistics.compile_timer.seconds", 82.5)
+    total.add(Statistics())
+    assert total.as_dict()["compile_s"] == 2.5
 
 
 def test_adding_up() -> None:
