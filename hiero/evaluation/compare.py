@@ -36,6 +36,7 @@ from hiero.evaluation.significance import (
 )
 
 EVEN: Literal["even"] = "even"  # lines to score where odd ones chose the weights
+OURS = "hiero"  # name of a run in tables of scores
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import hiero
 from hiero.config.config import Config
+from hiero.evaluation.compare import OURS
 
 
 def card_facts(config: Config, licence: str | None = None) -> dict[str, str]:
@@ -41,7 +43,7 @@ def model_card(name: str, description: str, licence: str, config: Config, folder
 
 
 def _scores(folder: Path) -> list[str]:
-    """Rows of a table of the scores of a run."""
+    """Rows of a table of the scores of a run, without those of systems that it is compared with."""
     rows = []
     for path in sorted(folder.glob("*.eval.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
@@ -50,13 +52,17 @@ def _scores(folder: Path) -> list[str]:
             which += " (learnt from)"
         if report.get("lines"):
             which += f" ({report['lines']} lines)"
-        for system in report["systems"]:
-            for metric, found in system["metrics"].items():
-                around = found.get("interval")
-                interval = f"{around[0]:.2f} to {around[1]:.2f}" if around else ""
-                signature = report["signatures"].get(metric, "").replace("|", "\\|")
-                rows.append(
-                    f"| {which} | {report['sentences']:,} | {metric} | {found['score']:.2f} | {interval} "
-                    f"| `{signature}` |"
-                )
+        for metric, found in _own_scores(report).items():
+            around = found.get("interval")
+            interval = f"{around[0]:.2f} to {around[1]:.2f}" if around else ""
+            signature = report["signatures"].get(metric, "").replace("|", "\\|")
+            rows.append(
+                f"| {which} | {report['sentences']:,} | {metric} | {found['score']:.2f} | {interval} "
+                f"| `{signature}` |"
+            )
     return rows
+
+
+def _own_scores(report: dict[str, Any]) -> dict[str, Any]:
+    """The scores of the run by metric."""
+    return next((one["metrics"] for one in report["systems"] if one["name"] == OURS), {})

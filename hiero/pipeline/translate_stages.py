@@ -15,14 +15,12 @@ from hiero.core.directories import create_directory
 from hiero.core.errors import ConfigError, did_you_mean
 from hiero.core.records import numbered_keys
 from hiero.core.text import InputForm, open_output, read_chunks
-from hiero.evaluation.compare import EVEN, check_config, score_files
+from hiero.evaluation.compare import EVEN, OURS, check_config, score_files
 from hiero.extraction.config import ExtractConfig
 from hiero.extraction.target_counts import open_extractor
 from hiero.extraction.write import GrammarWriter, grammar_name, line_with_grammar, read_sentences
 from hiero.jobs.translate import Job, JobSettings
 from hiero.pipeline.plan import Figures, Plan, Task, keys_of
-
-OURS = "hiero"  # name of the run in tables of scores
 
 # ---- from an index to grammars
 
@@ -160,9 +158,11 @@ def add_eval(plan: Plan) -> None:
     """Add the stages that evaluate the translations."""
     config = plan.config.eval
     for system, sets in config.against.items():
+        place = f"eval: against: {system}"
+        if system == OURS:
+            raise plan.error(place, "expected another name: this one is that of the run itself")
         for name in sets:
             if name not in plan.outputs:
-                place = f"eval: against: {system}"
                 raise plan.error(place, f"unknown set {name!r}; {did_you_mean(name, plan.outputs)}")
     settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "against"}
     unmarked = ((name, plan.unmarked.get(name, data)) for name, data in plan.test_sets())

@@ -355,6 +355,28 @@ def test_comparison_with_others(experiment: Experiment, capfd: Capture) -> None:
     evaluation["against"]["theirs"]["tset"] = ["a"]
     experiment.set(eval=evaluation)
     assert experiment.error(capfd).endswith("against: theirs: unknown set 'tset'; did you mean 'test'?")
+    evaluation["against"] = {"hiero": {"dev": ["a"]}}
+    experiment.set(eval=evaluation)
+    hint = "expected another name: this one is that of the run itself"
+    assert experiment.error(capfd).endswith(f"against: hiero: {hint}")
+
+
+def test_model_cards_have_the_scores_of_the_run_alone(experiment: Experiment, capfd: Capture) -> None:
+    (experiment.folder / "a").write_text("the home\nhe has an old house\n")
+    experiment.set(eval=experiment.config["eval"] | {"against": {"theirs": {"dev": "a"}}})
+    assert experiment.run("-q") == 0
+    package = str(experiment.folder / "model.hiero")
+    assert main(["pack", "-q", str(experiment.out), "-o", package]) == 0
+    capfd.readouterr()
+    assert main(["pack", "--show", package]) == 0
+    card = capfd.readouterr().out
+    expected = []
+    for name in ("dev", "test"):
+        record = json.loads(experiment.artefacts()[f"{name}.eval.json"])
+        metrics = record["systems"][-1]["metrics"]
+        expected += [[name, metric, f"{found['score']:.2f}"] for metric, found in metrics.items()]
+    rows = [row.split("|") for row in card.splitlines() if row.startswith(("| dev", "| test"))]
+    assert [[row[column].strip() for column in (1, 3, 4)] for row in rows] == expected
 
 
 def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
