@@ -165,8 +165,11 @@ def _look_into(
     todo = sorted(sampled | wanted.keys())
 
     def translated(number: int) -> tuple[int, Segment, Derivation]:
-        line = parse_input(files.source[number], str(files.source_path), number + 1, form)
-        segment: Segment = line.with_base(folder, anywhere=allow_grammar_paths)
+        try:
+            segment = parse_input(files.source[number], str(files.source_path), number + 1, form)
+        except HieroError:
+            segment = Segment(())  # as hiero decode reads a malformed line
+        segment = segment.with_base(folder, anywhere=allow_grammar_paths)
         return number, segment, model.translate(segment)
 
     looked = Looked()

@@ -229,6 +229,22 @@ def test_sources_with_markup_as_json_and_as_lattices(tmp_path: Path, capfd: Capt
         assert row["bleu"]["1"] == pytest.approx(100)
 
 
+def test_malformed_lines_count_as_empty(tmp_path: Path) -> None:
+    """As ``hiero decode`` reads them; the other sentences have their derivations."""
+    experiment = Experiment(tmp_path / "exp")
+    experiment.add_line()
+    (experiment.folder / "test.de").write_text("<seg sie hat\ner hat das buch\n")
+    assert experiment.run("-q") == 0
+    report = make_report(experiment.out, examples=2, set_name="test")
+    assert report.systems[0].problems == []
+    first, second = sorted(report.examples.sentences, key=lambda one: one.number)
+    assert (first.source, first.outputs[0].text) == ("<seg sie hat", "")
+    assert first.outputs[0].derivation is None
+    assert second.outputs[0].derivation is not None
+    assert second.outputs[0].derivation.text == second.outputs[0].text == "he has the book"
+    check_page_of(report)
+
+
 def test_systems_that_read_other_sources(made: Experiment, tmp_path: Path) -> None:
     """Such as the parts of compounds: the references are the same."""
     plain = Experiment(tmp_path / "plain")
