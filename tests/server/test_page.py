@@ -181,13 +181,13 @@ def test_terms(page: Page) -> None:
     page.type(LINE)
     page.sees("#output button", ["the house is old ."])
     page.one("#glossary summary").click()
-    page.one("#terms").send_keys("das haus = the premises", Keys.ENTER, "alt =")
     page.one("#hard").click()
+    page.one("#terms").send_keys("das haus = the premises", Keys.ENTER, "alt =")
     page.sees("#output button", ["the premises is old ."])
     page.until(lambda: "das haus → the premises" in page.one("#tree").text)
     page.all("#source button")[0].click()
     page.all("#source button")[1].click()
-    page.sees("#rules tbody summary", ["das haus → the premises"])
+    page.sees("#rules tbody summary", ["das haus → the premises", "[X,1] → [1]"])  # and glue
     page.one("#terms").send_keys(Keys.CONTROL + "a" + Keys.NULL, Keys.BACKSPACE)
     page.sees("#output button", ["the house is old ."])
 
