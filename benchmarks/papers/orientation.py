@@ -49,6 +49,7 @@ MODELS: dict[str, Settings] = {
 }
 SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "none": ("no model", ()),
+    "previous": ("lexicalised, by previous phrases", ("previous",)),
     "lexicalised": ("lexicalised", ("lexicalised",)),
     "unsmoothed": ("lexicalised, unsmoothed", ("unsmoothed",)),
     "primal": ("primal", ("primal",)),
@@ -64,8 +65,9 @@ CONFIGS_OF = {"hiero": "paper-004", "phrase": "paper-004-phrase"}
 
 def models_of(args: argparse.Namespace, system: str) -> list[str]:
     """The names of the orientation models of a system."""
-    better = {"lexicalised": "bidirectional"} if args.mode == "phrase" else {}
-    return [better.get(name, name) for name in SYSTEMS[system][1]]
+    of_mode = {"lexicalised": "bidirectional"} if args.mode == "phrase" else {}
+    of_mode |= {"previous": "lexicalised"}
+    return [of_mode.get(name, name) for name in SYSTEMS[system][1]]
 
 
 def make_model(experiment: Experiment, args: argparse.Namespace, name: str) -> str:
