@@ -70,6 +70,11 @@ class Experiment:
         found = next((path for path in (self.alignment, *own, made) if path and path.exists()), None)
         return part | ({"alignment": str(found.resolve())} if found else {})
 
+    def drawn(self, name: str) -> Settings:
+        """Source and target of a set that the base has drawn from the bitext, or of the rest of it, train."""
+        folder = self.out.resolve() / "base.run" / "sequester"
+        return {side: str(folder / f"{name}.{side}") for side in ("source", "target")}
+
     def make_base(self, data: Settings | None = None, lm: Settings | None = None, **more: Any) -> None:
         """Make the alignment, language model and index unless they exist.
 
@@ -101,8 +106,7 @@ class Experiment:
 
     def references(self, name: str) -> list[list[str]]:
         """The references of a set, each a list of lines."""
-        part = self.part(name)
-        return [lines(path) for path in part.get("references", [part.get("target")])]
+        return references_of(self.part(name))
 
     def write_table(self, text: str) -> None:
         """Write the tables to OUT/table.md, and print them."""
@@ -168,6 +172,10 @@ def config_named(name: str) -> Settings:
 
 def lines(path: str | Path) -> list[str]:
     return [line.decode() for line in read_lines(path)]
+
+
+def references_of(part: Settings) -> list[list[str]]:
+    return [lines(path) for path in part.get("references", [part.get("target")])]
 
 
 def _target(path: Path) -> Settings:

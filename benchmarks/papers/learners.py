@@ -111,15 +111,9 @@ def parts_of(system: str) -> tuple[Settings, list[str]]:
     return tune, FEATURES[found["features"]]
 
 
-def drawn(experiment: Experiment, name: str) -> Settings:
-    """Source and target of a set drawn from the bitext, or of the rest of it."""
-    folder = experiment.out.resolve() / "base.run" / "sequester"
-    return {side: str(folder / f"{name}.{side}") for side in ("source", "target")}
-
-
 def sets_of(experiment: Experiment, args: argparse.Namespace) -> dict[str, Settings]:
     """The sets that are translated and scored."""
-    found = {name: drawn(experiment, name) for name in DRAWN}
+    found = {name: experiment.drawn(name) for name in DRAWN}
     return found | {
         name: Experiment(out=args.out, data=folder).part("devtest") for name, folder in args.further
     }
@@ -127,7 +121,7 @@ def sets_of(experiment: Experiment, args: argparse.Namespace) -> dict[str, Setti
 
 def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, seed: int) -> Settings:
     tune, templates = parts_of(system)
-    models, train = experiment.models(), drawn(experiment, "train")
+    models, train = experiment.models(), experiment.drawn("train")
     models["grammar"][0]["extract"] = {
         "leave_out_links": True,
         "store": str(experiment.out.resolve() / "rules"),

@@ -4,9 +4,9 @@ Systems without an orientation model, with the lexicalised one, with classifiers
 in DIR: in a hierarchical decoder (``configs/paper-004.yaml``), or with ``--mode phrase`` in a phrase-based
 one (``configs/paper-004-phrase.yaml``), whose lexicalised model is bidirectional, as in Moses. Each
 replica is tuned on dev with its own seed and translates devtest, which is not used for any choice;
-``--algorithm`` tunes by another algorithm than that of the configuration, with its preset. Significance is
-tested against the lexicalised model by the paired bootstrap over sentences and
-replicas, so that intervals include the variance of tuning.
+``--drawn 2000`` draws both from the bitext, for more lines to test on. ``--algorithm`` tunes by another
+algorithm than that of the configuration, with its preset. Significance is tested against the lexicalised
+model by the paired bootstrap over sentences and replicas, so that intervals include the variance of tuning.
 
     OUT/base.run               alignment, language model and index, for all systems
     OUT/model.KIND.run         an orientation model, for all replicas and both modes
@@ -31,6 +31,7 @@ from benchmarks.papers.experiment import (
     Settings,
     add_arguments,
     config_named,
+    references_of,
     replica_names,
     some_of,
 )
@@ -44,6 +45,7 @@ MODELS: dict[str, Settings] = {
     "unsmoothed": {"learner": "lexicalised", "bidirectional": True, "smoothing": 1e-6},
     "primal": {"learner": "primal"},
     "dual": {"learner": "dual", "shrink": 0.1},
+    "ahead": {"learner": "dual", "shrink": 0.1, "bidirectional": True},
     "bag": {"learner": "dual", "shrink": 0.1, "context": "bag"},
     "wide": {"learner": "dual", "shrink": 0.1, "window": 3, "edges": True},
 }
@@ -54,12 +56,15 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "unsmoothed": ("lexicalised, unsmoothed", ("unsmoothed",)),
     "primal": ("primal", ("primal",)),
     "dual": ("dual, ε 0.1", ("dual",)),
+    "ahead": ("dual, ε 0.1, bidirectional", ("ahead",)),
     "bag": ("dual, ε 0.1, words around as a bag", ("bag",)),
     "wide": ("dual, ε 0.1, window 3, edges", ("wide",)),
     "both": ("dual, ε 0.1, and lexicalised", ("dual", "lexicalised")),
+    "all": ("dual, ε 0.1, bidirectional, and lexicalised", ("ahead", "lexicalised")),
 }
 DEFAULT = ("none", "lexicalised", "primal", "dual", "wide", "both")
 BASELINE = "lexicalised"
+SETS = ("dev", "devtest")
 CONFIGS_OF = {"hiero": "paper-004", "phrase": "paper-004-phrase"}
 
 
@@ -70,11 +75,26 @@ def models_of(args: argparse.Namespace, system: str) -> list[str]:
     return [of_mode.get(name, name) for name in SYSTEMS[system][1]]
 
 
+def part_of(experiment: Experiment, args: argparse.Namespace, name: str) -> Settings:
+    return experiment.drawn(name) if args.drawn else experiment.part(name)
+
+
+def train_of(experiment: Experiment, args: argparse.Namespace) -> Settings:
+    """The training set with its alignment."""
+    if not args.drawn:
+        return experiment.train()
+    made = experiment.out.resolve() / "base.run"
+    alignment = next(
+        path for path in (made / "sequester/train.align1", made / "train.align.gz") if path.exists()
+    )
+    return experiment.drawn("train") | {"alignment": str(alignment)}
+
+
 def make_model(experiment: Experiment, args: argparse.Namespace, name: str) -> str:
     """Make an orientation model unless it exists; returns its path."""
     content = config_named(CONFIGS_OF[args.mode])
     reorder = {key: value for key, value in content["reorder"].items() if key not in ("learner", "shrink")}
-    data = {"train": experiment.train()}
+    data = {"train": train_of(experiment, args)}
     run = f"model.{name}"
     experiment.run(run, {"seed": content["seed"], "data": data, "reorder": reorder | MODELS[name]})
     return str((experiment.out / f"{run}.run" / "reordering.model").resolve())
@@ -98,7 +118,7 @@ def settings_of(
     (found,) = experiment.models()["grammar"]
     content |= {"seed": seed, "tune": content["tune"] | given} | experiment.models()
     content["grammar"] = [grammar | found]
-    content["data"] = {name: experiment.part(name) for name in ("dev", "devtest")}
+    content["data"] = {name: part_of(experiment, args, name) for name in SETS}
     del content["reorder"]
     if models:
         content["features"] = content.get("features", {}) | {"reordering": list(models)}
@@ -114,7 +134,7 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
     if not systems:
         sys.exit(f"{experiment.out}: found no translations, expected those of some system")
     config = EvalConfig(metrics=["bleu"], test="bootstrap", tokenize="none", trials=args.trials)
-    report = evaluate(systems, experiment.references("devtest"), config)
+    report = evaluate(systems, references_of(part_of(experiment, args, "devtest")), config)
     rows = [_row(report, title) for title, _ in SYSTEMS.values() if title in {one.name for one in systems}]
     head = [f"| | BLEU | over replicas | from {systems[0].name} | p |", "|---|---:|---|---:|---:|"]
     return "\n".join([*head, *rows]) + "\n"
@@ -142,6 +162,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--mode", choices=list(CONFIGS_OF), default="hiero", help="default: hiero")
     add("--algorithm", metavar="NAME", help="of tuning: pro, mert, ... (default: as in the configuration)")
     add("--sentences", type=int, metavar="N", help="tune on N sentences of dev (default: all)")
+    text = "draw dev and devtest from the bitext, N pairs each, in place of those of DIR"
+    add("--drawn", type=int, metavar="N", help=text)
     return parser.parse_args(arguments)
 
 
@@ -149,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parsed(arguments)
     experiment = Experiment.of(args)
     if not args.table:
-        experiment.make_base()
+        experiment.make_base({"sequester": dict.fromkeys(SETS, args.drawn)} if args.drawn else None)
         wanted = {name for system in args.systems for name in models_of(args, system)}
         models = {name: make_model(experiment, args, name) for name in MODELS if name in wanted}
         for replica, suffix in enumerate(replica_names(args.replicas), 1):

@@ -16,7 +16,6 @@ USED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("passes", "variance", "rate", "calibrate"), ("dual", "primal")),
     **dict.fromkeys(("shrink", "trials", "start"), ("dual",)),
     "smoothing": ("lexicalised",),
-    "bidirectional": ("lexicalised",),
 }
 
 
@@ -70,10 +69,7 @@ class LearnConfig(Checked):
         most=1e6,
         metavar="S",
     )
-
-    bidirectional: bool = setting(
-        False, "lexicalised: score the orientation of the next phrase as well, as in Moses"
-    )
+    bidirectional: bool = setting(False, "score the orientation of the next phrase as well, as in Moses")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,7 @@ import contextlib
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,6 +242,11 @@ class Examples:
     @property
     def num_features(self) -> int:
         return len(self.features.key)
+
+    def of_next(self) -> Examples:
+        """The same examples, to learn the class of the next phrase."""
+        classes = np.bincount(self.next_label, minlength=NUM_CLASSES)
+        return replace(self, rows=self.rows._replace(label=self.next_label), classes=classes)
 
 
 def open_examples(path: str | Path) -> Examples:

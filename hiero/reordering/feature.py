@@ -92,7 +92,7 @@ class Reordering:
         stem = "Reordering" if is_classifier else "LexicalReordering"
         classes = [f"{stem}{name}" for name in ("Monotone", "Swap", "Other")]
         self._names = [*classes, *(f"{name}Blocks" for name in classes)]
-        if isinstance(model, Lexicalised) and model.bidirectional:
+        if model.bidirectional:
             self._names += [f"{stem}Next{name}" for name in ("Monotone", "Swap", "Other")]
         self._ids = read_only(symbols.names.intern_all(name.encode() for name in self._names))
         self._src, self._tgt = read_only(np.empty(0, np.int32)), read_only(np.empty(0, np.int32))
@@ -126,13 +126,13 @@ class Reordering:
         batch = EdgeBatch._make(read_only(array) for array in batch)
         rules = Rules._make(read_only(array) for array in rules)
         blocks = _cut(batch.rule, rules)
-        base = np.zeros((len(blocks.rule), 3))
+        base, ahead = np.zeros((2, len(blocks.rule), NUM_CLASSES))
         if isinstance(self.model, Classifier):
             arrays = self.classifier(self.model)
-            weigh_blocks_kernel(arrays, rules, blocks, base)
+            weigh_blocks_kernel(arrays, rules, blocks, base, ahead)
             places = _places(arrays, batch.src)
-            return int(classify_edges_kernel(batch, blocks, base, places, self._ids, weight, *out))
-        lexical, ahead = self.lexical(self.model), np.zeros_like(base)
+            return int(classify_edges_kernel(batch, blocks, base, ahead, places, self._ids, weight, *out))
+        lexical = self.lexical(self.model)
         look_up_blocks_kernel(lexical, rules, blocks, base, ahead)
         return int(look_up_edges_kernel(batch, blocks, base, ahead, lexical, self._ids, weight, *out))
 
@@ -201,7 +201,7 @@ def gap_models(
         read_only(label),
         read_only(src),
         read_only(longest),
-        np.full((num_rules, NUM_CLASSES), np.nan if longest[0] else 0.0),
+        np.full((num_rules, words.weight.shape[1]), np.nan if longest[0] else 0.0),
         rules,
         words,
         places,
@@ -243,7 +243,7 @@ def gap_rows(
     blocks = _cut(applied, rules)
     label = np.empty((len(rules.lhs), 2 * MAX_GAPS), np.int8)
     gap_labels_kernel(blocks, label)
-    first, most = np.empty(len(rule) + 1, np.int64), 3 * MAX_GAPS * len(rule)
+    first, most = np.empty(len(rule) + 1, np.int64), 4 * MAX_GAPS * len(rule)
     ids, value = np.empty(most, np.int32), np.empty(most)
     names = _gain_names(_reorderings(features))
     used = gap_rows_kernel(rule, tail, read_only(label), row, gain, names, first, ids, value)
@@ -285,7 +285,8 @@ def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 def _places(model: ClassifierArrays, src: Ids) -> PlaceWeights:
     """The weights of blocks by their places in a sentence, read-only."""
     size, most = len(src) + 1, len(src) + 1 if model.bag else 1
-    shapes = [(size, NUM_CLASSES), (size, NUM_CLASSES), (most, most, NUM_CLASSES)] * 2
+    width = model.weight.shape[1]
+    shapes = [(size, width), (size, width), (most, most, width)] * 2
     places = PlaceWeights(*map(np.empty, shapes))
     weigh_places_kernel(model, src, places)
     return PlaceWeights._make(read_only(array) for array in places)

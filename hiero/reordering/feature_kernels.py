@@ -270,8 +270,8 @@ class ClassifierArrays(NamedTuple):
     """A classifier over a shared vocabulary.
 
     key, slot   int64 [F], int32 [2 ** k]  the features, see ``find_key``
-    weight      float32 [F, 3]
-    gap_weight  float32 [F, 3]  for blocks whose words are not known
+    weight      float32 [F, 3]  if bidirectional with three more columns, for the class of the block after
+    gap_weight  float32         likewise, for blocks whose words are not known
     src, tgt    int32 [V]  words of the model by shared ids, from 1; -1 if unknown
     window      number of source words on either side of a block that are features
     edges       1 if its first and last words are features as well
@@ -292,8 +292,8 @@ class ClassifierArrays(NamedTuple):
 class PlaceWeights(NamedTuple):
     """Weights of a block by its place in the sentence: of the bias, and of the source words around it.
 
-    start, end          float64 [n + 1, 3]  sums for a block that begins, or ends, there
-    both                float64 [m, m, 3]   what both have, of words that stand before and after a block that
+    start, end          float64 [n + 1, K]  sums for a block that begins, or ends, there; K as in the model
+    both                float64 [m, m, K]   what both have, of words that stand before and after a block that
                         begins and ends there and count once; m is 1 if that cannot be, otherwise n + 1
     gap_start, gap_end, gap_both            likewise, for one whose words are not known
     """
@@ -307,20 +307,20 @@ class PlaceWeights(NamedTuple):
 
 
 @leaf
-def add_row(weight, f, a, b, c):
+def add_row(weight, f, at, a, b, c):
     if f < 0:
         return a, b, c
-    return a + weight[f, 0], b + weight[f, 1], c + weight[f, 2]
+    return a + weight[f, at], b + weight[f, at + 1], c + weight[f, at + 2]
 
 
 @leaf
-def add_feature(model, key, a, b, c):
-    return add_row(model.weight, find_key(model.key, model.slot, key), a, b, c)
+def add_feature(model, key, at, a, b, c):
+    return add_row(model.weight, find_key(model.key, model.slot, key), at, a, b, c)
 
 
 @leaf
-def weigh_words(model, rules, r, tgt_begin, tgt_end):
-    """The weights of the aligned words of a block, summed by class."""
+def weigh_words(model, rules, r, tgt_begin, tgt_end, at):
+    """The weights of the aligned words of a block, summed by class; from column ``at`` on."""
     a, b, c = 0.0, 0.0, 0.0
     first_src, first_tgt = rules.first_src[r], rules.first_tgt[r]
     for k in range(rules.first_link[r], rules.first_link[r + 1]):
@@ -335,7 +335,7 @@ def weigh_words(model, rules, r, tgt_begin, tgt_end):
             if y >= tgt_begin and y < tgt_end and rules.tgt[first_tgt + y] == t:
                 fresh = fresh and rules.src[first_src + x] != s
         if fresh and model.src[s] != UNKNOWN and model.tgt[t] != UNKNOWN:
-            a, b, c = add_feature(model, feature_key(PAIR, model.src[s], model.tgt[t]), a, b, c)
+            a, b, c = add_feature(model, feature_key(PAIR, model.src[s], model.tgt[t]), at, a, b, c)
     return a, b, c
 
 
@@ -358,20 +358,27 @@ def look_up_words(model, rules, r, words, n, ahead):
 
 
 @kernel
-def weigh_blocks_kernel(model, rules, blocks, out_base):
+def weigh_blocks_kernel(model, rules, blocks, out_base, out_ahead):
     """Sum the weights of the aligned words of each block, by class; 0 for gaps.
 
-    model     ClassifierArrays
-    rules     Rules
-    blocks    Blocks
-    out_base  float64 [B, 3]  written
+    model      ClassifierArrays
+    rules      Rules
+    blocks     Blocks
+    out_base   float64 [B, 3]  written
+    out_ahead  float64 [B, 3]  written if bidirectional; of the classes of a next block, for the block before
 
     O(links of a rule ** 2 * B).  Twin: tests/naive/reorder.py::block_features.
     """
     for n in range(blocks.rule.shape[0]):
         r = np.int64(blocks.rule[n])
         begin, end = (blocks.words[n, 0], blocks.words[n, 1]) if blocks.block[n, GAP] == 0 else (0, 0)
-        out_base[n, 0], out_base[n, 1], out_base[n, 2] = weigh_words(model, rules, r, begin, end)
+        out_base[n, 0], out_base[n, 1], out_base[n, 2] = weigh_words(model, rules, r, begin, end, 0)
+        if model.weight.shape[1] == NUM_CLASSES:
+            continue
+        is_gap = blocks.before_block[n, GAP] == 1
+        begin, end = (0, 0) if is_gap else (blocks.before_words[n, 0], blocks.before_words[n, 1])
+        a, b, c = weigh_words(model, rules, r, begin, end, NUM_CLASSES)
+        out_ahead[n, 0], out_ahead[n, 1], out_ahead[n, 2] = a, b, c
 
 
 @kernel
@@ -421,7 +428,7 @@ def stands_in(src, word, begin, end):
 def add_place(model, key, row, gap_row):
     """Add the weights of a feature to two rows, of words that are known and of gaps."""
     f = find_key(model.key, model.slot, key)
-    for k in range(NUM_CLASSES if f >= 0 else 0):
+    for k in range(row.shape[0] if f >= 0 else 0):
         row[k] += model.weight[f, k]
         gap_row[k] += model.gap_weight[f, k]
 
@@ -504,16 +511,26 @@ def log10_share(label, a, b, c):
 
 
 @leaf
-def place_scores(start, end, both, low, high, a, b, c):
-    """The scores of the classes for a block; a, b and c are the sums of its pairs of words."""
-    a += start[low, 0] + end[high, 0]
-    b += start[low, 1] + end[high, 1]
-    c += start[low, 2] + end[high, 2]
+def place_scores(start, end, both, low, high, at, a, b, c):
+    """The scores of the classes for a block; a, b and c are the sums of its pairs of words.
+
+    at  the first column: 0 for its own class, NUM_CLASSES for that of the next block
+    """
+    a += start[low, at] + end[high, at]
+    b += start[low, at + 1] + end[high, at + 1]
+    c += start[low, at + 2] + end[high, at + 2]
     if both.shape[0] > 1:
-        a -= both[low, high, 0]
-        b -= both[low, high, 1]
-        c -= both[low, high, 2]
+        a -= both[low, high, at]
+        b -= both[low, high, at + 1]
+        c -= both[low, high, at + 2]
     return a, b, c
+
+
+@leaf
+def gap_share(places, low, high, label, at):
+    """log10 of the probability of a class for a gap, by its place."""
+    a, b, c = place_scores(places.gap_start, places.gap_end, places.gap_both, low, high, at, 0.0, 0.0, 0.0)
+    return log10_share(label, a, b, c)
 
 
 @leaf
@@ -530,26 +547,28 @@ def source_share(model, src, low, high, label, ahead):
 
 @kernel
 def classify_edges_kernel(
-    batch, blocks, base, places, names, weight, out_score, out_first, out_id, out_value
+    batch, blocks, base, ahead, places, names, weight, out_score, out_first, out_id, out_value
 ):
     """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
     blocks.
 
     batch                  EdgeBatch
-    blocks, base           Blocks, and of ``weigh_blocks_kernel``
+    blocks                 Blocks
+    base, ahead            of ``weigh_blocks_kernel``
     places                 of ``weigh_places_kernel``
-    names                  int32 [6]      ids of the features: log10 probabilities, and numbers
-    weight                 float64 [6]    of these features
+    names                  int32 [6]      ids of the features: log10 probabilities, and numbers; with three
+                           more, the classes of blocks as next ones are scored, too
+    weight                 float64 [6]    of these features, or [9]
     out_score              float64 [P]    written; the weighted sums of the features. None: they are returned
     out_first              int64 [P + 1]  written; None with scores
-    out_id, out_value      int32, float64 [6 * P]  written; their length is returned. None with scores
+    out_id, out_value      int32, float64 [9 * P]  written; their length is returned. None with scores
 
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.
     """
-    start, split, block = batch.start, batch.split, blocks.block
-    total = np.zeros(2 * NUM_CLASSES)
+    start, split, block, before = batch.start, batch.split, blocks.block, blocks.before_block
+    total = np.zeros(names.shape[0])
     # The last result for each gap: rules with the same source side are applied to the same place in a row.
-    last, said = np.full((2, 3), -1, np.int64), np.zeros(2)
+    last, said = np.full((4, 3), -1, np.int64), np.zeros(4)
     used = np.int64(0)
     if out_first is not None:
         out_first[0] = 0
@@ -558,23 +577,31 @@ def classify_edges_kernel(
         total[:] = 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
             low, high = span_of_block(start, split, p, block, n)
-            label, gap = block[n, CLASS], block[n, LOW_RUN]
+            label = np.int64(block[n, CLASS])
             total[NUM_CLASSES + label] += 1.0
-            is_gap = block[n, GAP] == 1
-            if is_gap and last[gap, 0] == low and last[gap, 1] == high and last[gap, 2] == label:
-                total[label] += said[gap]
-                continue
-            if is_gap:
-                a, b, c = place_scores(
-                    places.gap_start, places.gap_end, places.gap_both, low, high, 0.0, 0.0, 0.0
-                )
-                value = log10_share(label, a, b, c)
-                last[gap, 0], last[gap, 1], last[gap, 2], said[gap] = low, high, label, value
-            else:
+            if block[n, GAP] == 0:
                 a, b, c = base[n, 0], base[n, 1], base[n, 2]
-                a, b, c = place_scores(places.start, places.end, places.both, low, high, a, b, c)
-                value = log10_share(label, a, b, c)
-            total[label] += value
+                a, b, c = place_scores(places.start, places.end, places.both, low, high, 0, a, b, c)
+                total[label] += log10_share(label, a, b, c)
+            else:
+                at = np.int64(block[n, LOW_RUN])
+                if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
+                    last[at, 0], last[at, 1], last[at, 2] = low, high, label
+                    said[at] = gap_share(places, low, high, label, 0)
+                total[label] += said[at]
+            if names.shape[0] == 2 * NUM_CLASSES:
+                continue
+            low, high = span_of_block(start, split, p, before, n)
+            if before[n, GAP] == 0:
+                a, b, c = ahead[n, 0], ahead[n, 1], ahead[n, 2]
+                a, b, c = place_scores(places.start, places.end, places.both, low, high, NUM_CLASSES, a, b, c)
+                total[2 * NUM_CLASSES + label] += log10_share(label, a, b, c)
+            else:
+                at = 2 + np.int64(before[n, LOW_RUN])
+                if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
+                    last[at, 0], last[at, 1], last[at, 2] = low, high, label
+                    said[at] = gap_share(places, low, high, label, NUM_CLASSES)
+                total[2 * NUM_CLASSES + label] += said[at]
         if out_score is not None:
             out_score[p] = weighted(total, weight)
         if out_first is not None:
@@ -592,8 +619,6 @@ def look_up_edges_kernel(
     blocks              Blocks
     base, ahead         of ``look_up_blocks_kernel``
     model               LexicalArrays
-    names, weight       with three more features, the classes of blocks as next ones are scored, too
-    out_id, out_value   int32, float64 [9 * P]  written
 
     A gap has the shares of its source words, since its target words are not known.
     O(blocks of the applications).  Twin: tests/naive/reorder.py::edge_features.

@@ -38,10 +38,10 @@ from hiero.reordering.table_kernels import (
     shares_of_source,
 )
 
-# Gains of a node, by class: those of a classifier, of a lexicalised model, and of the latter for the block
-# that comes next.
-CLASSIFIED, LOOKED_UP, LOOKED_AHEAD = 0, NUM_CLASSES, 2 * NUM_CLASSES
-NUM_GAINS = 3 * NUM_CLASSES
+# Gains of a node, by class: those of a classifier for its own block and for the block that comes next, and
+# those of a lexicalised model, likewise.
+CLASSIFIED, LOOKED_UP, LOOKED_AHEAD = 0, 2 * NUM_CLASSES, 3 * NUM_CLASSES
+NUM_GAINS = 4 * NUM_CLASSES
 
 
 class GapModels(NamedTuple):
@@ -52,12 +52,12 @@ class GapModels(NamedTuple):
     src      int32 [n]       the sentence
     longest  int64 [2]       most words of a block with known words, of the classifier and of the lexicalised
                              model; 0 without that model
-    pair     float64 [R, 3]  written; sums of the weights of the pairs of words of each rule; nan before
+    pair     float64 [R, K]  written; sums of the weights of the pairs of words of each rule; nan before
     rules    Rules
     words    ClassifierArrays
     places   PlaceWeights
     lexical  LexicalArrays
-    weight   float64 [9]     of the features that the gains add to
+    weight   float64 [12]    of the features that the gains add to
     """
 
     label: np.ndarray
@@ -75,8 +75,8 @@ class GapNodes(NamedTuple):
     """The nodes of a chart as fillers of gaps, V of them; F are short enough to be known to a model.
 
     row     int32 [V]       rows of the nodes in the tables below, -1 for longer ones and the goal
-    gain    float32 [F, 3]  gains of log10 probabilities by class; [F, 9] with a lexicalised model
-    pair    float32 [F, 3]  sums of the weights of the pairs of words of the best derivation
+    gain    float32 [F, K]  gains of log10 probabilities by class; [F, 12] with a lexicalised model
+    pair    float32 [F, K]  sums of the weights of the pairs of words of the best derivation
     length  int32 [F]       words of its translation; -1 if there are more than models know
     word    int32 [F, L]    the first of these words, for a lexicalised model
     """
@@ -157,7 +157,7 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
     """Write the row of a node that covers the words start ... end - 1; rule and tails of its best edge.
 
     node, tail_1, tail_2  rows
-    unknown               log10 probabilities of the classes before the words were known
+    unknown               float64 [K], log10 probabilities of the classes before the words were known
     """
     for k in range(nodes.gain.shape[1]):
         nodes.gain[node, k] = 0.0
@@ -166,9 +166,10 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
     nodes.length[node] = length
     if gaps.longest[0] > 0 and math.isnan(gaps.pair[rule, 0]):
         size = np.int64(gaps.rules.first_tgt[rule + 1] - gaps.rules.first_tgt[rule])
-        a, b, c = weigh_words(gaps.words, gaps.rules, rule, np.int64(0), size)
-        gaps.pair[rule, 0], gaps.pair[rule, 1], gaps.pair[rule, 2] = a, b, c
-    for k in range(NUM_CLASSES):
+        for k in range(0, gaps.pair.shape[1], NUM_CLASSES):
+            a, b, c = weigh_words(gaps.words, gaps.rules, rule, np.int64(0), size, k)
+            gaps.pair[rule, k], gaps.pair[rule, k + 1], gaps.pair[rule, k + 2] = a, b, c
+    for k in range(nodes.pair.shape[1]):
         pairs = gaps.pair[rule, k]
         if tail_1 >= 0:
             pairs += nodes.pair[tail_1, k]
@@ -180,12 +181,13 @@ def finish_gap_node(gaps, nodes, node, start, end, rule, tail_1, tail_2, unknown
     most = max(length, end - start)
     if most <= gaps.longest[0]:
         at, pair = gaps.places, nodes.pair
-        a, b, c = np.float64(pair[node, 0]), np.float64(pair[node, 1]), np.float64(pair[node, 2])
-        a, b, c = place_scores(at.start, at.end, at.both, start, end, a, b, c)
-        total = log_sum(a, b, c)
-        nodes.gain[node, CLASSIFIED] = (a - total) / LN_10 - unknown[0]
-        nodes.gain[node, CLASSIFIED + 1] = (b - total) / LN_10 - unknown[1]
-        nodes.gain[node, CLASSIFIED + 2] = (c - total) / LN_10 - unknown[2]
+        for k in range(0, pair.shape[1], NUM_CLASSES):
+            a, b, c = np.float64(pair[node, k]), np.float64(pair[node, k + 1]), np.float64(pair[node, k + 2])
+            a, b, c = place_scores(at.start, at.end, at.both, start, end, k, a, b, c)
+            total = log_sum(a, b, c)
+            nodes.gain[node, CLASSIFIED + k] = (a - total) / LN_10 - unknown[k]
+            nodes.gain[node, CLASSIFIED + k + 1] = (b - total) / LN_10 - unknown[k + 1]
+            nodes.gain[node, CLASSIFIED + k + 2] = (c - total) / LN_10 - unknown[k + 2]
     if most <= gaps.longest[1]:
         _look_up(gaps, nodes, node, start, end)
 
@@ -200,15 +202,12 @@ def score_gaps(gaps, nodes, rule, tail_1, tail_2):
         row = one if t == 0 else two
         if row < 0:
             continue
-        label = np.int64(gaps.label[rule, t])
-        if label >= 0:
-            score += gaps.weight[CLASSIFIED + label] * nodes.gain[row, CLASSIFIED + label]
-        if nodes.gain.shape[1] > NUM_CLASSES:
-            if label >= 0:
-                score += gaps.weight[LOOKED_UP + label] * nodes.gain[row, LOOKED_UP + label]
-            label = np.int64(gaps.label[rule, 2 + t])
-            if label >= 0:
-                score += gaps.weight[LOOKED_AHEAD + label] * nodes.gain[row, LOOKED_AHEAD + label]
+        for ahead in range(2):
+            label = np.int64(gaps.label[rule, 2 * ahead + t])
+            if label < 0:
+                continue
+            for k in range(ahead * NUM_CLASSES + label, nodes.gain.shape[1], LOOKED_UP):
+                score += gaps.weight[k] * nodes.gain[row, k]
     return score
 
 
@@ -221,10 +220,11 @@ def _new_gap_nodes(gaps, cell, span):
         if cell[v] >= 0 and span[cell[v], 2] - span[cell[v], 1] <= longest:
             row[v] = used
             used += 1
+    width = gaps.pair.shape[1]
     return GapNodes(
         row,
-        np.empty((used, NUM_GAINS if gaps.longest[1] > 0 else NUM_CLASSES), np.float32),
-        np.empty((used, NUM_CLASSES), np.float32),
+        np.empty((used, NUM_GAINS if gaps.longest[1] > 0 else width), np.float32),
+        np.empty((used, width), np.float32),
         np.empty(used, np.int32),
         np.empty((used, gaps.longest[1]), np.int32),
     )
@@ -244,7 +244,7 @@ def rescore_gaps_kernel(gaps, first_edge, cell, tail, rule, span, local):
     """
     nodes = _new_gap_nodes(gaps, cell, span)
     score = np.empty(cell.shape[0])
-    at, last, unknown = gaps.places, -1, (0.0, 0.0, 0.0)
+    at, last, unknown = gaps.places, -1, np.zeros(gaps.pair.shape[1])
     for v in range(cell.shape[0]):
         best = np.int64(-1)
         for e in range(first_edge[v], first_edge[v + 1]):
@@ -263,9 +263,11 @@ def rescore_gaps_kernel(gaps, first_edge, cell, tail, rule, span, local):
             continue
         start, end = np.int64(span[cell[v], 1]), np.int64(span[cell[v], 2])
         if cell[v] != last and end - start <= gaps.longest[0]:
-            a, b, c = place_scores(at.gap_start, at.gap_end, at.gap_both, start, end, 0.0, 0.0, 0.0)
-            total = log_sum(a, b, c)
-            unknown = (a - total) / LN_10, (b - total) / LN_10, (c - total) / LN_10
+            for k in range(0, unknown.shape[0], NUM_CLASSES):
+                a, b, c = place_scores(at.gap_start, at.gap_end, at.gap_both, start, end, k, 0.0, 0.0, 0.0)
+                total = log_sum(a, b, c)
+                unknown[k], unknown[k + 1] = (a - total) / LN_10, (b - total) / LN_10
+                unknown[k + 2] = (c - total) / LN_10
         last = cell[v]
         one, two = np.int64(tail[best, 0]), np.int64(tail[best, 1])
         # The spans of tails are no longer than this one.
@@ -283,10 +285,10 @@ def gap_rows_kernel(rule, tail, label, row, gain, names, out_first, out_id, out_
     rule               int32 [N]       of the edges; -1 for none
     tail               int32 [N, 2]
     label              int8 [R, 4]     of ``gap_labels_kernel``
-    row, gain          int32 [V], float32 [F, 3] or [F, 9]  of GapNodes
-    names              int32 [9]       ids of the features, -1 for those of no model
+    row, gain          int32 [V], float32 [F, .]  of GapNodes
+    names              int32 [12]      ids of the features, -1 for those of no model
     out_first          int64 [N + 1]   written
-    out_id, out_value  int32, float64 [6 * N]  written; their length is returned
+    out_id, out_value  int32, float64 [8 * N]  written; their length is returned
 
     O(N).  Twin: tests/naive/reorder.py::gap_rows.
     """
@@ -298,9 +300,7 @@ def gap_rows_kernel(rule, tail, label, row, gain, names, out_first, out_id, out_
             k, ahead = np.int64(label[rule[e], t]), t >= 2
             node = tail[e, t - 2 if ahead else t]
             at_row = row[node] if k >= 0 else -1
-            for model in range(
-                LOOKED_AHEAD if ahead else 0, NUM_GAINS if ahead else LOOKED_AHEAD, NUM_CLASSES
-            ):
+            for model in range(NUM_CLASSES if ahead else 0, NUM_GAINS, LOOKED_UP):
                 value = 0.0
                 if at_row >= 0 and names[model + k] >= 0 and model < gain.shape[1]:
                     value = np.float64(gain[at_row, model + k])

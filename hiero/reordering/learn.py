@@ -305,7 +305,8 @@ def calibrated(weight: Floats, examples: Examples, prior: Floats, held_out: Exam
 class Trained:
     """Statistics of training; ``learned`` is None for a lexicalised model, which only counts.
 
-    cpu  seconds of learning, of a classifier with word pairs and without
+    learned  of the class of a phrase itself, with word pairs
+    cpu      seconds of all learning
     """
 
     num_examples: int
@@ -346,15 +347,21 @@ def train_model(
         write_lexicalised(Path(output), train, config, seed)
         return Trained(train.rows.size, time.process_time() - started, None)
     learn = learn_dual if config.learner == "dual" else learn_primal
-    learned = learn(train, config, seed, held_out=held, progress=progress)
-    of_gaps = learn(without_pairs(train), config, seed, progress=progress)
-    if held is not None and config.calibrate:
-        prior = smoothed_prior(train.classes)
-        learned = _trusted(learned, train, prior, held)
-        of_gaps = _trusted(of_gaps, train, prior, without_pairs(held))
-    write_classifier(Path(output), train, config, seed, learned, of_gaps)
-    cpu = learned.history[-1].cpu + of_gaps.history[-1].cpu
-    return Trained(train.rows.size, cpu, learned)
+    given = [(train, held)]
+    if config.bidirectional:
+        given.append((train.of_next(), None if held is None else held.of_next()))
+    learned = []
+    for examples_of, held_of in given:
+        known = learn(examples_of, config, seed, held_out=held_of, progress=progress)
+        of_gaps = learn(without_pairs(examples_of), config, seed, progress=progress)
+        if held_of is not None and config.calibrate:
+            prior = smoothed_prior(examples_of.classes)
+            known = _trusted(known, examples_of, prior, held_of)
+            of_gaps = _trusted(of_gaps, examples_of, prior, without_pairs(held_of))
+        learned.append((known, of_gaps))
+    write_classifier(Path(output), train, config, seed, learned)
+    cpu = sum(one.history[-1].cpu for both in learned for one in both)
+    return Trained(train.rows.size, cpu, learned[0][0])
 
 
 def _trusted(learned: Learned, examples: Examples, prior: Floats, held_out: Examples) -> Learned:

@@ -1,14 +1,15 @@
 """Orientation models: classifiers, and lexicalised models of relative frequencies.
 
 A model is a directory of memory-mapped arrays. A classifier has ``key``, a hash table ``slot`` of the keys,
-float32 ``weight`` [F, 3], float32 ``gap_weight`` [F, 3], learnt without word pairs, and the words. A
-lexicalised model has two ``table_kernels.OrientationCounts``, of phrase pairs and of source phrases.
+float32 ``weight`` [F, 3], float32 ``gap_weight`` [F, 3], learnt without word pairs, and the words. Weights of
+a bidirectional one have three more columns, for the class of the next phrase. A lexicalised model has two
+``table_kernels.OrientationCounts``, of phrase pairs and of source phrases.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from hiero.core.symbol_kernels import WordTable
 from hiero.core.symbols import are_slots, is_sound, table_entry, word_table_arrays
 from hiero.reordering.config import CLASSES, ExampleConfig, LearnConfig
 from hiero.reordering.examples import (
+    NUM_CLASSES,
     WORD_FILES,
     Arrays,
     Examples,
@@ -76,7 +78,8 @@ def _is_classifier(_meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[An
     key, slot, weight, gap_weight = (arrays[name] for name in _WEIGHTS)
     words = example_words(arrays)
     return (
-        weight.shape == gap_weight.shape == (len(key), 3)
+        weight.shape == gap_weight.shape == (len(key), weight.shape[1])
+        and weight.shape[1] in (NUM_CLASSES, 2 * NUM_CLASSES)
         and are_slots(slot, len(key))
         and all(map(is_sound, words))
         and are_keys(key, *words)
@@ -162,8 +165,8 @@ class Classifier(OrientationModel):
 
     key         int64 [F]       in the order of the examples' features
     slot        int32 [2 ** k]  hash table of the keys
-    weight      float32 [F, 3]
-    gap_weight  float32 [F, 3]  for blocks whose words are not known, learnt without word pairs
+    weight      float32 [F, 3]  and three more columns, for the class of the next phrase, if bidirectional
+    gap_weight  float32         likewise, for blocks whose words are not known, learnt without word pairs
     """
 
     key: Ints
@@ -172,6 +175,10 @@ class Classifier(OrientationModel):
     gap_weight: Floats32
     src: WordTable
     tgt: WordTable
+
+    @property
+    def bidirectional(self) -> bool:
+        return bool(self.weight.shape[1] > NUM_CLASSES)
 
     def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
         """Natural logarithms of the class probabilities of examples ``begin`` ... ``end`` - 1.
@@ -187,8 +194,8 @@ class Classifier(OrientationModel):
         """The weights by the ids of features in examples."""
         key = examples.features.key
         order = np.argsort(key)
-        weight = np.zeros((len(key), 3))
-        weight[order[np.searchsorted(key[order], self.key)]] = self.gap_weight if as_gaps else self.weight
+        weight, mine = np.zeros((len(key), NUM_CLASSES)), self.gap_weight if as_gaps else self.weight
+        weight[order[np.searchsorted(key[order], self.key)]] = mine[:, :NUM_CLASSES]
         return weight
 
 
@@ -269,15 +276,28 @@ def write_lexicalised(path: Path, examples: Examples, config: LearnConfig, seed:
 
 
 def write_classifier(
-    path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Learned, of_gaps: Learned
+    path: Path, examples: Examples, config: LearnConfig, seed: int, learned: Sequence[tuple[Learned, Learned]]
 ) -> None:
-    """Write a classifier with the features that have a weight that is not 0, with word pairs or without."""
-    weight, gap_weight = learned.weight.astype(np.float32), of_gaps.weight.astype(np.float32)
+    """Write a classifier with the features that have a weight that is not 0.
+
+    learned  of the class of a phrase, and if bidirectional of the next one: with word pairs, and without
+    """
+    weight, gap_weight = (
+        np.hstack([one.weight for one in side]).astype(np.float32) for side in zip(*learned, strict=True)
+    )
     chosen = np.flatnonzero(weight.any(axis=1) | gap_weight.any(axis=1))
     key = read_only(examples.features.key[chosen])
     arrays: Arrays = {"key": key, "slot": example_feature_slots(key)}
     arrays |= {"weight": weight[chosen], "gap_weight": gap_weight[chosen]}
-    found = {
+    found, *of_next = (_findings(*both) for both in learned)
+    if of_next:
+        found["of_next"] = of_next[0]
+    words = word_table_arrays({"src": examples.features.src, "tgt": examples.features.tgt})
+    CLASSIFIER.write(path, _head(examples, config, seed, found), arrays | words)
+
+
+def _findings(learned: Learned, of_gaps: Learned) -> dict[str, Any]:
+    return {
         "primal": learned.primal,
         "dual": learned.dual,
         "primal_of_gaps": of_gaps.primal,
@@ -286,8 +306,6 @@ def write_classifier(
         # Without the time, so that learning again gives the same bytes.
         "passes_made": [{k: v for k, v in one.as_dict().items() if k != "cpu"} for one in learned.history],
     }
-    words = word_table_arrays({"src": examples.features.src, "tgt": examples.features.tgt})
-    CLASSIFIER.write(path, _head(examples, config, seed, found), arrays | words)
 
 
 # ---- from disk

@@ -470,15 +470,15 @@ def rule_pairs(rule: Rule) -> set[tuple[Symbol, Symbol]]:
 
 
 def gap_rows(rule: Rule, gains: Sequence[Sequence[float]]) -> Counter[int]:
-    """Changes of features; ``gains`` of the fillers of gap 1 and gap 2: by class, by two models and ahead."""
+    """Changes of features; ``gains`` of the fillers of gaps 1 and 2: of two models, each ahead, too."""
     found: Counter[int] = Counter()
     one, two, *after = gap_labels(rule)
     for label, gain in zip((one, two), gains, strict=True):
-        for model in (0, 3) if label >= 0 else ():
+        for model in (0, 6) if label >= 0 else ():
             found[model + label] += gain[model + label]  # type: ignore[assignment]
     for label, gain in zip(after, gains, strict=True):
-        if label >= 0:
-            found[6 + label] += gain[6 + label]  # type: ignore[assignment]
+        for model in (3, 9) if label >= 0 else ():
+            found[model + label] += gain[model + label]  # type: ignore[assignment]
     return found
 
 

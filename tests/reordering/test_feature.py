@@ -157,6 +157,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexica
     extract_examples(*paths, folder / "bag.ex", replace(config, context="bag"))
     train_model(folder / "ex", folder / "dual", LearnConfig(passes=20))
     train_model(folder / "bag.ex", folder / "bag", LearnConfig(passes=5))
+    train_model(folder / "ex", folder / "twice", LearnConfig(passes=20, bidirectional=True))
+    train_model(folder / "bag.ex", folder / "bag.twice", LearnConfig(passes=5, bidirectional=True))
     train_model(folder / "ex", folder / "lex", LearnConfig(learner="lexicalised"))
     train_model(folder / "ex", folder / "both", LearnConfig(learner="lexicalised", bidirectional=True))
     dual, lex = open_model(folder / "dual"), open_model(folder / "lex")
@@ -165,15 +167,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexica
     return dual, lex, folder
 
 
-def weights_by_name(model: Classifier, of_gaps: bool = False) -> dict[tuple, np.ndarray]:
-    """The weights of a model by the content of features."""
+def weights_by_name(model: Classifier, of_gaps: bool = False, ahead: bool = False) -> dict[tuple, np.ndarray]:
+    """The weights of a model by the content of features; or those for the class of the next block."""
     kinds = {0: "bias", 1: "pair", 2: "first", 3: "last"}
 
     def word(table: object, number: int) -> str:
         return table_entry(table, number - 1).decode() if number else ""  # type: ignore[arg-type]
 
     found: dict[tuple, np.ndarray] = {}
-    for key, weight in zip(model.key.tolist(), model.gap_weight if of_gaps else model.weight, strict=True):
+    both = model.gap_weight if of_gaps else model.weight
+    for key, weight in zip(model.key.tolist(), both[:, 3:] if ahead else both[:, :3], strict=True):
         kind, src, tgt = key >> 56, key >> 28 & 0xFFFFFFF, key & 0xFFFFFFF
         if kind == 0:
             found["bias",] = weight
@@ -218,7 +221,7 @@ def judge_of(  # type: ignore[no-untyped-def]
         counts = counts_by_words(folder, settings.max_length, ahead)
         args = counts, prior_of(model, ahead), model.smoothing, settings.max_length
         return lambda block, span: naive.block_shares(rule, block, span, sentence, *args)
-    both = weights_by_name(model), weights_by_name(model, of_gaps=True)
+    both = weights_by_name(model, ahead=ahead), weights_by_name(model, of_gaps=True, ahead=ahead)
 
     def judge(block: naive.Block, span: tuple[int, int], pairs: list | None = None) -> list[float]:
         """``pairs``: those of the words of a gap, if they are known."""
@@ -241,8 +244,10 @@ AROUND = (
 )
 
 
-@given(applications(), st.sampled_from(["dual", "lex", "both", "bag"]))
+@given(applications(), st.sampled_from(["dual", "lex", "both", "bag", "twice", "bag.twice"]))
 @example(AROUND, "dual")
+@example(AROUND, "twice")
+@example(AROUND, "bag.twice")
 @example(AROUND, "both")
 @example(AROUND, "bag")
 def test_features_of_edges_equal_their_twin(
@@ -255,11 +260,12 @@ def test_features_of_edges_equal_their_twin(
     table = as_rules(world[0], symbols)
     rows = feature.rows(batch_of(world, symbols), table)
     ids = [symbols.names.find(name.encode()) for name in feature.names()]
-    assert len(ids) == (9 if kind == "both" else 6)
+    is_bidirectional = kind in {"both", "twice", "bag.twice"}
+    assert len(ids) == (9 if is_bidirectional else 6)
     for p, (number, start, gaps) in enumerate(world[2]):
         rule = world[0][number]
         expected = naive.edge_features(rule, start, gaps, judge_of(model, models[2], rule, world[1]))
-        if kind == "both":
+        if is_bidirectional:
             judge = judge_of(model, models[2], rule, world[1], ahead=True)
             expected += naive.next_features(rule, start, gaps, judge)
         place = slice(rows.first[p], rows.first[p + 1])
@@ -357,6 +363,9 @@ def read_rule(forest: Forest, rule: int) -> naive.Rule:
         (("lex",), "cube"),
         (("bag", "both"), "cube"),
         (("dual", "both"), "coarse_to_fine"),
+        (("twice",), "cube"),
+        (("twice", "both"), "coarse_to_fine"),
+        (("bag.twice", "lex"), "cube"),
     ],
 )
 def test_gaps_are_scored_with_the_words_of_the_best_derivation(
@@ -366,8 +375,9 @@ def test_gaps_are_scored_with_the_words_of_the_best_derivation(
     import hiero
 
     opened = {kind: open_model(models[2] / kind) for kind in kinds}
-    stems = dict.fromkeys(("dual", "bag"), "Reordering") | dict.fromkeys(("lex", "both"), "LexicalReordering")
-    ahead = {"both": "LexicalReorderingNext"}
+    stems = dict.fromkeys(("dual", "bag", "twice", "bag.twice"), "Reordering")
+    stems |= dict.fromkeys(("lex", "both"), "LexicalReordering")
+    ahead = {kind: f"{stems[kind]}Next" for kind in ("both", "twice", "bag.twice")}
     weights = {"a": 0.3, "PassThrough": -5.0, "Glue": -0.3}
     for kind in kinds:
         for stem, sign in ((stems[kind], 1), (ahead.get(kind), 0.5)):
@@ -447,17 +457,17 @@ def test_gains_of_edges_equal_their_twin(world: tuple[list[naive.Rule], list[str
     for number in numbers:
         assert label[number].tolist() == naive.gap_labels(world[0][number])
     gain, row = (
-        read_only(np.arange(27, dtype=np.float32).reshape(3, 9) - 3),
+        read_only(np.arange(36, dtype=np.float32).reshape(3, 12) - 3),
         read_only(np.array([2, 0, -1], np.int32)),
     )
     tail = read_only(np.array([[p % 3, (p + 1) % 3] for p in range(len(numbers))], np.int32))
-    names = read_only(np.array([17, 18, 19, -1, -1, -1, 3, 4, 5], np.int32))
-    first, room = np.empty(len(rule) + 1, np.int64), 6 * len(rule)
+    names = read_only(np.array([17, 18, 19, 6, 7, 8, -1, -1, -1, 3, 4, 5], np.int32))
+    first, room = np.empty(len(rule) + 1, np.int64), 8 * len(rule)
     ids, value = np.empty(room, np.int32), np.empty(room)
     gap_rows_kernel(rule, tail, read_only(label), row, gain, names, first, ids, value)
     for p, number in enumerate(numbers):
         rows = naive.gap_rows(
-            world[0][number], [gain[row[v]].tolist() if row[v] >= 0 else [0] * 9 for v in tail[p]]
+            world[0][number], [gain[row[v]].tolist() if row[v] >= 0 else [0] * 12 for v in tail[p]]
         )
         expected = {names[k]: x for k, x in rows.items() if x and names[k] >= 0}
         here = slice(first[p], first[p + 1])
