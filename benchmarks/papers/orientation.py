@@ -27,6 +27,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.papers.experiment import (
+    CONFIGS,
     Experiment,
     Settings,
     add_arguments,
@@ -171,7 +172,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parsed(arguments)
     experiment = Experiment.of(args)
     if not args.table:
-        experiment.make_base({"sequester": dict.fromkeys(SETS, args.drawn)} if args.drawn else None)
+        if args.drawn:
+            weights = {"path": str(CONFIGS / "weights.dense")}
+            experiment.make_base({"sequester": dict.fromkeys(SETS, args.drawn)}, weights=weights)
+        else:
+            experiment.make_base()
         wanted = {name for system in args.systems for name in models_of(args, system)}
         models = {name: make_model(experiment, args, name) for name in MODELS if name in wanted}
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
