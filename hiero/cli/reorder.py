@@ -158,14 +158,13 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> int:
-    from hiero.reordering.evaluate import evaluate, evaluate_majority, report
+    from hiero.reordering.evaluate import evaluate_majority, evaluations_of, report
     from hiero.reordering.examples import open_examples
     from hiero.reordering.model import Classifier, open_model, top_features
 
     examples, model = open_examples(args.examples), open_model(args.model)
-    evaluations = []
-    for one in (model, *map(open_model, args.against)):
-        evaluations += [evaluate(one, examples, as_gaps) for as_gaps in (False, True)]
+    models = model, *map(open_model, args.against)
+    evaluations = [result for one in models for result in evaluations_of(one, examples)]
     evaluations.append(evaluate_majority(model, examples))
     top = top_features(model, args.top) if isinstance(model, Classifier) and args.top else None
     if args.format == "json":

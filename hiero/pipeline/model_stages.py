@@ -30,7 +30,7 @@ from hiero.lm.config import EstimateConfig
 from hiero.lm.estimate import estimate_language_model
 from hiero.pipeline.plan import Figures, Plan, Task, keys_of
 from hiero.reordering.config import LEARNERS, USED_BY, ExampleConfig, LearnConfig
-from hiero.reordering.evaluate import AS_GAPS, evaluate, evaluate_majority, report
+from hiero.reordering.evaluate import evaluate_majority, evaluations_of, report
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import check_kinds
 from hiero.reordering.learn import train_model
@@ -364,13 +364,14 @@ def _train(
 def _evaluate(model: Path, held_out: Path, table: Path, record: Path, task: Task) -> Figures:
     task.progress.begin(None)
     opened, examples = open_model(model), open_examples(held_out)
-    both = [evaluate(opened, examples, as_gaps) for as_gaps in (False, True)]
     majority = evaluate_majority(opened, examples)
     # Named by its learner, since its path is not part of the result.
-    learner = opened.learning["learner"]
-    names = learner, f"{learner}{AS_GAPS}"
-    found, gaps = (dataclasses.replace(one, name=name) for one, name in zip(both, names, strict=True))
-    systems = [found, gaps, majority]
+    path_of, learner = str(opened.path), str(opened.learning["learner"])
+    found, gaps, *of_next = (
+        dataclasses.replace(one, name=one.name.replace(path_of, learner, 1))
+        for one in evaluations_of(opened, examples)
+    )
+    systems = [found, gaps, *of_next, majority]
     content = json.dumps([one.as_dict() for one in systems], indent=1) + "\n"
     for path, text in ((table, report(systems)), (record, content)):
         write_output(path, text)

@@ -17,7 +17,7 @@ from hiero.reordering.learn import AT_ONCE
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel
 
 BINS = 10  # of probabilities, for calibration
-AS_GAPS = ", as gaps"
+NEXT, AS_GAPS = ", next phrases", ", as gaps"
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,26 @@ class Evaluation:
         }
 
 
-def evaluate(model: Classifier | Lexicalised, examples: Examples, as_gaps: bool = False) -> Evaluation:
-    """Classify examples by a model; ``as_gaps``: as if their words were not known."""
+def evaluate(
+    model: Classifier | Lexicalised, examples: Examples, as_gaps: bool = False, ahead: bool = False
+) -> Evaluation:
+    """Classify examples by a model.
+
+    as_gaps  as if their words were not known
+    ahead    the phrases after them, by a bidirectional model
+    """
     model.check(examples)
     if not examples.rows.size:
         raise HieroError(f"{examples.path}: there are no examples to evaluate")
-    name = f"{model.path}{AS_GAPS if as_gaps else ''}"
-    return _evaluation(name, examples, partial(model.log_probs, examples, as_gaps=as_gaps))
+    name = f"{model.path}{NEXT if ahead else ''}{AS_GAPS if as_gaps else ''}"
+    log_probs = partial(model.log_probs, examples, as_gaps=as_gaps, ahead=ahead)
+    return _evaluation(name, examples.of_next() if ahead else examples, log_probs)
+
+
+def evaluations_of(model: Classifier | Lexicalised, examples: Examples) -> list[Evaluation]:
+    """Of all directions that a model scores, each with known words and as gaps."""
+    directions = (False, True) if model.bidirectional else (False,)
+    return [evaluate(model, examples, as_gaps, ahead) for ahead in directions for as_gaps in (False, True)]
 
 
 def evaluate_majority(model: OrientationModel, examples: Examples) -> Evaluation:

@@ -180,22 +180,28 @@ class Classifier(OrientationModel):
     def bidirectional(self) -> bool:
         return bool(self.weight.shape[1] > NUM_CLASSES)
 
-    def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
+    def log_probs(
+        self, examples: Examples, begin: int, end: int, as_gaps: bool = False, ahead: bool = False
+    ) -> Floats:
         """Natural logarithms of the class probabilities of examples ``begin`` ... ``end`` - 1.
 
         as_gaps  as if their words were not known, only their place in the sentence
+        ahead    of the classes of next phrases, if bidirectional
         """
         out = np.empty((end - begin, 3))
         rows = examples.rows
-        log_probs_kernel(rows.first, rows.feature, self.weights_for(examples, as_gaps), begin, end, out)
+        log_probs_kernel(
+            rows.first, rows.feature, self.weights_for(examples, as_gaps, ahead), begin, end, out
+        )
         return out
 
-    def weights_for(self, examples: Examples, as_gaps: bool = False) -> Floats:
+    def weights_for(self, examples: Examples, as_gaps: bool = False, ahead: bool = False) -> Floats:
         """The weights by the ids of features in examples."""
         key = examples.features.key
         order = np.argsort(key)
         weight, mine = np.zeros((len(key), NUM_CLASSES)), self.gap_weight if as_gaps else self.weight
-        weight[order[np.searchsorted(key[order], self.key)]] = mine[:, :NUM_CLASSES]
+        columns = slice(NUM_CLASSES, None) if ahead else slice(NUM_CLASSES)
+        weight[order[np.searchsorted(key[order], self.key)]] = mine[:, columns]
         return weight
 
 
@@ -225,13 +231,15 @@ class Lexicalised(OrientationModel):
             self.settings.max_length,
         )
 
-    def log_probs(self, examples: Examples, begin: int, end: int, as_gaps: bool = False) -> Floats:
+    def log_probs(
+        self, examples: Examples, begin: int, end: int, as_gaps: bool = False, ahead: bool = False
+    ) -> Floats:
         """As in ``Classifier``; of a gap the source words are known."""
         out = np.empty((end - begin, 3))
         arrays = self.arrays(read_only(np.zeros(0, np.uint64)))
         if as_gaps:
             arrays = arrays._replace(pair_count=read_only(np.zeros_like(arrays.pair_count)))
-        lexical_log_probs_kernel(arrays, examples.pair, examples.source, begin, end, out)
+        lexical_log_probs_kernel(arrays, examples.pair, examples.source, ahead, begin, end, out)
         return out
 
 

@@ -214,17 +214,18 @@ def shares_of_pair(model, code, ahead, a, b, c):
 
 
 @kernel
-def lexical_log_probs_kernel(model, pair, source, begin, end, out):
+def lexical_log_probs_kernel(model, pair, source, ahead, begin, end, out):
     """Log probabilities of a lexicalised model for phrase pairs begin ... end - 1 (natural logarithm).
 
     model         LexicalArrays
     pair, source  uint64 [N]            hashes of ``phrase_codes_kernel``
+    ahead         bool                  of the classes of next phrases
     out           float64 [end - begin, 3]  written
 
     The shares are those of the phrase pair, smoothed by those of its source side, smoothed by those of all
     (eq. 4 with smoothing near 0).  Twin: tests/naive/reorder.py::lexical_probs.
     """
     for n in range(begin, end):
-        a, b, c = shares_of_source(model, source[n], False)
-        a, b, c = shares_of_pair(model, pair[n], False, a, b, c)
+        a, b, c = shares_of_source(model, source[n], ahead)
+        a, b, c = shares_of_pair(model, pair[n], ahead, a, b, c)
         out[n - begin, 0], out[n - begin, 1], out[n - begin, 2] = math.log(a), math.log(b), math.log(c)

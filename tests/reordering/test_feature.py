@@ -7,6 +7,7 @@ import math
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -21,13 +22,13 @@ from hiero.features.index import EdgeBatch
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.rules import Rules
 from hiero.reordering.config import ExampleConfig, LearnConfig
-from hiero.reordering.evaluate import evaluate, evaluate_majority
+from hiero.reordering.evaluate import evaluate, evaluate_majority, evaluations_of
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import Distortion, Orientation, Reordering
 from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
 from hiero.reordering.gap_kernels import gap_labels_kernel, gap_rows_kernel
-from hiero.reordering.learn import train_model
-from hiero.reordering.model import Classifier, Lexicalised, open_model
+from hiero.reordering.learn import calibrated, learn_dual, learn_primal, train_model, without_pairs
+from hiero.reordering.model import Classifier, Lexicalised, open_model, smoothed_prior
 from tests.naive import reorder as naive
 from tests.worlds.reorder import write_bitext
 
@@ -494,6 +495,42 @@ def test_blocks_of_either_kind_are_predicted_better_than_by_the_prior(tmp_path: 
             assert not model.gap_weight[is_pair(model.key)[:, 0]].any()
 
 
+@pytest.mark.parametrize("learner", ["dual", "primal"])
+def test_a_bidirectional_classifier_also_learns_the_classes_of_next_phrases(
+    tmp_path: Path, learner: Literal["dual", "primal"]
+) -> None:
+    """Its first columns are the classifier in one direction, the others one of the other labels."""
+    paths = write_bitext(tmp_path, 90, seed=4)
+    extract_examples(*paths, tmp_path / "ex", ExampleConfig(min_count=2), held_out=tmp_path / "held", every=3)
+    held = open_examples(tmp_path / "held")
+    for name, bidirectional in (("one", False), ("both", True)):
+        config = LearnConfig(learner=learner, passes=8, bidirectional=bidirectional)
+        train_model(tmp_path / "ex", tmp_path / name, config, held_out=tmp_path / "held")
+    one, both = open_model(tmp_path / "one"), open_model(tmp_path / "both")
+    assert isinstance(one, Classifier)
+    assert isinstance(both, Classifier)
+    examples = open_examples(tmp_path / "ex")
+    swapped = replace(examples.of_next(), next_label=examples.rows.label)
+    assert (swapped.rows.label == examples.next_label).all()
+    learn = learn_dual if learner == "dual" else learn_primal
+    for as_gaps in (False, True):
+        assert both.weights_for(examples, as_gaps) == pytest.approx(one.weights_for(examples, as_gaps))
+        given = without_pairs(swapped) if as_gaps else swapped
+        judged = without_pairs(held.of_next()) if as_gaps else held.of_next()
+        weight = learn(given, LearnConfig(learner=learner, passes=8), 1).weight
+        expected, _ = calibrated(weight, swapped, smoothed_prior(swapped.classes), judged)
+        assert both.weights_for(examples, as_gaps, ahead=True) == pytest.approx(expected, abs=1e-6)
+    prior = log_loss(np.log(smoothed_prior(swapped.classes)), held.next_label)
+    found = {result.name.removeprefix(str(both.path)): result.loss for result in evaluations_of(both, held)}
+    assert list(found) == ["", ", as gaps", ", next phrases", ", next phrases, as gaps"]
+    assert found[", next phrases"] < found[", next phrases, as gaps"] < prior
+    assert len(evaluations_of(one, held)) == 2
+
+
+def log_loss(logs: np.ndarray, label: np.ndarray) -> float:
+    return float(-logs[label].mean() / math.log(2))
+
+
 def is_pair(key: np.ndarray) -> np.ndarray:
     return (key >> 56 == 1)[:, None]
 
@@ -516,6 +553,16 @@ def test_predictions_for_training_examples(models: tuple[Classifier, Lexicalised
     assert len(lex.pair.key) == sum(len(key) == 2 for key in counts)
     assert len(lex.source.key) == sum(len(key) == 1 for key in counts)
     assert lex.pair.count.sum() == lex.source.count.sum() == size
+    both = open_model(folder / "both")
+    assert isinstance(both, Lexicalised)
+    ahead = both.log_probs(examples, 0, size, ahead=True)
+    counts, prior = counts_by_words(folder, 3, ahead=True), prior_of(both, True)
+    shares = {
+        tuple(np.round(naive.lexical_probs(key, key[:1], counts, prior, both.smoothing), 9))
+        for key in counts
+        if len(key) == 2
+    }
+    assert {tuple(row) for row in np.round(np.exp(ahead), 9)} == shares
 
 
 def test_scores_are_sums_of_features(models: tuple[Classifier, Lexicalised, Path]) -> None:
