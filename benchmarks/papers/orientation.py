@@ -8,10 +8,15 @@ replica is tuned on dev with its own seed and translates devtest, which is not u
 algorithm than that of the configuration, with its preset. Significance is tested against the lexicalised
 model by the paired bootstrap over sentences and replicas, so that intervals include the variance of tuning.
 
+Models that differ little are hidden by the variance of tuning. With ``--scaled`` only the system without a
+model is tuned; the log-probabilities of a model have the weight of the language model times one of
+``SCALES``, the one that is best on dev, and all other weights are those of that system.
+
     OUT/base.run               alignment, language model and index, for all systems
     OUT/model.KIND.run         an orientation model, for all replicas and both modes
     OUT/SYSTEM.run             the first replica; OUT/SYSTEM.2.run, ... the others
     OUT/phrase.SYSTEM.run      in phrase-based mode; ALGORITHM.SYSTEM.run with another algorithm
+    OUT/SYSTEM.xSCALE.run      with scaled models
     OUT/table.md               the table; --table only makes it, from the existing runs
 
 It can be killed and restarted at any time.
@@ -36,8 +41,12 @@ from benchmarks.papers.experiment import (
     replica_names,
     some_of,
 )
+from hiero.core.symbols import Symbols
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
 from hiero.evaluation.config import EvalConfig
+from hiero.features.weights import read_weights, write_weights
+from hiero.jobs.run_directory import Manifest
+from hiero.reordering.feature import Reordering
 
 # Settings of the section ``reorder`` beyond those of the configuration.
 MODELS: dict[str, Settings] = {
@@ -66,6 +75,7 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
 DEFAULT = ("none", "lexicalised", "primal", "dual", "wide", "both")
 BASELINE = "lexicalised"
 SETS = ("dev", "devtest")
+SCALES = (0.05, 0.1, 0.2, 0.4)
 CONFIGS_OF = {"hiero": "paper-004", "phrase": "paper-004-phrase"}
 
 
@@ -126,11 +136,68 @@ def settings_of(
     return content
 
 
+# ---- scaled models
+
+
+def scaled_name(args: argparse.Namespace, system: str, scale: float, suffix: str) -> str:
+    return f"{name_of(args, system)}.x{scale}{suffix}"
+
+
+def run_scaled(
+    experiment: Experiment, args: argparse.Namespace, system: str, models: Sequence[str], suffix: str
+) -> None:
+    """Translate dev with each scale, and devtest with the best one."""
+    content = settings_of(experiment, args, models, 1)
+    del content["tune"]
+    tuned = experiment.out / f"{name_of(args, 'none')}{suffix}.run" / "weights.gz"
+    weights = read_weights(tuned, Symbols())
+    names = [name for path in models for name in Reordering.load(path, Symbols()).names()]
+
+    def run(scale: float, only: Sequence[str] = ()) -> None:
+        for name in names:
+            weights[name] = 0.0 if name.endswith("Blocks") else scale * weights["LanguageModel"]
+        name = scaled_name(args, system, scale, suffix)
+        path = (experiment.out / f"{name}.weights").resolve()
+        write_weights(path, weights)
+        experiment.run(name, content | {"weights": {"path": str(path)}}, only)
+
+    for scale in SCALES:
+        run(scale, ["decode:dev", "eval:dev"])
+    run(best_scale(experiment, args, system, suffix))
+
+
+def best_scale(experiment: Experiment, args: argparse.Namespace, system: str, suffix: str) -> float:
+    def score(scale: float) -> float:
+        stages = Manifest(experiment.out / f"{scaled_name(args, system, scale, suffix)}.run").stages
+        return float(stages["eval:dev"]["figures"]["BLEU"])
+
+    return max(SCALES, key=score)
+
+
+def scaled_outputs(experiment: Experiment, args: argparse.Namespace, system: str) -> list[list[str]]:
+    """Translations of devtest by the replicas of a system with the best scale of each."""
+    found = []
+    for suffix in replica_names(args.replicas):
+        folders = [experiment.out / f"{scaled_name(args, system, s, suffix)}.run" for s in SCALES]
+        if any((folder / "devtest.output").exists() for folder in folders):
+            name = scaled_name(args, system, best_scale(experiment, args, system, suffix), suffix)
+            found += experiment.outputs(name, [""])
+    return found
+
+
+# ---- the table
+
+
+def outputs_of(experiment: Experiment, args: argparse.Namespace, system: str) -> list[list[str]]:
+    if args.scaled and system != "none":
+        return scaled_outputs(experiment, args, system)
+    return experiment.outputs(name_of(args, system), replica_names(args.replicas))
+
+
 def table(experiment: Experiment, args: argparse.Namespace) -> str:
     """BLEU of devtest, the mean over replicas, and the difference from the baseline with its interval."""
-    names = replica_names(args.replicas)
     # The baseline first.
-    found = {key: experiment.outputs(name_of(args, key), names) for key in (BASELINE, *SYSTEMS)}
+    found = {key: outputs_of(experiment, args, key) for key in (BASELINE, *SYSTEMS)}
     systems = [System(SYSTEMS[key][0], runs) for key, runs in found.items() if runs]
     if not systems:
         sys.exit(f"{experiment.out}: found no translations, expected those of some system")
@@ -163,6 +230,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--mode", choices=list(CONFIGS_OF), default="hiero", help="default: hiero")
     add("--algorithm", metavar="NAME", help="of tuning: pro, mert, ... (default: as in the configuration)")
     add("--sentences", type=int, metavar="N", help="tune on N sentences of dev (default: all)")
+    text = "tune without a model, and give models a share of the weight of the language model"
+    add("--scaled", action="store_true", help=text)
     text = "draw dev and devtest from the bitext, N pairs each, in place of those of DIR"
     add("--drawn", type=int, metavar="N", help=text)
     return parser.parse_args(arguments)
@@ -180,10 +249,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = {name for system in args.systems for name in models_of(args, system)}
         models = {name: make_model(experiment, args, name) for name in MODELS if name in wanted}
         for replica, suffix in enumerate(replica_names(args.replicas), 1):
-            for system in args.systems:
+            # The system without a model first: scaled ones have its weights.
+            for system in sorted(args.systems, key=lambda name: name != "none"):
                 paths = [models[name] for name in models_of(args, system)]
-                content = settings_of(experiment, args, paths, replica)
-                experiment.run(f"{name_of(args, system)}{suffix}", content)
+                if args.scaled and paths:
+                    run_scaled(experiment, args, system, paths, suffix)
+                else:
+                    content = settings_of(experiment, args, paths, replica)
+                    experiment.run(f"{name_of(args, system)}{suffix}", content)
     experiment.write_table(table(experiment, args))
     return 0
 
