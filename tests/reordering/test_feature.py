@@ -158,7 +158,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Lexica
     extract_examples(*paths, folder / "bag.ex", replace(config, context="bag"))
     train_model(folder / "ex", folder / "dual", LearnConfig(passes=20))
     train_model(folder / "bag.ex", folder / "bag", LearnConfig(passes=5))
-    train_model(folder / "ex", folder / "twice", LearnConfig(passes=20, bidirectional=True))
+    train_model(folder / "ex", folder / "twice", LearnConfig(passes=5, bidirectional=True))
     train_model(folder / "bag.ex", folder / "bag.twice", LearnConfig(passes=5, bidirectional=True))
     train_model(folder / "ex", folder / "lex", LearnConfig(learner="lexicalised"))
     train_model(folder / "ex", folder / "both", LearnConfig(learner="lexicalised", bidirectional=True))
@@ -504,7 +504,7 @@ def test_a_bidirectional_classifier_also_learns_the_classes_of_next_phrases(
     extract_examples(*paths, tmp_path / "ex", ExampleConfig(min_count=2), held_out=tmp_path / "held", every=3)
     held = open_examples(tmp_path / "held")
     for name, bidirectional in (("one", False), ("both", True)):
-        config = LearnConfig(learner=learner, passes=8, bidirectional=bidirectional)
+        config = LearnConfig(learner=learner, passes=4, bidirectional=bidirectional)
         train_model(tmp_path / "ex", tmp_path / name, config, held_out=tmp_path / "held")
     one, both = open_model(tmp_path / "one"), open_model(tmp_path / "both")
     assert isinstance(one, Classifier)
@@ -517,7 +517,7 @@ def test_a_bidirectional_classifier_also_learns_the_classes_of_next_phrases(
         assert both.weights_for(examples, as_gaps) == pytest.approx(one.weights_for(examples, as_gaps))
         given = without_pairs(swapped) if as_gaps else swapped
         judged = without_pairs(held.of_next()) if as_gaps else held.of_next()
-        weight = learn(given, LearnConfig(learner=learner, passes=8), 1).weight
+        weight = learn(given, LearnConfig(learner=learner, passes=4), 1).weight
         expected, _ = calibrated(weight, swapped, smoothed_prior(swapped.classes), judged)
         assert both.weights_for(examples, as_gaps, ahead=True) == pytest.approx(expected, abs=1e-6)
     prior = log_loss(np.log(smoothed_prior(swapped.classes)), held.next_label)
