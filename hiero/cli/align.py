@@ -12,6 +12,7 @@ from hiero.cli.options import (
     add_files,
     add_quiet,
     add_settings,
+    add_temporary,
     add_threads,
     at_least,
     flag_of,
@@ -66,8 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         f"pieces, with temporary files and the same result; {MIN_MEMORY} or more (default: no limit)"
     )
     group.add_argument("--memory", metavar="MB", type=at_least(MIN_MEMORY), help=text)
-    text = "directory of temporary files (default: the system's)"
-    group.add_argument("--temp", metavar="DIR", type=Path, help=text)
+    add_temporary(group)
     add_threads(group)
     add_quiet(command)
     add_files(command, "-s -t --dictionary", "-o --forward --reverse --scores --save-model")

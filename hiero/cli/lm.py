@@ -17,6 +17,7 @@ from hiero.cli.options import (
     add_files,
     add_quiet,
     add_settings,
+    add_temporary,
     add_threads,
     at_least,
     replaced,
@@ -189,7 +190,7 @@ def _add_estimate(commands: argparse._SubParsersAction[_NumberListParser]) -> No
         type=at_least(MIN_MEMORY),
         help=f"memory for n-grams, {MIN_MEMORY} or more (default: a quarter of the machine's)",
     )
-    add("--temp", metavar="DIR", type=Path, help="directory of temporary files (default: the system's)")
+    add_temporary(command)
     add("--format", choices=["arpa", "compiled"], help="format of OUT (default: by its name)")
     add_threads(command)
     add_quiet(command)
@@ -202,7 +203,7 @@ def _add_classes(commands: argparse._SubParsersAction[_NumberListParser]) -> Non
     add("text", metavar="TEXT", help="plain or gz; - for standard input")
     add("output", metavar="OUT", help="file to write; - for standard output")
     add_settings(command, ClassConfig, ("classes", "passes"))
-    add("--temp", metavar="DIR", type=Path, help="directory of temporary files (default: the system's)")
+    add_temporary(command)
     add_quiet(command)
     add_files(command, "TEXT", "OUT")
 

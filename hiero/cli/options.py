@@ -314,6 +314,11 @@ def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name:
     parser.add_argument("-j", name, metavar="N", type=at_least(1), default=1, help=f"{what} (default 1)")
 
 
+def add_temporary(parser: argparse._ActionsContainer) -> None:
+    text = "directory of temporary files (default: the system's)"
+    parser.add_argument("--temp", metavar="DIR", type=Path, help=text)
+
+
 def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
 
