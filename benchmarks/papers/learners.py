@@ -15,8 +15,9 @@ of their own or of equal pairs, and with language models that have not seen thei
 
 A system is ALGORITHM.SET.FEATURES, with other settings of ``tune`` behind colons: ``sgd.dev.dense``, or
 ``iterselsgd.5000.all:select=10000``, which learns from 5,000 sentences of the bitext. It can be killed and
-restarted at any time. Significance is tested against the first system by approximate randomisation over
-sentences, with all replicas of both systems (Clark et al. 2011).
+restarted at any time. The first system is the baseline: p is by approximate randomisation over sentences,
+with all replicas of both systems (Clark et al. 2011); intervals are by bootstrap over sentences and replicas,
+so that they include the variance of tuning where there are several. *devtest + test* is both as one text.
 
     python -m benchmarks.papers.learners runs --data shared/data/europarl-de-en -j 2 --prune 0,0,1 \
         --further newstest=shared/data/newstest-de-en
@@ -27,14 +28,24 @@ sentences, with all replicas of both systems (Clark et al. 2011).
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
-from benchmarks.papers.experiment import CONFIGS, Experiment, Settings, add_arguments, lines, replica_names
+from benchmarks.papers.experiment import (
+    CONFIGS,
+    Experiment,
+    Settings,
+    add_arguments,
+    lines,
+    references_of,
+    replica_names,
+)
 from benchmarks.papers.tune_runs import Run, run_in
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
 from hiero.evaluation.config import EvalConfig
@@ -81,6 +92,7 @@ PAPERS = {
     ),
 }
 DRAWN = (HELD_OUT, "devtest", "test")
+POOLED = ("devtest", "test")  # scored as one text as well
 EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
 NAME = re.compile(
     rf"(?P<algorithm>{'|'.join(ALGORITHMS)})\.(?P<on>dev|[1-9]\d*)\.(?P<features>{'|'.join(FEATURES)})"
@@ -139,21 +151,39 @@ def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, s
 # ---- the table
 
 
-def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, EvaluationReport]:
-    """For each set, the systems that have translated it, the first one as the baseline."""
-    config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
+class Reports(NamedTuple):
+    """A set's systems, of which the first is the baseline, by both tests."""
+
+    randomization: EvaluationReport
+    bootstrap: EvaluationReport
+
+
+def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Reports]:
+    """For each set, and for ``POOLED`` as one, the systems that have translated it."""
+    sets = sets_of(experiment, args)
     found = {}
-    for name, paths in sets_of(experiment, args).items():
-        targets = paths.get("references") or [paths["target"]]
-        references = [lines(path) for path in targets]
+    for names in [*((name,) for name in sets), POOLED]:
+        references = [
+            joined(texts) for texts in zip(*(references_of(sets[name]) for name in names), strict=True)
+        ]
         systems = []
         for system in args.systems:
-            files = [path / f"{name}.output" for path in folders(experiment, args, system)]
-            if outputs := [lines(path) for path in files if path.exists()]:
-                systems.append(System(system, outputs))
+            files = [
+                [path / f"{name}.output" for name in names] for path in folders(experiment, args, system)
+            ]
+            if complete := [paths for paths in files if all(path.exists() for path in paths)]:
+                systems.append(System(system, [joined(map(lines, paths)) for paths in complete]))
         if systems:
-            found[name] = evaluate(systems, references, config)
+            tests = (
+                EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="ar"),
+                EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="bootstrap"),
+            )
+            found[" + ".join(names)] = Reports(*(evaluate(systems, references, test) for test in tests))
     return found
+
+
+def joined(texts: Iterable[list[str]]) -> list[str]:
+    return list(itertools.chain.from_iterable(texts))
 
 
 def folder_name(system: str) -> str:
@@ -166,7 +196,7 @@ def folders(experiment: Experiment, args: argparse.Namespace, system: str) -> li
 
 
 def table(experiment: Experiment, args: argparse.Namespace) -> str:
-    """BLEU of each set, the mean over replicas, and its difference from the first system with p."""
+    """BLEU of each set, the mean over replicas, and the difference from the first system with interval."""
     found = reports(experiment, args)
     if not found:
         sys.exit(f"{experiment.out}: found no translations, expected those of some system")
@@ -199,13 +229,19 @@ def _costs(runs: Sequence[Run]) -> list[str]:
     return [", ".join(column) for column in columns]
 
 
-def _cell(report: EvaluationReport, system: str) -> str:
-    if system not in {one.name for one in report.systems}:
+def _cell(reports: Reports, system: str) -> str:
+    if system not in {one.name for one in reports.bootstrap.systems}:
         return ""
-    result = report.result("bleu", system)
+    result = reports.bootstrap.result("bleu", system)
     text = f"{result.spread.mean:.2f} ({', '.join(f'{score:.2f}' for score in result.spread.scores)})"
     if result.comparison is not None:
-        text += f" {result.comparison.difference:+.2f}, p {result.comparison.p:.4f}"
+        by_randomization = reports.randomization.result("bleu", system).comparison
+        assert result.comparison.interval is not None
+        assert by_randomization is not None
+        low, high = result.comparison.interval.low, result.comparison.interval.high
+        text += (
+            f" {result.comparison.difference:+.2f} ({low:+.2f} to {high:+.2f}), p {by_randomization.p:.4f}"
+        )
     return text
 
 

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 from benchmarks.papers.experiment import Experiment
-from benchmarks.papers.learners import FEATURES, PAPERS, parsed, settings_of, system_name
+from benchmarks.papers.learners import FEATURES, PAPERS, parsed, reports, settings_of, system_name
 from hiero.config.config import read_config, write_settings
 
 DEMO = str(Path(__file__).parents[2] / "grammars" / "demo")
@@ -41,3 +42,40 @@ def test_systems_are_valid(tmp_path: Path, paper: str) -> None:
 def test_wrong_names_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"found {text}, expected such as iterselsgd.5000"):
         system_name(text)
+
+
+def test_pooled_sets_are_one_text(tmp_path: Path) -> None:
+    """A replica that has not translated all of them is left out there."""
+    texts = {
+        "held": ["a b c d e"],
+        "devtest": ["the cat sat on the mat", "yes it did"],
+        "test": ["no one saw it"],
+    }
+    translations = {
+        "sgd.dev.dense.run": {
+            "held": ["a b c d"],
+            "devtest": ["the cat sat on mat", "yes it"],
+            "test": ["no one saw"],
+        },
+        "sgd.dev.all.run": {"devtest": ["the cat sat on the mat", "it did"], "test": ["no one saw it now"]},
+        "sgd.dev.all.2.run": {"devtest": ["cat", "yes"]},
+    }
+    drawn = tmp_path / "base.run" / "sequester"
+    drawn.mkdir(parents=True)
+    for name, lines in texts.items():
+        (drawn / f"{name}.target").write_text("\n".join(lines) + "\n")
+    for run, outputs in translations.items():
+        (tmp_path / run).mkdir()
+        for name, lines in outputs.items():
+            (tmp_path / run / f"{name}.output").write_text("\n".join(lines) + "\n")
+    systems = ["sgd.dev.dense", "sgd.dev.all"]
+    args = parsed([str(tmp_path), "--data", DEMO, "--systems", ",".join(systems), "--trials", "20"])
+    found = reports(Experiment.of(args), args)
+    assert list(found) == ["held", "devtest", "test", "devtest + test"]
+    both = found["devtest + test"].bootstrap
+    oracle = sacrebleu.metrics.BLEU(tokenize="none")
+    for system, run in zip(systems, ("sgd.dev.dense.run", "sgd.dev.all.run"), strict=True):
+        pooled = [translations[run][name] for name in ("devtest", "test")]
+        expected = oracle.corpus_score(sum(pooled, []), [texts["devtest"] + texts["test"]]).score
+        assert both.result("bleu", system).spread.scores == pytest.approx((expected,))
+    assert len(found["devtest"].bootstrap.result("bleu", "sgd.dev.all").spread.scores) == 2
