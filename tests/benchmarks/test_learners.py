@@ -46,18 +46,14 @@ def test_wrong_names_are_refused(text: str) -> None:
 
 def test_pooled_sets_are_one_text(tmp_path: Path) -> None:
     """A replica that has not translated all of them is left out there."""
-    texts = {
-        "held": ["a b c d e"],
-        "devtest": ["the cat sat on the mat", "yes it did"],
-        "test": ["no one saw it"],
-    }
+    texts = {"held": ["a b c d e"], "devtest": ["the cat sat on the mat", "yes"], "test": ["no one saw it"]}
     translations = {
         "sgd.dev.dense.run": {
-            "held": ["a b c d"],
-            "devtest": ["the cat sat on mat", "yes it"],
+            "held": ["a b"],
+            "devtest": ["the cat sat on mat", "yes"],
             "test": ["no one saw"],
         },
-        "sgd.dev.all.run": {"devtest": ["the cat sat on the mat", "it did"], "test": ["no one saw it now"]},
+        "sgd.dev.all.run": {"devtest": ["the cat sat on the mat", "no"], "test": ["no one saw it now"]},
         "sgd.dev.all.2.run": {"devtest": ["cat", "yes"]},
     }
     drawn = tmp_path / "base.run" / "sequester"
@@ -75,7 +71,7 @@ def test_pooled_sets_are_one_text(tmp_path: Path) -> None:
     both = found["devtest + test"].bootstrap
     oracle = sacrebleu.metrics.BLEU(tokenize="none")
     for system, run in zip(systems, ("sgd.dev.dense.run", "sgd.dev.all.run"), strict=True):
-        pooled = [translations[run][name] for name in ("devtest", "test")]
-        expected = oracle.corpus_score(sum(pooled, []), [texts["devtest"] + texts["test"]]).score
+        pooled = translations[run]["devtest"] + translations[run]["test"]
+        expected = oracle.corpus_score(pooled, [texts["devtest"] + texts["test"]]).score
         assert both.result("bleu", system).spread.scores == pytest.approx((expected,))
     assert len(found["devtest"].bootstrap.result("bleu", "sgd.dev.all").spread.scores) == 2
