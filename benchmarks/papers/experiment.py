@@ -127,6 +127,11 @@ def compared(result: SystemResult) -> str:
     return f"{result.comparison.difference:+.2f} | {result.comparison.p:.4f}"
 
 
+def with_interval(difference: float, low: float, high: float) -> str:
+    """The text of a difference and its interval."""
+    return f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for paths, runs and significance tests."""
     add = parser.add_argument

@@ -45,6 +45,7 @@ from benchmarks.papers.experiment import (
     lines,
     references_of,
     replica_names,
+    with_interval,
 )
 from benchmarks.papers.tune_runs import Run, run_in
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
@@ -160,6 +161,10 @@ class Reports(NamedTuple):
 
 def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Reports]:
     """For each set, and for ``POOLED`` as one, the systems that have translated it."""
+    tests = (
+        EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="ar"),
+        EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="bootstrap"),
+    )
     sets = sets_of(experiment, args)
     found = {}
     for names in [*((name,) for name in sets), POOLED]:
@@ -174,10 +179,6 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Repor
             if complete := [paths for paths in files if all(path.exists() for path in paths)]:
                 systems.append(System(system, [joined(map(lines, paths)) for paths in complete]))
         if systems:
-            tests = (
-                EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="ar"),
-                EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="bootstrap"),
-            )
             found[" + ".join(names)] = Reports(*(evaluate(systems, references, test) for test in tests))
     return found
 
@@ -238,10 +239,9 @@ def _cell(reports: Reports, system: str) -> str:
         by_randomization = reports.randomization.result("bleu", system).comparison
         assert result.comparison.interval is not None
         assert by_randomization is not None
-        low, high = result.comparison.interval.low, result.comparison.interval.high
-        text += (
-            f" {result.comparison.difference:+.2f} ({low:+.2f} to {high:+.2f}), p {by_randomization.p:.4f}"
-        )
+        around = result.comparison.interval
+        difference = with_interval(result.comparison.difference, around.low, around.high)
+        text += f" {difference}, p {by_randomization.p:.4f}"
     return text
 
 

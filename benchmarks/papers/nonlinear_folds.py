@@ -44,7 +44,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.papers.experiment import Experiment, Settings, add_arguments, lines, numbers, replica_names
+from benchmarks.papers.experiment import (
+    Experiment,
+    Settings,
+    add_arguments,
+    lines,
+    numbers,
+    replica_names,
+    with_interval,
+)
 from benchmarks.papers.nonlinear import (
     BASELINES,
     CONDITIONS,
@@ -288,7 +296,7 @@ def _compared(
         of_sets.append(f"{of_both[1] - of_both[0]:+.2f}")
     marks = significance_marks(comparison.p).replace("*", "\\*")
     return [
-        f"{comparison.difference:+.2f} ({low:+.2f} to {high:+.2f})",
+        with_interval(comparison.difference, low, high),
         f"{comparison.p:.4f}{marks}",
         ", ".join(of_sets),
     ]

@@ -40,6 +40,7 @@ from benchmarks.papers.experiment import (
     references_of,
     replica_names,
     some_of,
+    with_interval,
 )
 from hiero.core.symbols import Symbols
 from hiero.evaluation.compare import EvaluationReport, System, evaluate
@@ -213,10 +214,9 @@ def _row(report: EvaluationReport, title: str) -> str:
     scores = ", ".join(f"{score:.2f}" for score in result.spread.scores)
     compared = " | "
     if result.comparison is not None and result.comparison.interval is not None:
-        low, high = result.comparison.interval.low, result.comparison.interval.high
-        compared = (
-            f"{result.comparison.difference:+.2f} ({low:+.2f} to {high:+.2f}) | {result.comparison.p:.4f}"
-        )
+        around = result.comparison.interval
+        difference = with_interval(result.comparison.difference, around.low, around.high)
+        compared = f"{difference} | {result.comparison.p:.4f}"
     return f"| {title} | {result.spread.mean:.2f} | {scores} | {compared} |"
 
 
