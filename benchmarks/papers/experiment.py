@@ -14,6 +14,7 @@ from hiero.config.config import read_settings, write_settings
 from hiero.core.progress import StageProgress
 from hiero.core.text import open_output, read_lines
 from hiero.evaluation.compare import SystemResult
+from hiero.evaluation.significance import Comparison
 from hiero.jobs.run_directory import Manifest
 from hiero.pipeline.run import Run
 
@@ -127,9 +128,11 @@ def compared(result: SystemResult) -> str:
     return f"{result.comparison.difference:+.2f} | {result.comparison.p:.4f}"
 
 
-def with_interval(difference: float, low: float, high: float) -> str:
+def with_interval(found: Comparison) -> str:
     """The text of a difference and its interval."""
-    return f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+    if found.interval is None:
+        return f"{found.difference:+.2f}"
+    return f"{found.difference:+.2f} ({found.interval.low:+.2f} to {found.interval.high:+.2f})"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,6 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
@@ -152,19 +151,9 @@ def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, s
 # ---- the table
 
 
-class Reports(NamedTuple):
-    """A set's systems, of which the first is the baseline, by both tests."""
-
-    randomization: EvaluationReport
-    bootstrap: EvaluationReport
-
-
-def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Reports]:
+def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, EvaluationReport]:
     """For each set, and for ``POOLED`` as one, the systems that have translated it."""
-    tests = (
-        EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="ar"),
-        EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials, test="bootstrap"),
-    )
+    config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     sets = sets_of(experiment, args)
     found = {}
     for names in [*((name,) for name in sets), POOLED]:
@@ -179,7 +168,7 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Repor
             if complete := [paths for paths in files if all(path.exists() for path in paths)]:
                 systems.append(System(system, [joined(map(lines, paths)) for paths in complete]))
         if systems:
-            found[" + ".join(names)] = Reports(*(evaluate(systems, references, test) for test in tests))
+            found[" + ".join(names)] = evaluate(systems, references, config)
     return found
 
 
@@ -230,18 +219,13 @@ def _costs(runs: Sequence[Run]) -> list[str]:
     return [", ".join(column) for column in columns]
 
 
-def _cell(reports: Reports, system: str) -> str:
-    if system not in {one.name for one in reports.bootstrap.systems}:
+def _cell(report: EvaluationReport, system: str) -> str:
+    if system not in {one.name for one in report.systems}:
         return ""
-    result = reports.bootstrap.result("bleu", system)
+    result = report.result("bleu", system)
     text = f"{result.spread.mean:.2f} ({', '.join(f'{score:.2f}' for score in result.spread.scores)})"
     if result.comparison is not None:
-        by_randomization = reports.randomization.result("bleu", system).comparison
-        assert result.comparison.interval is not None
-        assert by_randomization is not None
-        around = result.comparison.interval
-        difference = with_interval(result.comparison.difference, around.low, around.high)
-        text += f" {difference}, p {by_randomization.p:.4f}"
+        text += f" {with_interval(result.comparison)}, p {result.comparison.p:.4f}"
     return text
 
 

@@ -69,7 +69,7 @@ from hiero.core.text import open_output, write_output
 from hiero.evaluation.compare import System, evaluate
 from hiero.evaluation.config import EvalConfig
 from hiero.evaluation.corpus_metrics import corpus_metric
-from hiero.evaluation.significance import COVERAGE, Metric, bootstrap_sums, significance_marks
+from hiero.evaluation.significance import COVERAGE, Metric, bootstrap_sums, interval, significance_marks
 from hiero.jobs.run_directory import Manifest
 
 TUNED, CHOOSE, MORE = "dev", "choose", "more"
@@ -284,19 +284,19 @@ def _compared(
     sampled = sampled_scores(
         metric, [[one.statistics for one in side] for side in (control, system)], args.trials
     )
-    low, high = np.quantile(sampled[1] - sampled[0], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     texts = [_whole_runs(side) for side in (control, system)]
     systems = [System(name, runs) for name, runs in zip(("control", "system"), texts, strict=True)]
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     comparison = evaluate(systems, references, config).result("bleu", "system").comparison
     assert comparison is not None
+    comparison = replace(comparison, interval=interval(sampled[1] - sampled[0]))
     of_sets = []
     for one, other in zip(control, system, strict=True):
         of_both = metric(np.stack([side.statistics.mean(axis=0).sum(axis=0) for side in (one, other)]))
         of_sets.append(f"{of_both[1] - of_both[0]:+.2f}")
     marks = significance_marks(comparison.p).replace("*", "\\*")
     return [
-        with_interval(comparison.difference, low, high),
+        with_interval(comparison),
         f"{comparison.p:.4f}{marks}",
         ", ".join(of_sets),
     ]

@@ -213,10 +213,8 @@ def _row(report: EvaluationReport, title: str) -> str:
     result = report.result("bleu", title)
     scores = ", ".join(f"{score:.2f}" for score in result.spread.scores)
     compared = " | "
-    if result.comparison is not None and result.comparison.interval is not None:
-        around = result.comparison.interval
-        difference = with_interval(result.comparison.difference, around.low, around.high)
-        compared = f"{difference} | {result.comparison.p:.4f}"
+    if result.comparison is not None:
+        compared = f"{with_interval(result.comparison)} | {result.comparison.p:.4f}"
     return f"| {title} | {result.spread.mean:.2f} | {scores} | {compared} |"
 
 

@@ -227,7 +227,8 @@ def _results(metric: CorpusMetric, stats: Sequence[Floats], config: EvalConfig) 
         comparison = None
         if number and samples is not None:
             if config.test == "ar":
-                comparison = randomization_test(metric.scores, stats[0], runs, config.trials, config.seed)
+                test = randomization_test(metric.scores, stats[0], runs, config.trials, config.seed)
+                comparison = replace(test, interval=interval(samples[number] - samples[0]))
             elif config.test == "bootstrap":
                 comparison = bootstrap_test(pooled[number] - pooled[0], samples[0], samples[number])
         over_runs = spread(metric.scores, runs)

@@ -47,9 +47,8 @@ class Comparison:
 
     difference: float  # of their scores, all runs of each pooled
     p: float
-    # Of the bootstrap only:
-    wins: float | None = None  # share of samples in which the system scores higher
-    interval: Interval | None = None  # of the difference
+    interval: Interval | None = None  # of the difference, by bootstrap
+    wins: float | None = None  # share of the bootstrap's samples in which the system scores higher
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def bootstrap_test(observed: float, baseline: Floats, system: Floats) -> Compari
     shifted = np.abs(sampled - sampled.mean())
     extreme = int(np.count_nonzero(shifted >= abs(observed) - TIE))
     wins = (np.count_nonzero(sampled > 0) + np.count_nonzero(sampled == 0) / 2) / len(sampled)
-    return Comparison(observed, (extreme + 1) / (len(sampled) + 1), float(wins), interval(sampled))
+    return Comparison(observed, (extreme + 1) / (len(sampled) + 1), interval(sampled), float(wins))
 
 
 def pooled_score(metric: Metric, runs: Floats) -> float:

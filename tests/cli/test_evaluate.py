@@ -137,9 +137,11 @@ def test_several_systems_in_one_table(files: dict[str, Path], capfd: pytest.Capt
     for start in (1, 4, 7):
         assert rows[start][-1] == "baseline"
         difference = float(rows[start + 1][2]) - float(rows[start][2])
-        assert float(rows[start + 1][-3]) == pytest.approx(difference, abs=0.011)
-        assert rows[start + 1][-2:] == ["0.0010", "**"]
-        assert rows[start + 2][-2:] == ["+0.00", "1.0000"]
+        found, low, dash, high, *p = rows[start + 1][-6:]
+        assert float(found) == pytest.approx(difference, abs=0.011)
+        assert (dash, p) == ("–", ["0.0010", "**"])
+        assert float(low.strip("(")) < float(found) < float(high.strip(")"))
+        assert rows[start + 2][-5:] == ["+0.00", "(+0.00", "–", "+0.00)", "1.0000"]
     notes = out.split("\n\n")[1].splitlines()
     assert notes[0].startswith(f"BLEU of {files['good']}: ")
     assert "BLEU|nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:" + sacrebleu.__version__ in notes
@@ -182,6 +184,10 @@ def test_the_baseline_is_the_first(files: dict[str, Path], capfd: pytest.Capture
     assert low < second["difference"] < high
     evaluated(files["bad"], *arguments, "bootstrap", "--trials", 200)
     assert f"{second['difference']:+.2f} ({low:+.2f} – {high:+.2f})" in capfd.readouterr().out
+    by_randomization = as_json(capfd, files["bad"], *arguments, "ar", "--trials", 200)
+    tested = by_randomization["systems"][1]["metrics"]["chrf"]
+    assert tested["difference_interval"] == [low, high]
+    assert "wins" not in tested
     none = as_json(capfd, files["bad"], *arguments, "none", "--trials", 200)
     assert "p" not in none["systems"][1]["metrics"]["chrf"]
     nothing = as_json(capfd, files["bad"], *arguments, "ar", "--trials", 0)
