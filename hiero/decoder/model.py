@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hiero.bins.bins import Binned, FeatureBins
-from hiero.core.arrays import Flags, Floats, Floats32, Ids, Ints, is_finite, offsets_of, read_only
+from hiero.core.arrays import Flags, Floats, Floats32, Ids, is_finite, read_only
 from hiero.core.errors import ConfigError, HieroError
 from hiero.core.given import Given, GivenTerm, terms_of_pairs
 from hiero.core.input import of_lattice, parse_input
@@ -29,7 +29,7 @@ from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
 from hiero.core.text import InputForm, Segment, split_words
 from hiero.decoder.config import SearchConfig
-from hiero.decoder.constraints import Constraints, constraints_of, restrict
+from hiero.decoder.constraints import constraints_of, restrict
 from hiero.decoder.derivation import Derivation
 from hiero.decoder.forced import Completer, ForcedDecoding, force
 from hiero.decoder.forest import Forest
@@ -37,13 +37,13 @@ from hiero.decoder.forest_features import ForestFeatures, kept_words, new_bigram
 from hiero.decoder.hypergraph import EMPTY_CHART, Chart, Hypergraph, Pairs
 from hiero.decoder.lm_state_kernels import rule_states_kernel
 from hiero.decoder.model_rules import sentence_grammar, with_part_names
-from hiero.decoder.parse import used_cells
-from hiero.decoder.parse_kernels import Parse, applications_kernel, parse_kernel
+from hiero.decoder.parse import SpanParser, edge_batch
+from hiero.decoder.parse_kernels import Parse
 from hiero.decoder.search import ParsedSentence, search_of
 from hiero.decoder.statistics import Statistics
 from hiero.decoder.terms import Terms, terms_of
 from hiero.features.feature_set import DENSE, LANGUAGE_MODEL, FeatureSet, ModelFeatures
-from hiero.features.index import EdgeBatch, has_all_names, prefixes_of, scores_gaps
+from hiero.features.index import has_all_names, prefixes_of, scores_gaps
 from hiero.features.score import (
     ARITIES,
     DEFAULT_WEIGHTS,
@@ -55,7 +55,7 @@ from hiero.features.score import (
 from hiero.features.template_kernels import WITH_BIGRAM
 from hiero.features.user import RuleCache
 from hiero.features.weights import LinearWeights, Weights, weights_of
-from hiero.grammar.assemble import Ranks, label_ranks, unary_order
+from hiero.grammar.assemble import Ranks, label_ranks
 from hiero.grammar.rules import Grammar, GrammarSource, RuleTable
 from hiero.grammar.sources import PerSentence, StaticGrammar
 from hiero.lm.model import LanguageModels
@@ -441,26 +441,33 @@ class Model:
                 features=self.features,
             )
             lm_word = self.language_models.word_ids(self.symbols.words)
+        parser = SpanParser(
+            *(self.symbols, src, grammar, first_glue, ranks, self.search, self._goal, self._category),
+            end=_last_node(segment),
+        )
         if lattice is not None:
             # Before rules are scored, because those along arcs with features are others.
             with statistics.timed("parse"):
-                grammar, parse = self._find_lattice_spans(src, lattice, grammar, first_glue, ranks)
+                grammar, parse = parser.lattice(lattice)
         with statistics.timed("features"):
             rule_score = self.scorer.scores(grammar.as_read, lm_word)
             _check_finite(segment, "a rule", rule_score)
             lm_weight = self._lm_weight()
         if lattice is None:
             with statistics.timed("parse"):
-                parse = self._find_spans(src, grammar, first_glue, ranks)
-        if ranks.num_parts:
-            with statistics.timed("parse"):
-                parse = used_cells(parse, ranks.first_part)
+                parse = parser.sentence()
         statistics.rules += grammar.num_rules
-        goal = self._goal_cell(parse, _last_node(segment))
+        goal = parser.goal_cell(parse)
         is_restricted = limits is not None and limits.restricts and goal >= 0
         if limits is not None and is_restricted:
             with statistics.timed("parse"):
-                parse, goal = self._restricted(limits, parse, src, grammar, first_glue, statistics)
+                batch, _ = edge_batch(parse, src)
+                rules, category = grammar.rules, self._category
+                found = restrict(limits, parse, batch, rules, first_glue, category, self.symbols)
+                goals = [parser.goal_cell(one) for one in found]
+                is_met = goals[1] >= 0
+                parse, goal = found[is_met], goals[is_met]
+            statistics.unmet += not is_met
         if goal < 0:
             return ParsedSentence(segment, src, grammar, lm_word, lm_weight, parse, goal, None, None)
         with statistics.timed("cube"):
@@ -486,65 +493,11 @@ class Model:
         with statistics.timed("cube"):
             return self.forest_of(found, chart, gains)
 
-    def _find_spans(self, src: Ids, grammar: Grammar, first_glue: int, ranks: Ranks) -> Parse:
-        """Parse without language models: the spans of every category, and the rules that apply there."""
-        limit = min(self.search.span_limit, max(len(src), 1))
-        parse: Parse = parse_kernel(src, grammar.trie, *self._parts(grammar, first_glue, ranks), limit)
-        if not ranks.as_ids:
-            parse.cell[:, 0] = ranks.label[parse.cell[:, 0]]
-        return parse
-
-    def _restricted(
-        self,
-        limits: Constraints,
-        parse: Parse,
-        src: Ids,
-        grammar: Grammar,
-        first_glue: int,
-        statistics: Statistics,
-    ) -> tuple[Parse, int]:
-        """The parse under constraints, and its goal; without those that no derivation meets."""
-        batch, _ = _edge_batch(parse, src)
-        found = restrict(limits, parse, batch, grammar.rules, first_glue, self._category, self.symbols)
-        goals = [self._goal_cell(one, len(src)) for one in found]
-        is_met = goals[1] >= 0
-        statistics.unmet += not is_met
-        return found[is_met], goals[is_met]
-
-    def _find_lattice_spans(
-        self, src: Ids, lattice: Lattice, grammar: Grammar, first_glue: int, ranks: Ranks
-    ) -> tuple[Grammar, Parse]:
-        """As ``_find_spans``; also the grammar with the rules that have features of arcs."""
-        from hiero.decoder.lattices import parse_lattice, with_arc_features
-
-        parts = self._parts(grammar, first_glue, ranks)
-        arcs, limit = lattice.word_arcs.arcs, self.search.span_limit
-        found = parse_lattice(src, arcs, grammar.trie, *parts, limit)
-        if not ranks.as_ids:
-            found.parse.cell[:, 0] = ranks.label[found.parse.cell[:, 0]]
-        names = self.symbols.names.intern_all(name.encode() for name in lattice.names)
-        return with_arc_features(grammar, found, names.tolist())
-
     def _check_lattice_features(self, segment: Segment) -> None:
         """Refuse features that read the words around a span, which a lattice has several of."""
         for feature in self.features.edge_features:
             expected = "a sentence, whose words the feature reads (it cannot be used with lattices)"
             raise HieroError(f"feature {feature.name}: found a lattice, expected {expected}")
-
-    def _parts(self, grammar: Grammar, first_glue: int, ranks: Ranks) -> tuple[Ids, Ints, Ids]:
-        """Categories of the rules, glue, and the order of categories, as the parser takes them."""
-        lhs, goal, category = grammar.rules.lhs, self._goal, self._category
-        if not ranks.as_ids:
-            lhs = read_only(ranks.of_label[lhs])
-            goal, category = int(ranks.of_label[goal]), int(ranks.of_label[category])
-        # The sort begins at the category below glue, so that a cycle through glue is not cut at glue.
-        unary_glue = [(category, goal)] if self.search.glue else []
-        order = unary_order(grammar.trie, lhs, len(ranks.label), category, unary_glue)
-        glue = np.zeros((0, 5), np.int64)
-        if self.search.glue:
-            both = [goal, goal, category, first_glue + 1, 1]
-            glue = np.array([[goal, -1, category, first_glue, 1], both], np.int64)
-        return lhs, glue, order
 
     def _label_ranks(self) -> Ranks:
         ranks = self._ranks
@@ -567,7 +520,7 @@ class Model:
         if not self.features.edge_features and shared:
             rules = np.arange(grammar.num_rules, dtype=np.int32)
             return Pairs(np.ascontiguousarray(parse.rules[:, 0]), rules, rule_score, estimate)
-        batch, first = _edge_batch(parse, src)
+        batch, first = edge_batch(parse, src)
         if not self.features.edge_features:
             return Pairs(first, batch.rule, rule_score[batch.rule], estimate[batch.rule])
         extra = edge_scores(batch, grammar.rules, self.features.edge_features, self.scorer)
@@ -589,11 +542,6 @@ class Model:
         return rescore_gaps(
             features, src, pairs.rule, grammar.rules, weights, chart[:4], parse.cell, chart.local
         )
-
-    def _goal_cell(self, parse: Parse, end: int) -> int:
-        whole = (parse.cell[:, 0] == self._goal) & (parse.cell[:, 1] == 0) & (parse.cell[:, 2] == end)
-        found = np.flatnonzero(whole)
-        return int(found[0]) if len(found) else -1
 
     def _kept_words(self, lm_word: Ids) -> Flags | None:
         """Words that bigrams across rules may have; None without that feature or a language model."""
@@ -685,13 +633,3 @@ def with_given(segment: Segment, terms: Iterable[GivenTerm], hard: bool | None) 
     return dataclasses.replace(
         segment, given=dataclasses.replace(given, terms=found, hard=given.hard if hard is None else hard)
     )
-
-
-def _edge_batch(parse: Parse, src: Ids) -> tuple[EdgeBatch, Ints]:
-    """Every application of a rule in a parse, and the first of each bundle."""
-    first = offsets_of(parse.rules[:, 1])
-    size = int(first[-1])
-    rule, start, end = (np.empty(size, np.int32) for _ in range(3))
-    split = np.empty((size, 4), np.int32)
-    applications_kernel(parse, first, rule, start, end, split)
-    return EdgeBatch(rule, start, end, split, src), first[:-1]

@@ -572,7 +572,7 @@ def test_size_is_linear_in_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
         parses.append(parse_kernel(*arguments))
         return parses[-1]
 
-    monkeypatch.setattr("hiero.decoder.model.parse_kernel", spy)
+    monkeypatch.setattr("hiero.decoder.parse.parse_kernel", spy)
     sizes = []
     for num_words in (125, 250, 500):
         statistics = Statistics()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hiero.core.arrays import read_only
 from hiero.core.symbol_kernels import gap_index, gap_label
 from hiero.core.symbols import Symbols
-from hiero.decoder.model import _edge_batch
+from hiero.decoder.parse import edge_batch
 from hiero.decoder.parse_kernels import Parse, parse_kernel
 from hiero.grammar.assemble import build_grammar
 from hiero.grammar.cdec import parse_cdec
@@ -196,7 +196,7 @@ def test_children_are_found_by_symbol(words: list[str]) -> None:
 @given(worlds())
 def test_applications_equal_their_twin(world: World) -> None:
     setting = parsed(world)
-    batch, first = _edge_batch(setting.parse, read_only(np.zeros(len(world.words), np.int32)))
+    batch, first = edge_batch(setting.parse, read_only(np.zeros(len(world.words), np.int32)))
     expected = naive.applications(cells_of(setting), bundles_of(setting))
     found = zip(batch.start.tolist(), batch.end.tolist(), map(tuple, batch.split.tolist()), strict=True)
     assert list(found) == expected
