@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         index,
         lookup,
     )
+    from hiero.jobs.raw_text import RawText
     from hiero.jobs.tune import tune
     from hiero.reporting.write import report
 
@@ -54,6 +55,7 @@ __all__ = [
     "LanguageModel",
     "Lattice",
     "Model",
+    "RawText",
     "SearchConfig",
     "Statistics",
     "Weights",
@@ -85,6 +87,7 @@ _MODULES = {
     "edge_feature": "features.user_edges",
     "HieroError": "core.errors",
     "Lattice": "core.lattice",
+    "RawText": "jobs.raw_text",
     "Aligner": "jobs.functions",
     "LanguageModel": "jobs.functions",
     "align": "jobs.functions",

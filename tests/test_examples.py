@@ -72,7 +72,7 @@ def test_code_of_pages(
     monkeypatch.chdir(tmp_path)
     for page, number in (
         ("README.md", 1),
-        ("docs/python.md", 5),
+        ("docs/python.md", 6),
         ("docs/consensus.md", 2),
         ("docs/lattices.md", 1),
         ("docs/adaptation.md", 2),

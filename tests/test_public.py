@@ -25,6 +25,7 @@ NAMES = {
     "LanguageModel",
     "Lattice",
     "Model",
+    "RawText",
     "SearchConfig",
     "Statistics",
     "Weights",

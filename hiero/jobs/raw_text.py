@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from hiero.bitext.compounds import Compounds
 from hiero.bitext.config import CompoundConfig
 from hiero.bitext.prepare import Cleaner, Detokenizer, Recaser, join_compounds
+from hiero.config.config import Config, config_of, read_config
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError
 from hiero.core.input import of_lattice
@@ -18,6 +22,10 @@ class RawText:
     """Makes words of raw lines as the training data were made, and text of translated words.
 
     Threads may share it.
+
+    >>> raw = hiero.RawText.load("de-en.hiero")              # doctest: +SKIP
+    >>> raw.text(model.translate(raw.segment("Das Haus ist klein.")).text)  # doctest: +SKIP
+    'The house is small.'
     """
 
     def __init__(self, prep: PrepSection, truecase: str | None = None) -> None:
@@ -29,6 +37,29 @@ class RawText:
         self._of_source = _compounds("source_compounds", prep.split_compounds, prep.source_compounds)
         self._of_target = _compounds("target_compounds", prep.split_compounds_target, prep.target_compounds)
         self._tools = threading.local()  # tokenisers of others may not be safe to share
+
+    @classmethod
+    def load(
+        cls, config: str | Path | Mapping[str, Any] | Config, truecase: str | Path | None = None
+    ) -> RawText:
+        """That of a model, by the section ``prep`` of its configuration or package.
+
+        truecase  a list of words with capitals, which are added to translations
+        """
+        if isinstance(config, str | Path):
+            given, settings = f"{config}: ", read_config(config)
+        else:
+            given, settings = "", config if isinstance(config, Config) else config_of(config)
+        if settings.prep is None:
+            hint = "its lines are words; hiero run and hiero pack keep the section of raw text"
+            raise ConfigError(f"{given}the model has no section prep ({hint})")
+        found = cls(settings.prep, None if truecase is None else str(truecase))
+        found.check()
+        return found
+
+    def __repr__(self) -> str:
+        languages = (self.prep.source_language or "?", self.prep.target_language or "?")
+        return f"<RawText: {'-'.join(languages)}>"
 
     def segment(self, line: str) -> Segment:
         """The words of a line to translate, or the lattice of their compounds."""

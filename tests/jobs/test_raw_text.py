@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hiero
 from hiero.bitext.compounds import Compounds
 from hiero.bitext.config import CompoundConfig
 from hiero.cli.main import main
@@ -28,6 +29,12 @@ def compounds(tmp_path: Path) -> str:
     found = Compounds.learn(["Haus Tür Tor"] * 4 + ["Haustür Türtor"], CompoundConfig(min_length=3))
     found.write(tmp_path / "compounds.gz")
     return str(tmp_path / "compounds.gz")
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> dict[str, Path]:
+    pytest.importorskip("sacremoses", reason="Moses' tokeniser needs it")
+    return write_models(tmp_path / "models")
 
 
 def test_words_and_text_with_compounds(compounds: str) -> None:
@@ -78,13 +85,33 @@ def test_which_lines_are_prepared() -> None:
     assert not moses.is_prepared("Das Haus ist alt.")
 
 
+# ---- in Python
+
+
+def test_raw_text_of_a_model(tmp_path: Path) -> None:
+    """By a configuration as a file, as its content, or in a package."""
+    content = {"prep": {"tokenize": False, "lowercase": True, "source_language": "de"}}
+    (tmp_path / "list").write_text("House\n")
+    raw = hiero.RawText.load(content, tmp_path / "list")
+    assert repr(raw) == "<RawText: de-?>"
+    assert raw.segment("Das HAUS").words == ("das", "haus")
+    assert raw.text("house") == "House"
+    with pytest.raises(ConfigError, match=r"^the model has no section prep"):
+        hiero.RawText.load({})
+
+
+def test_translations_in_python_are_those_of_decode(paths: dict[str, Path], tmp_path: Path) -> None:
+    package = tmp_path / "raw.hiero"
+    assert main(["pack", str(paths["raw"]), "-o", str(package), "-q"]) == 0
+    for config in (paths["raw"], package):
+        model, raw = hiero.load(config), hiero.RawText.load(config)
+        found = [raw.text(model.translate(raw.segment(line)).text) for line in RAW.splitlines()]
+        assert found == ["The house is old.", "House"]
+    with pytest.raises(ConfigError, match=rf"^{paths['words']}: the model has no section prep"):
+        hiero.RawText.load(paths["words"])
+
+
 # ---- hiero decode
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> dict[str, Path]:
-    pytest.importorskip("sacremoses", reason="Moses' tokeniser needs it")
-    return write_models(tmp_path / "models")
 
 
 def decode(model: Path, text: str, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
