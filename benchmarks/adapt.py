@@ -1,6 +1,6 @@
 """Translation quality while a model is adapted to post-edits, and the time that a sentence takes.
 
-    python -m benchmarks.adapt --data shared/data/bible-de-en
+    python -m benchmarks.adapt --data ../shared/data/bible-de-en
 
 The text is one German and one English Bible: a model is made of its end (6,000 verses of the New Testament;
 word alignment, index, trigram language model), its weights are learnt from 200 verses of Exodus, and the

@@ -12,8 +12,8 @@ the first system by approximate randomisation over sentences, with all replicas 
 
 It can be killed and restarted at any time. ``python -m benchmarks.align`` has error rates and times.
 
-    python -m benchmarks.aligners runs --data shared/data/multi30k-de-en -j 2
-    python -m benchmarks.aligners runs --data shared/data/europarl-de-en --pairs 25000 --prune 0,0,1
+    python -m benchmarks.aligners runs --data ../shared/data/multi30k-de-en -j 2
+    python -m benchmarks.aligners runs --data ../shared/data/europarl-de-en --pairs 25000 --prune 0,0,1
     python -m benchmarks.aligners runs --data grammars/demo --replicas 2 --systems ibm2,hmm:threshold=0.2
 """
 

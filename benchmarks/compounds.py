@@ -11,8 +11,8 @@ the same learner, in ``--replicas`` runs of different seeds. They translate devt
 
 It can be killed and restarted at any time.
 
-    python -m benchmarks.compounds runs --data shared/data/multi30k-de-en -j 2
-    python -m benchmarks.compounds runs --data shared/data/europarl-de-en --pairs 25000
+    python -m benchmarks.compounds runs --data ../shared/data/multi30k-de-en -j 2
+    python -m benchmarks.compounds runs --data ../shared/data/europarl-de-en --pairs 25000
 """
 
 from __future__ import annotations

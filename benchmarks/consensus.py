@@ -14,8 +14,8 @@ runs of ``hiero run`` that are done, with the same sets. Its forests are searche
 
 It can be killed and restarted at any time.
 
-    python -m benchmarks.consensus runs --data shared/data/multi30k-de-en -j 2
-    python -m benchmarks.consensus runs --data shared/data/europarl-de-en --pairs 25000
+    python -m benchmarks.consensus runs --data ../shared/data/multi30k-de-en -j 2
+    python -m benchmarks.consensus runs --data ../shared/data/europarl-de-en --pairs 25000
 """
 
 from __future__ import annotations

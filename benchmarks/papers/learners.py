@@ -19,8 +19,8 @@ restarted at any time. The first system is the baseline: p is by approximate ran
 with all replicas of both systems (Clark et al. 2011); intervals are by bootstrap over sentences and replicas,
 so that they include the variance of tuning where there are several. *devtest + test* is both as one text.
 
-    python -m benchmarks.papers.learners runs --data shared/data/europarl-de-en -j 2 --prune 0,0,1 \
-        --further newstest=shared/data/newstest-de-en
+    python -m benchmarks.papers.learners runs --data ../shared/data/europarl-de-en -j 2 --prune 0,0,1 \
+        --further newstest=../shared/data/newstest-de-en
     python -m benchmarks.papers.learners runs --data grammars/demo --replicas 2 --epochs 2 --drawn 20 \
         --systems sgd.dev.dense,itermixsgd.40.dense,iterselsgd.40.all:select=500 --trials 50
 """

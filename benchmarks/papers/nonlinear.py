@@ -18,7 +18,7 @@ for each replica, with its own seed.
 It can be killed and restarted at any time. Significance is tested by approximate randomisation over
 sentences, with all replicas of both systems (Clark et al. 2011).
 
-    python -m benchmarks.papers.nonlinear runs --data shared/data/multi30k-de-en -j 2
+    python -m benchmarks.papers.nonlinear runs --data ../shared/data/multi30k-de-en -j 2
     python -m benchmarks.papers.nonlinear runs --data grammars/demo --epochs 2 --replicas 2 --bits 2 \
         --beta 1,10
 """
@@ -83,7 +83,7 @@ RIDGE = {"neighbours": None, "l2": 250}
 NO_BETA = {"beta": None, "gamma": None}
 ONE_L2 = {"l2": 250, "l2_previous": 2500}
 PER_CURVE = ONE_L2 | {"beta_per": "curve"}
-LINEAR_BETA, ISOTONIC_BETA, MONOTONE_BETA = [0.1, 10], [0, 0.1], [0.1, 10]  # per curve
+LINEAR_BETA, ISOTONIC_BETA, MONOTONE_BETA = [0.1, 1, 10], [0, 0.1, 1], [0.1, 1, 10]  # per curve
 MONOTONE = {"beta": MONOTONE_BETA, "gamma": [2, 8]}
 COUNTS = {  # c(s) of the sampled occurrences of the source side, c(s, t), both lexical probabilities
     "SampleCountF": {"of": "count"},

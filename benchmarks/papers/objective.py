@@ -15,7 +15,7 @@ It can be killed and restarted at any time. Strength of regularisation and numbe
 BLEU on devtest, with the first seed. A seed draws the sentences to learn from (fewer than all), pairs of
 ``pro``, and the order of ``hope_fear``. Intervals hold 95 % of samples of seeds and sentences (bootstrap).
 
-    python -m benchmarks.papers.objective runs --data shared/data/europarl-de-en --prune 0,0,1
+    python -m benchmarks.papers.objective runs --data ../shared/data/europarl-de-en --prune 0,0,1
     python -m benchmarks.papers.objective runs --data grammars/demo --drawn 20 --sizes 20,40 --seeds 2 \
         --keep 50 --trials 50
 """

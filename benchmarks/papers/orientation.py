@@ -21,7 +21,7 @@ model is tuned; the log-probabilities of a model have the weight of the language
 
 It can be killed and restarted at any time.
 
-    python -m benchmarks.papers.orientation runs --data shared/data/multi30k-de-en -j 2
+    python -m benchmarks.papers.orientation runs --data ../shared/data/multi30k-de-en -j 2
     python -m benchmarks.papers.orientation runs --data grammars/demo --epochs 2 --replicas 2 --mode phrase
 """
 

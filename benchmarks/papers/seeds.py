@@ -12,7 +12,7 @@ before the last epoch, whose weights count.
 
 Systems have the names of ``learners``. It can be killed and restarted at any time, also with more runs.
 
-    python -m benchmarks.papers.seeds runs --data shared/data/multi30k-de-en --runs 40 --epochs 10
+    python -m benchmarks.papers.seeds runs --data ../shared/data/multi30k-de-en --runs 40 --epochs 10
 """
 
 from __future__ import annotations
