@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,13 +21,14 @@ from hiero.cli.options import (
     add_threads,
     add_user_code,
     check_files,
+    check_writable,
     classes_of,
     flag_of,
     overrides,
     replaced,
 )
 from hiero.config.sections import FeaturesSection
-from hiero.core.errors import FormatError, UsageError
+from hiero.core.errors import UsageError
 from hiero.core.progress import CommandProgress
 from hiero.decoder.config import ConsensusConfig, SearchConfig
 
@@ -221,7 +221,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("argument --stats: requires a file, since translations go to standard output")
     _check_adaptation(args)
     for path in (args.output, args.stats):
-        _check_writable(path)
+        check_writable(path)
     config = _config(args)
     if args.format in ("text", "align") and config.search.kbest:
         problem = f"{args.format} has no room for the translations of --kbest {config.search.kbest}"
@@ -284,22 +284,6 @@ def run(args: argparse.Namespace) -> int:
     if args.stats:
         job.write_statistics(args.stats, time.perf_counter() - started)
     return 0
-
-
-def _check_writable(path: str | None) -> None:
-    """Check that a result can be written, before the work is done."""
-    if path is None or path == "-":
-        return
-    folder = Path(path).parent
-    found = ""
-    if Path(path).is_dir():
-        found = "a directory"
-    elif not folder.is_dir():
-        found = "no such directory"
-    elif not os.access(path if Path(path).exists() else folder, os.W_OK):
-        found = "no write permission"
-    if found:
-        raise FormatError(path, 0, found=found, expected="a file that can be written")
 
 
 def _named(spec: str) -> dict[str, Any]:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiero.cli.options import add_command, add_files, add_quiet, add_settings, check_files, replaced
+from hiero.cli.options import (
+    add_command,
+    add_files,
+    add_quiet,
+    add_settings,
+    check_files,
+    check_writable,
+    replaced,
+)
 from hiero.core.errors import UsageError
 from hiero.core.progress import CommandProgress
 from hiero.evaluation.config import EvalConfig
@@ -18,7 +26,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Score translations against references with sacrebleu and print its signatures. Each HYP is a system; --system
-names one, which may have several tuning runs. The first system is the baseline for all others.
+names one, which may have several tuning runs. The first system is the baseline for all others; HYP come
+before those of --system.
 
 HYP is plain lines, a k-best list (id ||| translation ||| ...; the first of each id counts) or the JSON lines
 of hiero decode; gz is recognised. TER is an error rate: lower is better."""
@@ -29,7 +38,9 @@ examples:
   hiero eval --system mert=m1,m2,m3 --system pro=p1,p2,p3 -r reference.en --per-segment scores.tsv
 
 Several tuning runs of a system show the variance of tuning (Clark et al. 2011): the score is their mean, std
-their standard deviation, and the test swaps the outputs of the runs pair by pair."""
+their standard deviation. A difference is that of the runs taken together, which is not quite that of the
+means. Its interval includes the variance of tuning; p of approximate randomisation, which swaps the outputs
+of the runs pair by pair, does not: it is of these runs, that of the bootstrap of others, too."""
 
 
 OF_METRICS = ("metrics", "tokenize", "lowercase")
@@ -66,7 +77,12 @@ def run(args: argparse.Namespace) -> int:
     """Run ``hiero eval``; return the exit status."""
     named = list(_named(args))
     if not named:
-        raise UsageError("requires translations: HYP or --system NAME=RUN1,RUN2")
+        hint = " (before -r, which takes all that follow it)" if len(args.references) > 1 else ""
+        raise UsageError(f"requires translations: HYP or --system NAME=RUN1,RUN2{hint}")
+    if args.per_segment == "-":
+        raise UsageError("argument --per-segment: requires a file, since the table goes to standard output")
+    for path in (args.output, args.per_segment):
+        check_writable(path)
     config = replaced(EvalConfig(), args)
     inputs = [path for _, runs in named for path in runs] + args.references
     check_files(args, (("of --system", path) for _, runs in named for path in runs))

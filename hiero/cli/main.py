@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import hiero
 from hiero.cli.options import Parser, check_files, user_modules
@@ -64,16 +68,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for variable in BLAS_THREADS:
         os.environ.setdefault(variable, "1")
     _open_missing_streams()
+    interrupts = _Interrupts()
     try:
-        code = _run(arguments)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
+        with interrupts:
+            code = _run(arguments)
+    except (KeyboardInterrupt, Exception) as error:
+        if not is_interrupt(error) and not interrupts.lost:
             raise
         # The terminal has echoed ^C on the current line.
         print(("\n" if sys.stderr.isatty() else "") + "hiero: interrupted", file=sys.stderr)
         code = 130
     _exit_quietly(code)
     return code
+
+
+class _Interrupts:
+    """Repeats what Python ignores: ^C in a callback from compiled code, as when numba loads a kernel."""
+
+    def __init__(self) -> None:
+        self.lost = False  # whether there was one; what was called may then fail in any way
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        self._before, sys.unraisablehook = sys.unraisablehook, self._notice
+
+    def __exit__(self, *_: object) -> None:
+        sys.unraisablehook = self._before
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _notice(self, ignored: Any) -> None:
+        if not issubclass(ignored.exc_type, KeyboardInterrupt):
+            self._before(ignored)
+            return
+        self.lost = True
+        self._timer = threading.Timer(0.05, _interrupt)  # here it would be ignored again
+        self._timer.daemon = True
+        self._timer.start()
+
+
+def _interrupt() -> None:
+    """Interrupt the main thread, also while it waits."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
-from hiero.core.errors import ConfigError, UsageError
+from hiero.core.errors import ConfigError, FormatError, UsageError
 from hiero.core.records import (
     NAMES,
     Declared,
@@ -308,6 +308,22 @@ def _is_same(one: str, other: str) -> bool:
     if not (os.path.exists(one) and os.path.exists(other)):
         return os.path.abspath(one) == os.path.abspath(other)
     return (os.path.isfile(one) or os.path.isdir(one)) and os.path.samefile(one, other)
+
+
+def check_writable(path: str | None) -> None:
+    """Check that a result can be written, before the work is done."""
+    if path is None or path == "-":
+        return
+    folder = Path(path).parent
+    found = ""
+    if Path(path).is_dir():
+        found = "a directory"
+    elif not folder.is_dir():
+        found = "no such directory"
+    elif not os.access(path if Path(path).exists() else folder, os.W_OK):
+        found = "no write permission"
+    if found:
+        raise FormatError(path, 0, found=found, expected="a file that can be written")
 
 
 def add_threads(parser: argparse._ActionsContainer, what: str = "threads", name: str = "--threads") -> None:

@@ -37,6 +37,7 @@ from hiero.evaluation.significance import (
 
 EVEN: Literal["even"] = "even"  # lines to score where odd ones chose the weights
 OURS = "hiero"  # name of a run in tables of scores
+FEW_TRIALS = 100
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,13 @@ class EvaluationReport:
                     yield f"{metric.label} of {system.name}: {details}"
         for metric in self.metrics:
             yield f"{metric.label}|{metric.signature}"
+        if any(len(system.runs) > 1 for system in self.systems):
+            yield "scores are means of the runs; intervals include the variance of tuning"
+            if self._tested:
+                of_ar = ", p does not" if self.config.test == "ar" else ""
+                yield f"differences are of all runs together; their intervals include that variance{of_ar}"
+        if 0 < self.config.trials < FEW_TRIALS:
+            yield f"{self.config.trials} trials are few: intervals and p are rough"
         if self.config.trials:
             yield self.signature
         if self._tested:
@@ -210,6 +218,8 @@ def evaluate(
 
 def _check(systems: Sequence[System], references: Sequence[Sequence[str]], config: EvalConfig) -> None:
     names = [system.name for system in systems]
+    if not names:
+        raise ConfigError("found no systems, expected one or more")
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two systems have the name {name}")

@@ -29,4 +29,5 @@ class EvalConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
-            raise ConfigError(f"metrics: found {self.metrics}, expected one or more different metrics")
+            found = ", ".join(self.metrics) or "none"
+            raise ConfigError(f"metrics: found {found}, expected one or more different metrics")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class RawText:
 
     def __init__(self, prep: PrepSection, truecase: str | None = None) -> None:
         """``truecase``: a list of words with capitals, which are added to translations."""
-        self.prep = prep
+        self.prep, self._truecase = prep, truecase
         self._recaser: Recaser | None = None
         if prep.lowercase or truecase:
             self._recaser = Recaser.read(truecase) if truecase else Recaser()
@@ -42,7 +42,7 @@ class RawText:
     def load(
         cls, config: str | Path | Mapping[str, Any] | Config, truecase: str | Path | None = None
     ) -> RawText:
-        """That of a model, by the section ``prep`` of its configuration or package.
+        """That of a model, by the section ``prep`` of its configuration: a file, its content, or a package.
 
         truecase  a list of words with capitals, which are added to translations
         """
@@ -61,6 +61,10 @@ class RawText:
         languages = (self.prep.source_language or "?", self.prep.target_language or "?")
         return f"<RawText: {'-'.join(languages)}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its settings: tokenisers are made again."""
+        return type(self), (self.prep, self._truecase)
+
     def segment(self, line: str) -> Segment:
         """The words of a line to translate, or the lattice of their compounds."""
         words = self._words(line, self.prep.source_language)
@@ -74,9 +78,9 @@ class RawText:
         words = self._words(text, self.prep.target_language)
         return words if self._of_target is None else tuple(self._of_target.marked(words))
 
-    def text(self, words: str) -> str:
-        """The text of translated words."""
-        found = split_words(words)
+    def text(self, words: str | Sequence[str]) -> str:
+        """The text of translated words: of a translation as a string, or as its words."""
+        found = split_words(words) if isinstance(words, str) else tuple(words)
         if self._of_target is not None:
             found = tuple(join_compounds(found))
         return self._detokenizer()(" ".join(found))

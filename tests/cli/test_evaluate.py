@@ -169,6 +169,13 @@ def test_several_runs(files: dict[str, Path], tmp_path: Path, capfd: pytest.Capt
     out = capfd.readouterr().out
     assert out.splitlines()[0].split()[-4:] == ["runs", "std", "difference", "p"]
     assert "|test:ar|strata:run|" in out
+    assert "scores are means of the runs; intervals include the variance of tuning\n" in out
+    assert "their intervals include that variance, p does not\n" in out
+    assert "99 trials are few: intervals and p are rough\n" in out
+    evaluated(*arguments, "--trials", 100, "--test", "bootstrap")
+    notes = capfd.readouterr().out
+    assert "their intervals include that variance\n" in notes
+    assert "trials are few" not in notes
     evaluated("--system", specs[0], files["bad"], "-r", files["ref"], "--metrics", "bleu", "--trials", 99)
     assert "|strata:run where equally many|" in capfd.readouterr().out
 
@@ -322,7 +329,7 @@ def test_invalid_utf8_and_references(files: dict[str, Path], tmp_path: Path) -> 
         (["--system", "a=b,,c"], "argument --system: found 'a=b,,c', expected a file between all commas"),
         (["-", "-"], "standard input (-) can be read only once"),
         (["good", "--metrics", "bleu,bleu"], "expected one or more different metrics"),
-        (["good", "--metrics", ""], "argument --metrics: found [], expected"),
+        (["good", "--metrics", ""], "argument --metrics: found none, expected"),
         (["good", "--trials", "-1"], "argument --trials: found -1, expected at least 0"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -95,7 +96,9 @@ def test_raw_text_of_a_model(tmp_path: Path) -> None:
     raw = hiero.RawText.load(content, tmp_path / "list")
     assert repr(raw) == "<RawText: de-?>"
     assert raw.segment("Das HAUS").words == ("das", "haus")
-    assert raw.text("house") == "House"
+    assert raw.text("house") == raw.text(("house",)) == "House"
+    other = pickle.loads(pickle.dumps(raw))
+    assert (repr(other), other.text("house")) == (repr(raw), "House")
     with pytest.raises(ConfigError, match=r"^the model has no section prep"):
         hiero.RawText.load({})
 
