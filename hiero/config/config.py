@@ -113,6 +113,13 @@ def read_config(path: str | Path) -> Config:
     return config_of({} if content is None else content, str(path), Path(path).parent)
 
 
+def config_from(given: str | Path | Mapping[str, Any] | Config) -> Config:
+    """A configuration as a user gives it in Python: a file, its content, or one made before."""
+    if isinstance(given, str | Path):
+        return read_config(given)
+    return given if isinstance(given, Config) else config_of(given)
+
+
 def config_of(content: Any, where: str = "config", base: Path = Path()) -> Config:
     """Check nested mappings and make a configuration of them; paths are relative to ``base``."""
     config = record(Config, *_without_sequester(content, where))

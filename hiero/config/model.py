@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiero.bins.bins import Binned, FeatureBins, check_features, check_weights
 from hiero.bins.file import read_bins
-from hiero.config.config import Config, check_entries, check_made, config_of, read_config
+from hiero.config.config import Config, check_entries, check_made, config_from
 from hiero.config.sections import (
     FeaturesSection,
     GrammarSection,
@@ -115,12 +115,7 @@ def load(
     >>> model.translate("das haus ist alt").text
     'the house is old'
     """
-    if isinstance(config, str | Path):
-        settings = read_config(config)
-    elif isinstance(config, Config):
-        settings = config
-    else:
-        settings = config_of({} if config is None else config)
+    settings = config_from({} if config is None else config)
     if isinstance(grammar, str | Path):
         grammar = [grammar]
     if grammar:

@@ -101,7 +101,7 @@ class EvaluationReport:
 
     def table(self) -> str:
         """A text table with a row for each metric and system, then notes and signatures."""
-        several = any(len(system.runs) > 1 for system in self.systems)
+        several = self._several
         head = ["metric", "system", "score", f"{COVERAGE:.0%} interval"]
         head += ["runs", "std"] * several + ["difference", "p"] * self._tested
         rows = [head]
@@ -123,6 +123,11 @@ class EvaluationReport:
     def _tested(self) -> bool:
         return any(result.comparison is not None for result in self.results.values())
 
+    @property
+    def _several(self) -> bool:
+        """Whether a system has several runs."""
+        return any(len(system.runs) > 1 for system in self.systems)
+
     def _notes(self) -> Iterator[str]:
         if self.lines is not None:
             yield f"{self.lines} lines only: the others chose the weights"
@@ -135,7 +140,7 @@ class EvaluationReport:
                     yield f"{metric.label} of {system.name}: {details}"
         for metric in self.metrics:
             yield f"{metric.label}|{metric.signature}"
-        if any(len(system.runs) > 1 for system in self.systems):
+        if self._several:
             yield "scores are means of the runs; intervals include the variance of tuning"
             if self._tested:
                 of_ar = ", p does not" if self.config.test == "ar" else ""
@@ -151,7 +156,7 @@ class EvaluationReport:
     def signature(self) -> str:
         """The settings of intervals and p values."""
         test = f"test:{self.config.test}|" if self._tested else ""
-        several = any(len(system.runs) > 1 for system in self.systems)
+        several = self._several
         if self._tested and self.config.test == "ar" and several:
             equal = len({len(system.runs) for system in self.systems}) == 1
             test += f"strata:{'run' if equal else 'run where equally many'}|"

@@ -11,7 +11,7 @@ from typing import Any
 from hiero.bitext.compounds import Compounds
 from hiero.bitext.config import CompoundConfig
 from hiero.bitext.prepare import Cleaner, Detokenizer, Recaser, join_compounds
-from hiero.config.config import Config, config_of, read_config
+from hiero.config.config import Config, config_from
 from hiero.config.sections import PrepSection
 from hiero.core.errors import ConfigError
 from hiero.core.input import of_lattice
@@ -46,11 +46,9 @@ class RawText:
 
         truecase  a list of words with capitals, which are added to translations
         """
-        if isinstance(config, str | Path):
-            given, settings = f"{config}: ", read_config(config)
-        else:
-            given, settings = "", config if isinstance(config, Config) else config_of(config)
+        settings = config_from(config)
         if settings.prep is None:
+            given = f"{config}: " if isinstance(config, str | Path) else ""
             hint = "its lines are words; hiero run and hiero pack keep the section of raw text"
             raise ConfigError(f"{given}the model has no section prep ({hint})")
         found = cls(settings.prep, None if truecase is None else str(truecase))
