@@ -101,14 +101,15 @@ class EvaluationReport:
 
     def table(self) -> str:
         """A text table with a row for each metric and system, then notes and signatures."""
-        several = self._several
-        head = ["metric", "system", "score", f"{COVERAGE:.0%} interval"]
+        several, sampled = self._several, self.config.trials > 0
+        head = ["metric", "system", "score"] + [f"{COVERAGE:.0%} interval"] * sampled
         head += ["runs", "std"] * several + ["difference", "p"] * self._tested
         rows = [head]
         for metric in self.metrics:
             for number, system in enumerate(self.systems):
                 result = self.result(metric.key, system.name)
-                row = [metric.label, system.name, f"{result.score:.2f}", _interval(result.interval)]
+                row = [metric.label, system.name, f"{result.score:.2f}"]
+                row += [_interval(result.interval)] * sampled
                 if several:
                     deviation = result.spread.deviation
                     row += [str(len(system.runs)), "" if deviation is None else f"{deviation:.2f}"]

@@ -172,6 +172,8 @@ def test_several_runs(files: dict[str, Path], tmp_path: Path, capfd: pytest.Capt
     assert "scores are means of the runs; intervals include the variance of tuning\n" in out
     assert "their intervals include that variance, p does not\n" in out
     assert "99 trials are few: intervals and p are rough\n" in out
+    evaluated(*arguments, "--trials", 0)
+    assert capfd.readouterr().out.splitlines()[0].split() == ["metric", "system", "score", "runs", "std"]
     evaluated(*arguments, "--trials", 100, "--test", "bootstrap")
     notes = capfd.readouterr().out
     assert "their intervals include that variance\n" in notes

@@ -12,9 +12,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from hiero.core.errors import FormatError, HieroError
-from hiero.core.text import MARK, open_output, parse_json, read_chunks, read_lines, write_output
+from hiero.core.text import (
+    MARK,
+    aligned,
+    cells_of,
+    open_output,
+    parse_json,
+    read_chunks,
+    read_lines,
+    write_output,
+)
 
 texts = st.lists(
     st.sampled_from([b"a", b"\n", b"\r", b"\x0b", b"\x1c", "\u2028".encode(), b"\0", b"word"])
@@ -206,3 +216,18 @@ def test_nested_json():
     assert parse_json("[1]") == [1]
     with pytest.raises(ValueError, match="nested too deeply"):
         parse_json("[" * 100_000)
+
+
+TEXTS = st.lists(st.text(st.sampled_from("aé日本かｱＡ‘e\u0301"), max_size=6), min_size=2, max_size=2)
+
+
+@given(rows=st.lists(TEXTS, min_size=1, max_size=4))
+def test_columns_of_wide_characters(rows):
+    """Judged by rich, which writes the progress bars."""
+    for line, (first, second) in zip(aligned(rows, left=[0]), rows, strict=True):
+        before = line.removesuffix(second) if second else line
+        widest = max(cell_len(row[0]) for row in rows), max(cell_len(row[1]) for row in rows)
+        if second:
+            assert cell_len(before) == widest[0] + 2 + widest[1] - cell_len(second)
+        assert line.startswith(first)
+        assert cells_of(first) == cell_len(first)
