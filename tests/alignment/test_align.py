@@ -331,7 +331,9 @@ def test_nothing_to_align(model: str) -> None:
     assert one_side.links.rev.tolist() == [-1]
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [pytest.param(one, marks=[pytest.mark.heavy] * (one == "fertility")) for one in MODELS]
+)
 def test_results_do_not_depend_on_threads(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hiero.alignment.align.BLOCK_CELLS", 50)
     monkeypatch.setattr("hiero.alignment.align.BLOCK_PAIRS", 10)

@@ -112,7 +112,9 @@ def test_columns_of_scores(listed: Path, tmp_path: Path) -> None:
     assert out.read_text().splitlines() == [one.translations[-1].text for one in lists]
 
 
-@pytest.mark.parametrize("algorithm", ["kbmira", "pro", "mert"])
+@pytest.mark.parametrize(
+    "algorithm", ["kbmira", *(pytest.param(one, marks=pytest.mark.heavy) for one in ("pro", "mert"))]
+)
 def test_weights_are_learnt(algorithm: str, small: list[str], listed: Path, tmp_path: Path) -> None:
     """A column says which translation is the reference; its weight becomes positive and decides."""
     lists = list(read_translation_lists(listed / "cdec"))

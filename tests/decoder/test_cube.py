@@ -301,6 +301,7 @@ def kenlm_of(text: str):  # type: ignore[no-untyped-def]
         return kenlm_model(path)
 
 
+@pytest.mark.heavy
 @given(systems(scores=st.just(0.0)), st.permutations(list("abcuvwz")), st.integers(0, 8), algorithms)
 def test_tie_breaking_does_not_depend_on_word_ids(
     system: System, words: list[str], pop_limit: int, algorithm: str

@@ -281,6 +281,7 @@ def test_equal_states_score_equally_in_any_context(
                 assert changes[0] == pytest.approx(changes[1], abs=1e-9), (one, two, before, after)
 
 
+@pytest.mark.heavy
 def test_equivalent_states_are_merged() -> None:
     """All strings of up to four words have far fewer states; no context distinguishes merged ones."""
     builder, (model,) = opened([SMALL])

@@ -81,6 +81,7 @@ OF_TEMPLATES = re.compile("R:|RB|Arity|Source|WordPenalty")
 TEMPLATES = ["rule_id", "source_bigram", "target_bigram"]
 
 
+@pytest.mark.heavy
 @given(wide_systems(), st.dictionaries(st.sampled_from(["B:u_v", "B:v_u", "B:u_a"]), st.just(0.5)))
 def test_features_are_those_of_the_rules_as_read(system: System, weights: dict[str, float]) -> None:
     """Each rule has the features that it has on its own; bigrams are those of the translation's rules."""
@@ -160,6 +161,7 @@ def test_files_and_copies_have_the_same_derivations(
     assert forest.viterbi().edge_scores.sum() == pytest.approx(forest.viterbi().score)
 
 
+@pytest.mark.heavy
 @given(wide_systems())
 def test_forced_decoding_and_sentences_as_lattices(system: System) -> None:
     expected = enumerated(system)

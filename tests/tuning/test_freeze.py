@@ -29,7 +29,7 @@ def weights(path: Path) -> dict[str, float]:
     return dict(read_weights(path, Symbols()).items())
 
 
-@pytest.mark.parametrize("frozen", ["dense", "sparse"])
+@pytest.mark.parametrize("frozen", ["dense", pytest.param("sparse", marks=pytest.mark.heavy)])
 def test_frozen_weights_stay_and_others_are_learnt(tmp_path: Path, frozen: str) -> None:
     tuning = Tuning(tmp_path)
     start = tuning.file("start", [f"{name} {value}" for name, value in START.items()])
