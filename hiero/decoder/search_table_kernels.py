@@ -14,6 +14,8 @@ from hiero.core.jit import kernel, leaf
 from hiero.decoder.hypergraph import Chart
 from hiero.decoder.lm_state_kernels import States, grown_states, new_states
 
+SHORT_RUN = 16  # scores that are sorted by insertion
+
 
 class ArenaNodes(NamedTuple):
     """Nodes in the order in which they are found; the first rows are in use.
@@ -231,25 +233,33 @@ def order_by_score(score, first, last, out_order, scratch):
 
     scratch  int32 [last - first or more]  overwritten
     """
-    # By hand: numba takes a second to compile its own sort.
-    for i in range(first, last):
-        out_order[i] = i
-    width = 1
+    # By hand: numba takes a second to compile its own sort. Which of two is better is no branch, because it
+    # cannot be predicted.
+    for begin in range(first, last, SHORT_RUN):
+        for i in range(begin, min(begin + SHORT_RUN, last)):
+            at = i
+            while at > begin and score[out_order[at - 1]] < score[i]:
+                out_order[at] = out_order[at - 1]
+                at -= 1
+            out_order[at] = i
+    width = SHORT_RUN
     while width < last - first:
-        for begin in range(first, last, 2 * width):
-            middle = min(begin + width, last)
-            end = min(middle + width, last)
-            left = begin
-            right = middle
-            for at in range(begin, end):
-                if right == end or (left < middle and score[out_order[left]] >= score[out_order[right]]):
-                    scratch[at - first] = out_order[left]
-                    left += 1
-                else:
-                    scratch[at - first] = out_order[right]
-                    right += 1
-        for i in range(first, last):
-            out_order[i] = scratch[i - first]
+        for begin in range(first, last - width, 2 * width):
+            left, middle, end = begin, begin + width, min(begin + 2 * width, last)
+            right, used = middle, 0
+            while left < middle and right < end:
+                one, two = out_order[left], out_order[right]
+                is_left = score[one] >= score[two]
+                scratch[used] = one if is_left else two
+                used += 1
+                left += is_left
+                right += not is_left
+            for i in range(left, middle):
+                scratch[used] = out_order[i]
+                used += 1
+            # What is left on the right is in its place.
+            for i in range(used):
+                out_order[begin + i] = scratch[i]
         width *= 2
 
 

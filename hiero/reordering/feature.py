@@ -21,17 +21,24 @@ from hiero.features.index import EdgeBatch, EdgeFeature
 from hiero.features.rows import FeatureRows
 from hiero.grammar.rules import GrammarSource, Rules
 from hiero.grammar.sources import StaticGrammar
+from hiero.reordering.block_kernels import (
+    Blocks,
+    cut_rules_kernel,
+    distortion_kernel,
+    orientation_items_kernel,
+)
 from hiero.reordering.config import CLASSES
 from hiero.reordering.feature_kernels import (
     NUM_CLASSES,
     UNKNOWN,
-    Blocks,
+    BlockScores,
     ClassifierArrays,
+    PlaceOdds,
     PlaceWeights,
     classify_edges_kernel,
-    cut_rules_kernel,
     look_up_blocks_kernel,
     look_up_edges_kernel,
+    odds_kernel,
     weigh_blocks_kernel,
     weigh_places_kernel,
 )
@@ -44,7 +51,6 @@ from hiero.reordering.gap_kernels import (
     gap_rows_kernel,
     rescore_gaps_kernel,
 )
-from hiero.reordering.indicator_kernels import distortion_kernel, orientation_items_kernel
 from hiero.reordering.model import Classifier, Lexicalised, OrientationModel, open_model
 from hiero.reordering.phrase_kernels import phrase_word_codes_kernel
 from hiero.reordering.table_kernels import LexicalArrays, OrientationCounts
@@ -126,15 +132,19 @@ class Reordering:
         batch = EdgeBatch._make(read_only(array) for array in batch)
         rules = Rules._make(read_only(array) for array in rules)
         blocks = _cut(batch.rule, rules)
-        base, ahead = np.zeros((2, len(blocks.rule), NUM_CLASSES))
+        scores = BlockScores(*np.zeros((2, len(blocks.rule), NUM_CLASSES)))
         if isinstance(self.model, Classifier):
             arrays = self.classifier(self.model)
-            weigh_blocks_kernel(arrays, rules, blocks, base, ahead)
+            weigh_blocks_kernel(arrays, rules, blocks, scores)
+            ahead = _odds(scores.ahead) if len(self._ids) > 2 * NUM_CLASSES else read_only(scores.ahead)
+            odds = BlockScores(_odds(scores.own), ahead)
             places = _places(arrays, batch.src)
-            return int(classify_edges_kernel(batch, blocks, base, ahead, places, self._ids, weight, *out))
+            around = PlaceOdds(_odds(places.start), _odds(places.end), _odds(-places.both))
+            given = scores, odds, places, around, self._ids, weight
+            return int(classify_edges_kernel(batch, blocks, *given, *out))
         lexical = self.lexical(self.model)
-        look_up_blocks_kernel(lexical, rules, blocks, base, ahead)
-        return int(look_up_edges_kernel(batch, blocks, base, ahead, lexical, self._ids, weight, *out))
+        look_up_blocks_kernel(lexical, rules, blocks, scores)
+        return int(look_up_edges_kernel(batch, blocks, scores, lexical, self._ids, weight, *out))
 
     @property
     def class_ids(self) -> Ids:
@@ -280,6 +290,14 @@ def _cut(applied: Ids, rules: Rules) -> Blocks:
 def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     """Whether two arrays are views of the same memory, which both keep."""
     return one.shape == other.shape and one.ctypes.data == other.ctypes.data
+
+
+def _odds(score: Floats) -> Floats:
+    """``odds_kernel`` of the last axis, read-only."""
+    out = np.empty(score.shape)
+    rows = -1, score.shape[-1]
+    odds_kernel(read_only(score.reshape(rows)), out.reshape(rows))
+    return read_only(out)
 
 
 def _places(model: ClassifierArrays, src: Ids) -> PlaceWeights:

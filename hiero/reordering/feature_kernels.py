@@ -1,16 +1,5 @@
 # mypy: ignore-errors
-"""Orientations and scores of the parts of applied rules; ``docs/reordering.md`` has drawings.
-
-The target side of a rule is cut into blocks. A gap is one. Words between gaps are cut where the source words
-they are linked to lie in another run of source words (those between gaps): a block of words has links into
-the same first and last run. Words without links belong to the block before them, or else to the one after;
-words between gaps none of which has a link are skipped. A block covers the places of the source side from the
-first to the last that it is linked to; a gap covers its own place.
-
-Seen from the block before it in the rule, a block is monotone if it follows, swapped if it precedes, with
-nothing in between but source words without links; else it is other. The first block of a rule has none before
-it, and no orientation. All this depends on the rule alone.
-"""
+"""Scores of the blocks of applied rules, by a classifier or a lexicalised model."""
 
 import math
 from typing import NamedTuple
@@ -19,7 +8,7 @@ import numpy as np
 
 from hiero.core.hash_kernels import mix
 from hiero.core.jit import kernel, leaf
-from hiero.core.symbol_kernels import gap_index
+from hiero.reordering.block_kernels import CLASS, GAP, LOW_RUN, span_of_block
 from hiero.reordering.table_kernels import (
     AROUND,
     BETWEEN_SIDES,
@@ -27,7 +16,6 @@ from hiero.reordering.table_kernels import (
     FIRST_WORD,
     LAST_WORD,
     MONOTONE,
-    OTHER,
     PAIR,
     SOURCE_SEED,
     SWAP,
@@ -37,233 +25,11 @@ from hiero.reordering.table_kernels import (
     shares_of_source,
 )
 
-# Columns of an oriented block: its class; whether it is a gap; the run and the place in that run of its first
-# source symbol; those of its last one. Of gap k both are runs k - 1 and k, between which it lies.
-CLASS, GAP, LOW_RUN, LOW, HIGH_RUN, HIGH = 0, 1, 2, 3, 4, 5
-COLUMNS = 6
-
-
-class Blocks(NamedTuple):
-    """The oriented blocks of rules, B in all.
-
-    place  int32 [R]      rule r has the blocks first[place[r]] ... first[place[r] + 1] - 1; -1: not cut yet
-    first  int64 [D + 1]
-    rule   int32 [B]
-    block  int32 [B, 6]   columns as above
-    words  int32 [B, 4]   target symbols of the block, half-open; first and last source symbol
-    before_block, before_words  the same of the block before it
-    """
-
-    place: np.ndarray
-    first: np.ndarray
-    rule: np.ndarray
-    block: np.ndarray
-    words: np.ndarray
-    before_block: np.ndarray
-    before_words: np.ndarray
-
-
-@leaf
-def lay_out_rule(src, first_src, end_src, out_run, out_offset):
-    """For each source symbol its run, and its place in it; a gap has the run that it ends."""
-    run, offset = 0, 0
-    for i in range(end_src - first_src):
-        out_run[i], out_offset[i] = run, offset
-        if src[first_src + i] < 0:
-            run += 1
-            offset = 0
-        else:
-            offset += 1
-
-
-@leaf
-def class_between(src, first_src, linked, low_before, high_before, low, high):
-    """The class of a block at source symbols low ... high, seen from the block before it."""
-    if high_before < low:
-        begin, end, found = high_before + 1, low, MONOTONE
-    elif high < low_before:
-        begin, end, found = high + 1, low_before, SWAP
-    else:
-        return OTHER
-    for i in range(begin, end):
-        if linked[i] or src[first_src + i] < 0:
-            return OTHER
-    return found
-
-
-@leaf
-def cut_rule(
-    src,
-    tgt,
-    link,
-    first_src,
-    num_src,
-    first_tgt,
-    num_tgt,
-    first_link,
-    end_link,
-    linked,
-    span,
-    run,
-    offset,
-    out_block,
-    out_words,
-):
-    """Cut a rule into blocks, oriented or not; returns their number.
-
-    linked     bool [.]      scratch; of source symbols
-    span       int32 [., 2]  scratch; first and last source symbol that a target word is linked to
-    run        int32 [.]     written; with offset int32 of ``lay_out_rule``
-    out_block  int32 [., 6]  written; the class of the first block is -1
-    out_words  int32 [., 4]  written; as in Blocks
-    """
-    lay_out_rule(src, first_src, first_src + num_src, run, offset)
-    for i in range(num_src):
-        linked[i] = False
-    for j in range(num_tgt):
-        span[j, 0], span[j, 1] = num_src, -1
-    for k in range(first_link, end_link):
-        i, j = link[k, 0], link[k, 1]
-        if src[first_src + i] >= 0 and tgt[first_tgt + j] >= 0:
-            linked[i] = True
-            span[j, 0], span[j, 1] = min(span[j, 0], i), max(span[j, 1], i)
-    n = 0
-    is_open = False  # whether the last block consists of words and may grow
-    begin = 0  # start of words without links that have no block yet
-    for j in range(num_tgt):
-        if tgt[first_tgt + j] < 0:
-            place = 0
-            index = gap_index(tgt[first_tgt + j])
-            for i in range(num_src):
-                if src[first_src + i] < 0 and gap_index(src[first_src + i]) == index:
-                    place = i
-            out_block[n, GAP] = 1
-            out_words[n, 0], out_words[n, 1], out_words[n, 2], out_words[n, 3] = j, j + 1, place, place
-            n += 1
-            is_open = False
-            begin = j + 1
-            continue
-        low, high = span[j, 0], span[j, 1]
-        if high < 0:
-            if is_open:
-                out_words[n - 1, 1] = j + 1
-            continue
-        if is_open and run[low] == run[out_words[n - 1, 2]] and run[high] == run[out_words[n - 1, 3]]:
-            out_words[n - 1, 1] = j + 1
-            out_words[n - 1, 2] = min(out_words[n - 1, 2], low)
-            out_words[n - 1, 3] = max(out_words[n - 1, 3], high)
-            continue
-        out_block[n, GAP] = 0
-        out_words[n, 0], out_words[n, 1] = j if is_open else begin, j + 1
-        out_words[n, 2], out_words[n, 3] = low, high
-        n += 1
-        is_open = True
-    for b in range(n):
-        low, high = out_words[b, 2], out_words[b, 3]
-        out_block[b, LOW_RUN], out_block[b, LOW] = run[low], offset[low]
-        out_block[b, HIGH_RUN], out_block[b, HIGH] = run[high], offset[high]
-        out_block[b, CLASS] = -1
-        if b > 0:
-            out_block[b, CLASS] = class_between(
-                src, first_src, linked, out_words[b - 1, 2], out_words[b - 1, 3], low, high
-            )
-    return n
-
-
-@kernel
-def cut_rules_kernel(batch_rule, rules):
-    """Cut all rules that occur into oriented ``Blocks``.
-
-    batch_rule  int32 [P]
-    rules       Rules
-
-    O(P + symbols of the rules ** 2).  Twin: tests/naive/reorder.py::blocks.
-    """
-    place = np.full(rules.lhs.shape[0], -1, np.int32)
-    count, longest, symbols = np.int64(0), np.int64(1), np.int64(0)
-    for p in range(batch_rule.shape[0]):
-        r = batch_rule[p]
-        if place[r] < 0:
-            place[r] = count
-            count += 1
-            size = rules.first_tgt[r + 1] - rules.first_tgt[r]
-            symbols += size
-            longest = max(longest, size, rules.first_src[r + 1] - rules.first_src[r])
-    first, rule = np.zeros(count + 1, np.int64), np.empty(symbols, np.int32)
-    block, words = np.empty((symbols, COLUMNS), np.int32), np.empty((symbols, 4), np.int32)
-    before_block, before_words = np.empty_like(block), np.empty_like(words)
-    linked, span = np.empty(longest, np.bool_), np.empty((longest, 2), np.int32)
-    run, offset = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    here, covered = np.empty((longest, COLUMNS), np.int32), np.empty((longest, 4), np.int32)
-    src, tgt, link = rules.src, rules.tgt, rules.link
-    first_src, first_tgt, first_link = rules.first_src, rules.first_tgt, rules.first_link
-    n, done = np.int64(0), np.int64(0)
-    for p in range(batch_rule.shape[0]):
-        r = np.int64(batch_rule[p])
-        if place[r] != done:
-            continue
-        num_blocks = cut_rule(
-            src,
-            tgt,
-            link,
-            first_src[r],
-            first_src[r + 1] - first_src[r],
-            first_tgt[r],
-            first_tgt[r + 1] - first_tgt[r],
-            first_link[r],
-            first_link[r + 1],
-            linked,
-            span,
-            run,
-            offset,
-            here,
-            covered,
-        )
-        for b in range(1, num_blocks):
-            rule[n] = r
-            for column in range(COLUMNS):
-                block[n, column] = here[b, column]
-                before_block[n, column] = here[b - 1, column]
-            for column in range(4):
-                words[n, column] = covered[b, column]
-                before_words[n, column] = covered[b - 1, column]
-            n += 1
-        done += 1
-        first[done] = n
-    return Blocks(
-        place,
-        first,
-        rule[:n].copy(),
-        block[:n].copy(),
-        words[:n].copy(),
-        before_block[:n].copy(),
-        before_words[:n].copy(),
-    )
-
-
-@leaf
-def place_in_sentence(rule_start, split_1, split_2, run, offset):
-    """The place of a source symbol of a rule in the sentence: its run begins after the gap before it."""
-    if run == 0:
-        return rule_start + offset
-    return (split_1 if run == 1 else split_2) + offset
-
-
-@leaf
-def span_of_block(start, split, p, block, n):
-    """The span of the sentence that a block of a rule application covers."""
-    if block[n, GAP] == 1:
-        k = block[n, LOW_RUN]
-        return np.int64(split[p, 2 * k]), np.int64(split[p, 2 * k + 1])
-    low = place_in_sentence(start[p], split[p, 1], split[p, 3], block[n, LOW_RUN], block[n, LOW])
-    high = place_in_sentence(start[p], split[p, 1], split[p, 3], block[n, HIGH_RUN], block[n, HIGH])
-    return np.int64(low), np.int64(high) + 1
-
-
 UNKNOWN = -1  # word that the model does not know
 LN_10 = math.log(10.0)
 NUM_CLASSES = 3
 FAR = 50.0  # difference of scores beyond which the lower class has no weight
+TINY = 1e-200  # products below lose digits
 
 
 class ClassifierArrays(NamedTuple):
@@ -304,6 +70,25 @@ class PlaceWeights(NamedTuple):
     gap_start: np.ndarray
     gap_end: np.ndarray
     gap_both: np.ndarray
+
+
+class BlockScores(NamedTuple):
+    """Scores of the classes of B blocks by their words.
+
+    own    float64 [B, 3]  sums of the weights of their aligned words; 0 for gaps
+    ahead  float64 [B, 3]  of the classes of a next block, for the block before; 0 unless bidirectional
+    """
+
+    own: np.ndarray
+    ahead: np.ndarray
+
+
+class PlaceOdds(NamedTuple):
+    """``odds_kernel`` of ``PlaceWeights``, of words that are known."""
+
+    start: np.ndarray
+    end: np.ndarray
+    both: np.ndarray
 
 
 @leaf
@@ -358,48 +143,46 @@ def look_up_words(model, rules, r, words, n, ahead):
 
 
 @kernel
-def weigh_blocks_kernel(model, rules, blocks, out_base, out_ahead):
-    """Sum the weights of the aligned words of each block, by class; 0 for gaps.
+def weigh_blocks_kernel(model, rules, blocks, out):
+    """Sum the weights of the aligned words of each block, by class.
 
-    model      ClassifierArrays
-    rules      Rules
-    blocks     Blocks
-    out_base   float64 [B, 3]  written
-    out_ahead  float64 [B, 3]  written if bidirectional; of the classes of a next block, for the block before
+    model   ClassifierArrays
+    rules   Rules
+    blocks  Blocks
+    out     BlockScores  written; ``ahead`` if bidirectional
 
     O(links of a rule ** 2 * B).  Twin: tests/naive/reorder.py::block_features.
     """
     for n in range(blocks.rule.shape[0]):
         r = np.int64(blocks.rule[n])
         begin, end = (blocks.words[n, 0], blocks.words[n, 1]) if blocks.block[n, GAP] == 0 else (0, 0)
-        out_base[n, 0], out_base[n, 1], out_base[n, 2] = weigh_words(model, rules, r, begin, end, 0)
+        out.own[n, 0], out.own[n, 1], out.own[n, 2] = weigh_words(model, rules, r, begin, end, 0)
         if model.weight.shape[1] == NUM_CLASSES:
             continue
         is_gap = blocks.before_block[n, GAP] == 1
         begin, end = (0, 0) if is_gap else (blocks.before_words[n, 0], blocks.before_words[n, 1])
         a, b, c = weigh_words(model, rules, r, begin, end, NUM_CLASSES)
-        out_ahead[n, 0], out_ahead[n, 1], out_ahead[n, 2] = a, b, c
+        out.ahead[n, 0], out.ahead[n, 1], out.ahead[n, 2] = a, b, c
 
 
 @kernel
-def look_up_blocks_kernel(model, rules, blocks, out_base, out_ahead):
+def look_up_blocks_kernel(model, rules, blocks, out):
     """log10 of the shares of the classes of each block of words, by relative frequency.
 
-    model      LexicalArrays
-    rules      Rules
-    blocks     Blocks
-    out_base   float64 [B, 3]  written; not for gaps
-    out_ahead  float64 [B, 3]  written; of the classes of a next block, for the block before
+    model   LexicalArrays
+    rules   Rules
+    blocks  Blocks
+    out     BlockScores  written; not for gaps
 
     O(words of the blocks).  Twin: tests/naive/reorder.py::block_shares.
     """
     for n in range(blocks.rule.shape[0]):
         if blocks.block[n, GAP] == 0:
             a, b, c = look_up_words(model, rules, np.int64(blocks.rule[n]), blocks.words, n, False)
-            out_base[n, 0], out_base[n, 1], out_base[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+            out.own[n, 0], out.own[n, 1], out.own[n, 2] = math.log10(a), math.log10(b), math.log10(c)
         if blocks.before_block[n, GAP] == 0:
             a, b, c = look_up_words(model, rules, np.int64(blocks.rule[n]), blocks.before_words, n, True)
-            out_ahead[n, 0], out_ahead[n, 1], out_ahead[n, 2] = math.log10(a), math.log10(b), math.log10(c)
+            out.ahead[n, 0], out.ahead[n, 1], out.ahead[n, 2] = math.log10(a), math.log10(b), math.log10(c)
 
 
 @leaf
@@ -526,6 +309,44 @@ def place_scores(start, end, both, low, high, at, a, b, c):
     return a, b, c
 
 
+@kernel
+def odds_kernel(score, out):
+    """exp of the scores of the classes, divided by that of the best class; rows may have several triples.
+
+    score, out  float64 [., K]
+
+    O(size).  Twin: none; tests/reordering/test_feature.py compares with numpy.
+    """
+    for n in range(score.shape[0]):
+        for at in range(0, score.shape[1], NUM_CLASSES):
+            most = max(score[n, at], score[n, at + 1], score[n, at + 2])
+            for k in range(at, at + NUM_CLASSES):
+                out[n, k] = math.exp(score[n, k] - most)
+
+
+@leaf
+def block_share(score, odds, n, places, place_odds, low, high, label, at):
+    """log10 of the probability of a class for a block of known words.
+
+    score, odds  of its words, row n; odds are multiplied, which takes no exponentials
+    at           as in ``place_scores``
+    """
+    start, end, both = place_odds.start, place_odds.end, place_odds.both
+    x = odds[n, 0] * start[low, at] * end[high, at]
+    y = odds[n, 1] * start[low, at + 1] * end[high, at + 1]
+    z = odds[n, 2] * start[low, at + 2] * end[high, at + 2]
+    if both.shape[0] > 1:
+        x *= both[low, high, at]
+        y *= both[low, high, at + 1]
+        z *= both[low, high, at + 2]
+    found = x if label == MONOTONE else (y if label == SWAP else z)
+    if found > TINY:
+        return math.log(found / (x + y + z)) / LN_10
+    a, b, c = score[n, 0], score[n, 1], score[n, 2]
+    a, b, c = place_scores(places.start, places.end, places.both, low, high, at, a, b, c)
+    return log10_share(label, a, b, c)
+
+
 @leaf
 def gap_share(places, low, high, label, at):
     """log10 of the probability of a class for a gap, by its place."""
@@ -547,15 +368,15 @@ def source_share(model, src, low, high, label, ahead):
 
 @kernel
 def classify_edges_kernel(
-    batch, blocks, base, ahead, places, names, weight, out_score, out_first, out_id, out_value
+    batch, blocks, scores, odds, places, place_odds, names, weight, out_score, out_first, out_id, out_value
 ):
     """The features of rule applications: by class, the log10 probabilities of their blocks and the number of
     blocks.
 
     batch                  EdgeBatch
     blocks                 Blocks
-    base, ahead            of ``weigh_blocks_kernel``
-    places                 of ``weigh_places_kernel``
+    scores, odds           BlockScores, of ``weigh_blocks_kernel``, and their odds
+    places, place_odds     PlaceWeights, of ``weigh_places_kernel``, and PlaceOdds
     names                  int32 [6]      ids of the features: log10 probabilities, and numbers; with three
                            more, the classes of blocks as next ones are scored, too
     weight                 float64 [6]    of these features, or [9]
@@ -572,52 +393,60 @@ def classify_edges_kernel(
     used = np.int64(0)
     if out_first is not None:
         out_first[0] = 0
+        total[:] = 0.0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
-        total[:] = 0.0
+        score = 0.0
         for n in range(blocks.first[d], blocks.first[d + 1]):
             low, high = span_of_block(start, split, p, block, n)
             label = np.int64(block[n, CLASS])
-            total[NUM_CLASSES + label] += 1.0
             if block[n, GAP] == 0:
-                a, b, c = base[n, 0], base[n, 1], base[n, 2]
-                a, b, c = place_scores(places.start, places.end, places.both, low, high, 0, a, b, c)
-                total[label] += log10_share(label, a, b, c)
+                share = block_share(scores.own, odds.own, n, places, place_odds, low, high, label, 0)
             else:
                 at = np.int64(block[n, LOW_RUN])
                 if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
                     last[at, 0], last[at, 1], last[at, 2] = low, high, label
                     said[at] = gap_share(places, low, high, label, 0)
-                total[label] += said[at]
+                share = said[at]
+            if out_score is not None:
+                score += weight[label] * share + weight[NUM_CLASSES + label]
+            if out_first is not None:
+                total[label] += share
+                total[NUM_CLASSES + label] += 1.0
             if names.shape[0] == 2 * NUM_CLASSES:
                 continue
             low, high = span_of_block(start, split, p, before, n)
             if before[n, GAP] == 0:
-                a, b, c = ahead[n, 0], ahead[n, 1], ahead[n, 2]
-                a, b, c = place_scores(places.start, places.end, places.both, low, high, NUM_CLASSES, a, b, c)
-                total[2 * NUM_CLASSES + label] += log10_share(label, a, b, c)
+                share = block_share(
+                    scores.ahead, odds.ahead, n, places, place_odds, low, high, label, NUM_CLASSES
+                )
             else:
                 at = 2 + np.int64(before[n, LOW_RUN])
                 if last[at, 0] != low or last[at, 1] != high or last[at, 2] != label:
                     last[at, 0], last[at, 1], last[at, 2] = low, high, label
                     said[at] = gap_share(places, low, high, label, NUM_CLASSES)
-                total[2 * NUM_CLASSES + label] += said[at]
+                share = said[at]
+            if out_score is not None:
+                score += weight[2 * NUM_CLASSES + label] * share
+            if out_first is not None:
+                total[2 * NUM_CLASSES + label] += share
         if out_score is not None:
-            out_score[p] = weighted(total, weight)
+            out_score[p] = score
         if out_first is not None:
             used = put_totals(names, total, out_id, out_value, used)
             out_first[p + 1] = used
+            total[:] = 0.0
     return used
 
 
 @kernel
 def look_up_edges_kernel(
-    batch, blocks, base, ahead, model, names, weight, out_score, out_first, out_id, out_value
+    batch, blocks, scores, model, names, weight, out_score, out_first, out_id, out_value
 ):
     """As ``classify_edges_kernel``, by relative frequencies.
 
     blocks              Blocks
-    base, ahead         of ``look_up_blocks_kernel``
+    scores              BlockScores, of ``look_up_blocks_kernel``
     model               LexicalArrays
 
     A gap has the shares of its source words, since its target words are not known.
@@ -636,7 +465,7 @@ def look_up_edges_kernel(
             label = np.int64(block[n, CLASS])
             total[NUM_CLASSES + label] += 1.0
             if block[n, GAP] == 0:
-                total[label] += base[n, label]
+                total[label] += scores.own[n, label]
             else:
                 low, high = span_of_block(start, split, p, block, n)
                 at = np.int64(block[n, LOW_RUN])
@@ -647,7 +476,7 @@ def look_up_edges_kernel(
             if names.shape[0] == 2 * NUM_CLASSES:
                 continue
             if before[n, GAP] == 0:
-                total[2 * NUM_CLASSES + label] += ahead[n, label]
+                total[2 * NUM_CLASSES + label] += scores.ahead[n, label]
             else:
                 low, high = span_of_block(start, split, p, before, n)
                 at = 2 + np.int64(before[n, LOW_RUN])

@@ -18,11 +18,9 @@ import numpy as np
 from hiero.core.hash_kernels import mix
 from hiero.core.jit import kernel, leaf
 from hiero.core.symbol_kernels import gap_index
+from hiero.reordering.block_kernels import CLASS, GAP, LOW_RUN
 from hiero.reordering.feature_kernels import (
-    CLASS,
-    GAP,
     LN_10,
-    LOW_RUN,
     NUM_CLASSES,
     ClassifierArrays,
     PlaceWeights,

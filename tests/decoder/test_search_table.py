@@ -36,7 +36,7 @@ def test_the_top_is_the_best_and_of_equals_the_smallest(changes: list[float | No
         size -= 1
 
 
-@given(st.lists(st.integers(-3, 3).map(float), max_size=20), st.integers(0, 5))
+@given(st.lists(st.integers(-9, 9).map(float), max_size=100), st.integers(0, 5))
 def test_order_by_score(scores: list[float], first: int) -> None:
     order, first = np.full(len(scores), -1, np.int32), min(first, len(scores))
     order_by_score(np.array(scores), first, len(scores), order, np.empty(len(scores), np.int32))

@@ -21,11 +21,12 @@ from hiero.decoder.forest import Forest
 from hiero.features.index import EdgeBatch
 from hiero.grammar.cdec import parse_cdec
 from hiero.grammar.rules import Rules
+from hiero.reordering.block_kernels import CLASS, cut_rules_kernel
 from hiero.reordering.config import ExampleConfig, LearnConfig
 from hiero.reordering.evaluate import evaluate, evaluate_majority, evaluations_of
 from hiero.reordering.examples import extract_examples, open_examples
 from hiero.reordering.feature import Distortion, Orientation, Reordering
-from hiero.reordering.feature_kernels import CLASS, cut_rules_kernel
+from hiero.reordering.feature_kernels import PlaceOdds, PlaceWeights, block_share, odds_kernel
 from hiero.reordering.gap_kernels import gap_labels_kernel, gap_rows_kernel
 from hiero.reordering.learn import calibrated, learn_dual, learn_primal, train_model, without_pairs
 from hiero.reordering.model import Classifier, Lexicalised, open_model, smoothed_prior
@@ -273,6 +274,29 @@ def test_features_of_edges_equal_their_twin(
         got = dict(zip(rows.id[place].tolist(), rows.value[place].tolist(), strict=True))
         assert len(got) == rows.first[p + 1] - rows.first[p]
         assert [got.get(one, 0.0) for one in ids] == pytest.approx(expected, abs=1e-5)
+
+
+SCORES = st.floats(-1500.0, 1500.0)
+
+
+@given(st.lists(SCORES, min_size=27, max_size=27), st.booleans())
+def test_shares_of_large_scores(drawn: list[float], bag: bool) -> None:
+    """Where the product of the odds is 0, shares are computed from scores."""
+    values = np.array(drawn)
+    own, start, end = values[:3].reshape(1, 3), values[3:9].reshape(2, 3), values[9:15].reshape(2, 3)
+    both = values[15:27].reshape(2, 2, 3) if bag else np.zeros((1, 1, 3))
+    odds = []
+    for score in (own, start, end, -both):
+        out = np.empty(score.shape)
+        odds_kernel(score.reshape(-1, 3), out.reshape(-1, 3))
+        assert np.allclose(out, np.exp(score - score.max(axis=-1, keepdims=True)), rtol=1e-12, atol=0.0)
+        odds.append(out)
+    places = PlaceWeights(start, end, both, start, end, both)
+    total = own[0] + start[0] + end[1] - (both[0, 1] if bag else 0.0)
+    expected = (total - np.logaddexp.reduce(total)) / math.log(10.0)
+    for label in range(3):
+        found = block_share(own, odds[0], 0, places, PlaceOdds(*odds[1:]), 0, 1, label, 0)
+        assert found == pytest.approx(expected[label], rel=1e-9, abs=1e-9)
 
 
 @given(applications())
