@@ -393,7 +393,6 @@ def classify_edges_kernel(
     used = np.int64(0)
     if out_first is not None:
         out_first[0] = 0
-        total[:] = 0.0
     for p in range(batch.rule.shape[0]):
         d = blocks.place[batch.rule[p]]
         score = 0.0
