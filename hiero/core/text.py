@@ -18,7 +18,6 @@ import re
 import shutil
 import stat
 import sys
-import unicodedata
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -514,24 +513,19 @@ def checked_path(name: str, folder: str | Path, *, anywhere: bool = False) -> Ch
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
-    """The lines of a table: columns in ``left`` are aligned to the left, others to the right."""
-    widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
+    """The lines of a table: columns in ``left`` are aligned to the left, others to the right.
+
+    Wide characters take two columns of a terminal, those that combine none.
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
     def padded(text: str, at: int) -> str:
-        space = " " * (widths[at] - cells_of(text))
+        space = " " * (widths[at] - cell_len(text))
         return text + space if at in left else space + text
 
     return ["  ".join(padded(text, at) for at, text in enumerate(row)).rstrip() for row in rows]
-
-
-def cells_of(text: str) -> int:
-    """How many columns of a terminal a text takes: wide characters two, those that combine none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.category(c) in ("Mn", "Me") else 1 + (unicodedata.east_asian_width(c) in "WF")
-        for c in text
-    )
 
 
 def split_words(text: str) -> tuple[str, ...]:
