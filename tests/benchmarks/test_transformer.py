@@ -139,7 +139,7 @@ SETS = {
 
 
 def test_steps_of_search_have_the_scores_of_the_whole() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="the network needs it")
     from benchmarks import transformer_model as model
 
     torch.manual_seed(1)
@@ -160,7 +160,7 @@ def test_steps_of_search_have_the_scores_of_the_whole() -> None:
 
 def test_a_wide_beam_finds_the_best_translation() -> None:
     """Better than every output of at most two units, none of which leaves the beam."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="the network needs it")
     from benchmarks import transformer_model as model
 
     torch.manual_seed(3)
@@ -185,7 +185,7 @@ def test_a_wide_beam_finds_the_best_translation() -> None:
 
 
 def test_batches_hold_every_pair_once() -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="the network needs it")
     from benchmarks import transformer_model as model
 
     pairs = [([5] * (k % 7 + 1), [6] * (k % 5 + 2)) for k in range(40)]
@@ -197,7 +197,7 @@ def test_batches_hold_every_pair_once() -> None:
 
 @pytest.mark.once
 def test_training_goes_on_where_it_was_killed(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="the network needs it")
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
     whole = transformer.Training(tmp_path / "whole", SETS, SETTINGS)
@@ -226,7 +226,7 @@ def test_training_goes_on_where_it_was_killed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sentences_are_learnt_by_heart() -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="the network needs it")
     assert transformer.main(["check"]) == 0
 
 

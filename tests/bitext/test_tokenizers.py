@@ -12,7 +12,7 @@ from hiero.bitext.tokenizers import MARK, make_tokenizer, tokenizer_name
 from hiero.cli.main import main
 from hiero.core.errors import ConfigError, HieroError
 
-pytest.importorskip("sacremoses")
+pytest.importorskip("sacremoses", reason="Moses' tokeniser needs it")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_names() -> None:
 
 
 def test_sentencepiece(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    package = pytest.importorskip("sentencepiece")
+    package = pytest.importorskip("sentencepiece", reason="the model is trained by it")
     text = tmp_path / "text"
     text.write_text("das alte haus steht am see .\nein neues haus steht am wald .\n" * 20, encoding="utf-8")
     package.SentencePieceTrainer.train(

@@ -260,7 +260,7 @@ def test_without_sacremoses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def moses() -> None:
-    pytest.importorskip("sacremoses")
+    pytest.importorskip("sacremoses", reason="Moses' tokeniser needs it")
 
 
 @pytest.mark.usefixtures("moses")

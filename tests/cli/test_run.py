@@ -380,7 +380,7 @@ def test_model_cards_have_the_scores_of_the_run_alone(experiment: Experiment, ca
 
 
 def test_raw_text(experiment: Experiment, capfd: Capture) -> None:
-    pytest.importorskip("sacremoses")
+    pytest.importorskip("sacremoses", reason="Moses' tokeniser needs it")
     for name in ("train.de", "train.en", "dev.de", "dev.en", "test.de", "test.en", "test.other.en"):
         lines = (experiment.folder / name).read_text().splitlines()
         (experiment.folder / name).write_text("".join(f"{line.capitalize()}.\n" for line in lines))
