@@ -73,16 +73,17 @@ def logs(out: Path) -> dict[str, list[list[dict[str, float]]]]:
     return found
 
 
-def strategies_of(system: str) -> tuple[str, str, str]:
-    """Features, oracle and prediction of a system, from the name of its folder."""
+def parts_of(system: str) -> tuple[str, str, list[str]]:
+    """Oracle and prediction of a system, from the name of its folder; its features and other settings."""
     features, *settings = system.removeprefix(WHERE).split("-")
     given = dict(setting.partition("=")[::2] for setting in settings)
-    return features, given.get("oracle", "hope"), given.get("prediction", "fear")
+    oracle, prediction = given.pop("oracle", "hope"), given.pop("prediction", "fear")
+    return oracle, prediction, [features, *(f"{key}={value}" for key, value in given.items())]
 
 
 def title(system: str) -> str:
-    features, oracle, prediction = strategies_of(system)
-    return f"{ORACLES[oracle]} / {PREDICTIONS[prediction]}, {features}"
+    oracle, prediction, more = parts_of(system)
+    return f"{ORACLES[oracle]} / {PREDICTIONS[prediction]}, {', '.join(more)}"
 
 
 def series_of(name: str, replicas: Sequence[Sequence[Mapping[str, float]]], what: str = "model") -> Series:
@@ -109,7 +110,7 @@ def pictures(out: Path) -> dict[str, str]:
     }
     made = {}
     for name, wanted in groups.items():
-        mine = [system for system in found if wanted(*strategies_of(system)[1:])]
+        mine = [system for system in found if wanted(*parts_of(system)[:2])]
         if mine:
             series = [series_of(title(system), found[system]) for system in mine]
             made[f"passes.{name}.svg"] = svg(series, "pass", "BLEU on the tuning set")

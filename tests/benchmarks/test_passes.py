@@ -26,10 +26,12 @@ def test_pictures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_log(tmp_path, "mira.dev.dense.2", [22.0, 30.0], **bounds)
     # Without a prediction: it is the best of the model.
     write_log(tmp_path, "mira.dev.dense-prediction=model", [15.0, 16.0], oracle_bleu=[30.0, 31.0])
+    started = "mira.dev.dense-start=uniform-prediction=model"
+    write_log(tmp_path, started, [25.0, 26.0], oracle_bleu=[30.0, 31.0])
     write_log(tmp_path, "mira.dev.pairs-oracle=lu-prediction=cost", [25.0, 26.0], **bounds)
     write_log(tmp_path, "sgd.dev.dense", [1.0])
     found = passes.logs(tmp_path)
-    assert [len(replicas) for replicas in found.values()] == [2, 1, 1]
+    assert [len(replicas) for replicas in found.values()] == [2, 1, 1, 1]
     one = passes.series_of("x", found["mira.dev.dense"])
     assert one.values == ((20.0, 22.0), (28.0, 30.0))
     assert one.means() == [21.0, 29.0]
@@ -41,9 +43,14 @@ def test_pictures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert [Path(line).name for line in capfd.readouterr().out.splitlines()] == names
     shown = {
         "strategies": ["M−C / M+C, dense", "LU / MC, pairs"],
-        "hope": ["M−C / M+C, dense", "M−C / PB, dense"],
+        "hope": ["M−C / M+C, dense", "M−C / PB, dense", "M−C / PB, dense, start=uniform"],
         "lu": ["LU / MC, pairs"],
-        "held_out": ["M−C / M+C, dense", "M−C / PB, dense", "LU / MC, pairs"],
+        "held_out": [
+            "M−C / M+C, dense",
+            "M−C / PB, dense",
+            "M−C / PB, dense, start=uniform",
+            "LU / MC, pairs",
+        ],
     }
     for name, expected in shown.items():
         root = ET.parse(tmp_path / f"passes.{name}.svg").getroot()
