@@ -7,6 +7,9 @@ to 5 of Green et al. (2013; 002), or those of ``--systems``. DIR has a bitext as
 ``--further NAME=DIR`` adds the devtest of another bitext. Sentences of the bitext are decoded without rules
 of their own or of equal pairs, and with language models that have not seen their references.
 
+With ``--tune N`` all learn from N drawn sources in place of dev, with as many references as dev has
+(``drawn_sets``); *held* is then dev and *devtest* is devtest of DIR, and no other sets are drawn.
+
     OUT/base.run     sets drawn from the bitext, language model and index, for all systems; translations of
                      the sets with the weights ``configs/weights.dense``, which were set by hand
     OUT/rules        rules of sentences, extracted once for all systems
@@ -33,9 +36,11 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from benchmarks.papers.drawn_sets import drawn_experiment, make_drawn
 from benchmarks.papers.experiment import (
     CONFIGS,
     Experiment,
@@ -93,6 +98,7 @@ PAPERS = {
 }
 DRAWN = (HELD_OUT, "devtest", "test")
 POOLED = ("devtest", "test")  # scored as one text as well
+DRAWN_SEED = 1
 EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
 NAME = re.compile(
     rf"(?P<algorithm>{'|'.join(ALGORITHMS)})\.(?P<on>dev|[1-9]\d*)\.(?P<features>{'|'.join(FEATURES)})"
@@ -125,23 +131,33 @@ def parts_of(system: str) -> tuple[Settings, list[str]]:
 
 def sets_of(experiment: Experiment, args: argparse.Namespace) -> dict[str, Settings]:
     """The sets that are translated and scored."""
-    found = {name: experiment.drawn(name) for name in DRAWN}
+    if args.tune:
+        found = {HELD_OUT: experiment.part("dev"), "devtest": experiment.part("devtest")}
+    else:
+        found = {name: experiment.drawn(name) for name in DRAWN}
     return found | {
         name: Experiment(out=args.out, data=folder).part("devtest") for name, folder in args.further
     }
 
 
+def learnt_from(experiment: Experiment, args: argparse.Namespace) -> dict[str, Settings]:
+    """The tuning set, and the bitext without the sets that were drawn from it."""
+    if args.tune:
+        return {name: drawn_experiment(experiment).part(name) for name in ("train", "dev")}
+    return {"train": experiment.drawn("train"), "dev": experiment.part("dev")}
+
+
 def settings_of(experiment: Experiment, args: argparse.Namespace, system: str, seed: int) -> Settings:
     tune, templates = parts_of(system)
-    models, train = experiment.models(), experiment.drawn("train")
+    models, sets = experiment.models(), learnt_from(experiment, args)
     models["grammar"][0]["extract"] = {
         "leave_out_links": True,
         "store": str(experiment.out.resolve() / "rules"),
     }
-    models["lm"][0]["text"] = train["target"]
+    models["lm"][0]["text"] = sets["train"]["target"]
     given = {"seed": seed} | ({"epochs": args.epochs} if args.epochs else {})
     return models | {
-        "data": {"train": train, "dev": experiment.part("dev"), **sets_of(experiment, args)},
+        "data": sets | sets_of(experiment, args),
         "features": {"templates": templates},
         "tune": tune | given,
         "eval": EVAL,
@@ -156,7 +172,8 @@ def reports(experiment: Experiment, args: argparse.Namespace) -> dict[str, Evalu
     config = EvalConfig(metrics=["bleu"], tokenize="none", trials=args.trials)
     sets = sets_of(experiment, args)
     found = {}
-    for names in [*((name,) for name in sets), POOLED]:
+    pooled = [POOLED] if set(POOLED) <= set(sets) else []
+    for names in [*((name,) for name in sets), *pooled]:
         references = [
             joined(texts) for texts in zip(*(references_of(sets[name]) for name in names), strict=True)
         ]
@@ -203,7 +220,7 @@ def table(experiment: Experiment, args: argparse.Namespace) -> str:
 
 
 def is_done(folder: Path) -> bool:
-    return (folder / "test.output").exists()
+    return (folder / "devtest.output").exists()
 
 
 def _costs(runs: Sequence[Run]) -> list[str]:
@@ -242,18 +259,23 @@ def named_folder(text: str) -> tuple[str, str]:
 def make_base(experiment: Experiment, args: argparse.Namespace) -> None:
     """Draw the sets, and make the language model and the index, unless that was done."""
     lm = {"prune": [int(count) for count in args.prune.split(",")]} if args.prune else {}
-    weights = {"path": str(CONFIGS / "weights.dense")}
-    sequester = dict.fromkeys(DRAWN, args.drawn) | {HELD_OUT: args.drawn // 2}
-    experiment.make_base({"sequester": sequester}, lm, weights=weights, eval=EVAL)
+    if args.tune:
+        data: Settings = sets_of(experiment, args)
+        experiment = make_drawn(experiment, {"dev": args.tune}, DRAWN_SEED, {})
+    else:
+        data = {"sequester": dict.fromkeys(DRAWN, args.drawn) | {HELD_OUT: args.drawn // 2}}
+    experiment.make_base(data, lm, weights={"path": str(CONFIGS / "weights.dense")}, eval=EVAL)
 
 
-def add_base_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for ``make_base``, and for further sets."""
-    add = parser.add_argument
+def add_base_arguments(parser: argparse.ArgumentParser) -> Any:
+    """Add the arguments for ``make_base``, and for further sets; return the group of those for drawn sets."""
+    add, group = parser.add_argument, parser.add_mutually_exclusive_group()
     text = "pairs of devtest, and of test; held has half as many (default 2000)"
-    add("--drawn", type=int, default=2000, metavar="N", help=text)
+    group.add_argument("--drawn", type=int, default=2000, metavar="N", help=text)
     add("--further", type=named_folder, action="append", default=[], metavar="NAME=DIR")
     add("--prune", metavar="A,B,...", help="of the language model, as in hiero lm estimate")
+    parser.set_defaults(tune=None)
+    return group
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -264,7 +286,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--paper", choices=list(PAPERS), default="000", help="whose systems (default 000)")
     add("--systems", type=system_names, metavar="A,B,...")
-    add_base_arguments(parser)
+    text = "learn from N drawn sources with all their references, and report on devtest of DIR"
+    add_base_arguments(parser).add_argument("--tune", type=int, metavar="N", help=text)
     args = parser.parse_args(arguments)
     args.systems = args.systems or list(PAPERS[args.paper])
     return args

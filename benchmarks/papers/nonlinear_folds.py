@@ -33,17 +33,15 @@ replicas; of R replicas R - 1 are drawn, which makes the variance of their mean 
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.papers import drawn_sets
 from benchmarks.papers.experiment import (
     Experiment,
     Settings,
@@ -65,7 +63,6 @@ from benchmarks.papers.nonlinear import (
     variant,
 )
 from hiero.core.arrays import Floats
-from hiero.core.text import open_output, write_output
 from hiero.evaluation.corpus_metrics import corpus_metric
 from hiero.evaluation.significance import (
     COVERAGE,
@@ -87,71 +84,10 @@ EVAL: Settings = {"metrics": ["bleu"], "tokenize": "none"}
 # ---- sets drawn from the bitext
 
 
-class Drawn(NamedTuple):
-    """Line numbers of each set, a list of references for each source; and those of the rest."""
-
-    sets: list[list[list[int]]]
-    rest: list[int]
-
-
-def draw(
-    source: Sequence[str], target: Sequence[str], sizes: Sequence[int], references: int, seed: int
-) -> Drawn:
-    """Draw sources that occur ``references`` times, with different targets."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for number, line in enumerate(source):
-        places[line].append(number)
-    found = [
-        mine
-        for line, mine in places.items()
-        if line and len(mine) == references == len({target[k] for k in mine}) and all(target[k] for k in mine)
-    ]
-    if len(found) < sum(sizes):
-        sys.exit(f"found {len(found)} sources with {references} targets, expected {sum(sizes)} or more")
-    random.Random(seed).shuffle(found)
-    sets = []
-    for size in sizes:
-        sets.append(found[:size])
-        found = found[size:]
-    numbers = [k for one in sets for mine in one for k in mine]
-    sources, targets = {source[k] for k in numbers}, {target[k] for k in numbers}
-    rest = [k for k in range(len(source)) if source[k] not in sources and target[k] not in targets]
-    return Drawn(sets, rest)
-
-
 def make_drawn(given: Experiment, args: argparse.Namespace) -> Experiment:
-    """Write the sets to OUT/drawn, unless they are there, and return the experiment with the rest."""
-    folder = given.out / "drawn"
-    made = replace(given, data=str(folder), alignment=None)
-    references = len(given.references("dev"))
+    """The experiment with sets drawn from its bitext."""
     sizes = {CHOOSE: args.choose} | ({MORE: max(args.sizes)} if args.sizes else {})
-    settings = {"sizes": sizes, "references": references, "seed": args.seed}
-    record = folder / "drawn.json"
-    if record.exists():
-        if json.loads(record.read_bytes()) != settings:
-            sys.exit(f"{record}: found other settings, expected {settings} (use another OUT)")
-        return made
-    folder.mkdir(exist_ok=True)
-    train = given.train()
-    texts = {"src": lines(train["source"]), "trg": lines(train["target"])}
-    if "alignment" in train:
-        texts["align"] = lines(train["alignment"])
-    drawn = draw(texts["src"], texts["trg"], list(sizes.values()), references, args.seed)
-    for side, text in texts.items():
-        write_lines(folder / f"train.{side}.gz", [text[k] for k in drawn.rest])
-    for name, chosen in zip(sizes, drawn.sets, strict=True):
-        for size in args.sizes if name == MORE else [len(chosen)]:
-            label = f"{name}{size}" if name == MORE else name
-            write_lines(folder / f"{label}.src.gz", [texts["src"][mine[0]] for mine in chosen[:size]])
-            for k in range(references):
-                write_lines(folder / f"{label}.ref{k}.gz", [texts["trg"][mine[k]] for mine in chosen[:size]])
-    write_output(record, json.dumps(settings) + "\n")
-    return made
-
-
-def write_lines(path: Path, text: Sequence[str]) -> None:
-    with open_output(path) as stream:
-        stream.write("".join(f"{line}\n" for line in text).encode())
+    return drawn_sets.make_drawn(given, sizes, args.seed, {MORE: args.sizes} if args.sizes else {})
 
 
 # ---- runs

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 from pathlib import Path
 
 import pytest
 import sacrebleu
 
-from benchmarks.papers.experiment import Experiment
+from benchmarks.papers.drawn_sets import make_drawn
+from benchmarks.papers.experiment import Experiment, lines
 from benchmarks.papers.learners import FEATURES, PAPERS, parsed, reports, settings_of, system_name
 from hiero.config.config import read_config, write_settings
 
+Capture = pytest.CaptureFixture[str]
 DEMO = str(Path(__file__).parents[2] / "grammars" / "demo")
 
 
@@ -44,6 +47,42 @@ def test_wrong_names_are_refused(text: str) -> None:
         system_name(text)
 
 
+def test_tuning_sets_with_several_references_are_drawn(tmp_path: Path, capsys: Capture) -> None:
+    def write(name: str, lines: list[str]) -> None:
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+    verses = [f"v{n} w" for n in range(9)]
+    write("train.src", verses * 2)
+    write("train.trg", [f"{verse} {k}" for k in (0, 1) for verse in verses])
+    for name in ("dev", "devtest"):
+        write(f"{name}.src", ["x"])
+        for k in (0, 1):
+            write(f"{name}.ref{k}", [f"y {k}"])
+    given = [str(tmp_path / "out"), "--data", str(tmp_path), "--systems", "sgd.dev.dense", "--tune", "4"]
+    args = parsed(given)
+    experiment = Experiment.of(args)
+    drawn = make_drawn(experiment, {"dev": args.tune}, 1, {})
+    assert len(lines(drawn.train()["source"])) == 10
+    path = tmp_path / "config.yaml"
+    write_settings(path, settings_of(experiment, args, "sgd.dev.dense", seed=7), "a system")
+    config = read_config(path)
+    assert config.data.keys() == {"train", "dev", "held", "devtest"}
+    sources = {name: lines(data.source) for name, data in config.data.items()}
+    assert len(sources["dev"]) == 4
+    assert sources["held"] == sources["devtest"] == ["x"]
+    assert sorted({*sources["dev"]} | {*sources["train"]}) == verses
+    references = [lines(path) for path in config.data["dev"].translations]
+    assert [[f"{verse} {k}" for verse in sources["dev"]] for k in (0, 1)] == references
+    output = tmp_path / "out" / "sgd.dev.dense.run"
+    output.mkdir()
+    for name in ("held", "devtest"):
+        (output / f"{name}.output").write_text("y 1\n")
+    assert list(reports(experiment, args)) == ["held", "devtest"]
+    with pytest.raises(SystemExit):
+        parsed([*given, "--drawn", "4"])
+    assert "argument --drawn: not allowed with argument --tune" in capsys.readouterr().err
+
+
 def test_pooled_sets_are_one_text(tmp_path: Path) -> None:
     """A replica that has not translated all of them is left out there."""
     texts = {"held": ["a b c d e"], "devtest": ["the cat sat on the mat", "yes"], "test": ["no one saw it"]}
@@ -58,12 +97,12 @@ def test_pooled_sets_are_one_text(tmp_path: Path) -> None:
     }
     drawn = tmp_path / "base.run" / "sequester"
     drawn.mkdir(parents=True)
-    for name, lines in texts.items():
-        (drawn / f"{name}.target").write_text("\n".join(lines) + "\n")
+    for name, text in texts.items():
+        (drawn / f"{name}.target").write_text("\n".join(text) + "\n")
     for run, outputs in translations.items():
         (tmp_path / run).mkdir()
-        for name, lines in outputs.items():
-            (tmp_path / run / f"{name}.output").write_text("\n".join(lines) + "\n")
+        for name, text in outputs.items():
+            (tmp_path / run / f"{name}.output").write_text("\n".join(text) + "\n")
     systems = ["sgd.dev.dense", "sgd.dev.all"]
     args = parsed([str(tmp_path), "--data", DEMO, "--systems", ",".join(systems), "--trials", "20"])
     found = reports(Experiment.of(args), args)
