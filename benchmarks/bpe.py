@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 GOES_ON = "@@"
 END = "\0"  # of a word, within units
@@ -74,10 +74,16 @@ def merged(word: Sequence[str], pair: Pair) -> list[str]:
 
 
 class Encoder:
-    """Splits words into units by merges; words are remembered."""
+    """Splits words into units by merges; words are remembered.
 
-    def __init__(self, merges: Sequence[Pair]) -> None:
+    ``seen``: units that are kept; others, which training text has only as parts of larger units, are divided
+    again, down to units that it has or to characters.
+    """
+
+    def __init__(self, merges: Sequence[Pair], seen: Collection[str] | None = None) -> None:
         self.rank = {tuple(pair): k for k, pair in enumerate(merges)}
+        self._parts = {one + other: (one, other) for one, other in merges}
+        self._seen = seen
         self._known: dict[str, list[str]] = {}
 
     def encode(self, line: str) -> list[str]:
@@ -93,8 +99,14 @@ class Encoder:
                 if best not in self.rank:
                     break
                 units = merged(units, best)
-            self._known[word] = [unit[:-1] if unit.endswith(END) else f"{unit}{GOES_ON}" for unit in units]
+            self._known[word] = [part for unit in units for part in self._divided(unit)]
         return self._known[word]
+
+    def _divided(self, unit: str) -> list[str]:
+        text = unit[:-1] if unit.endswith(END) else f"{unit}{GOES_ON}"
+        if self._seen is None or text in self._seen or unit not in self._parts:
+            return [text]
+        return [part for half in self._parts[unit] for part in self._divided(half)]
 
 
 def decode(units: Iterable[str]) -> str:

@@ -89,6 +89,7 @@ class Units:
 
         self.encoder = Encoder(merges)
         seen = {unit for side in train for line in side for unit in self.encoder.encode(line)}
+        self.encoder = Encoder(merges, seen)
         self.units = sorted(seen)
         self.id = {unit: k + SPECIAL for k, unit in enumerate(self.units)}
         self.number = len(self.units) + SPECIAL
@@ -159,12 +160,15 @@ class Training:
     # ---- files
 
     def _merges(self) -> list[tuple[str, str]]:
-        path = self.out / "merges.json"
+        path, number = self.out / "merges.json", self.settings.merges
         if not path.exists():
             source, target = self.data["train"]
-            merges = learn_merges([*source, *target], self.settings.merges)
-            replace(path, json.dumps(merges).encode())
-        return [(one, other) for one, other in json.loads(path.read_bytes())]
+            learnt = {"number": number, "merges": learn_merges([*source, *target], number)}
+            replace(path, json.dumps(learnt).encode())
+        found = json.loads(path.read_bytes())
+        if found["number"] != number:
+            sys.exit(f"{path}: found {found['number']} merges, expected {number} (use another OUT)")
+        return [(one, other) for one, other in found["merges"]]
 
     def resume(self) -> None:
         import torch
@@ -181,6 +185,7 @@ class Training:
         self.updates, self.epoch, self.batch = state["updates"], state["epoch"], state["batch"]
         self.snapshots, self.curve, self.loss = state["snapshots"], state["curve"], state["loss"]
         self._spent, self._since, self._uncounted = state["seconds"], time.process_time(), 0.0
+        self._write_curve()  # which a kill may have prevented
 
     def save(self) -> None:
         import io
@@ -203,6 +208,9 @@ class Training:
         buffer = io.BytesIO()
         torch.save(state, buffer)
         replace(self.out / "state.pt", buffer.getvalue())
+        self._write_curve()
+
+    def _write_curve(self) -> None:
         replace(self.out / "curve.jsonl", "".join(json.dumps(row) + "\n" for row in self.curve).encode())
 
     # ---- work
@@ -358,47 +366,59 @@ def hiero(args: argparse.Namespace) -> int:
 
     experiment = Experiment(out=args.out, data=str(args.data), threads=args.threads, quiet=args.quiet)
     args.out.mkdir(parents=True, exist_ok=True)
-    align = {"align": {"null": args.null}} if args.null else {}
     evaluation = {"eval": {"metrics": ["bleu"], "tokenize": "none"}}
-    base = made(experiment, align)
+    base, sets = made(experiment, args)
     models = experiment.models()
     tune = {"algorithm": args.algorithm, "on": "dev", "held_out": None}
     tune |= {"epochs": args.epochs} if args.epochs else {}
     features = {"features": {"templates": args.templates.split(",")}} if args.templates else {}
     content = {"seed": args.seed, **models, **features}
-    data = {"data": {"dev": experiment.part("dev")}}
-    tuned = experiment.run("tuned", content | data | {"tune": tune})
+    tuned = experiment.run("tuned", content | {"data": {"dev": sets["dev"]}, "tune": tune})
     minutes = sum(map(seconds, base.stages.values())) / 60
     log = args.out / "tuned.run" / "tune" / "log.jsonl"
     epochs = [json.loads(line) for line in log.read_text().splitlines()]
     start = max(seconds(tuned.stages["tune"]) - sum(row["cpu_s"] for row in epochs), 0.0) / 60
     curve: list[Row] = []
-    sets = {"data": {"devtest": experiment.part("devtest")}}
+    data = {"data": {"devtest": sets["devtest"]}}
     for epoch in range(len(epochs) + 1):
         weights = CONFIGS / "weights.dense"
         if epoch:
             weights = log.with_name(f"weights.{epoch:02d}.gz").resolve()
             minutes += epochs[epoch - 1]["cpu_s"] / 60 + (start if epoch == 1 else 0.0)
         scored = experiment.run(
-            f"epoch{epoch:02d}", content | sets | evaluation | {"weights": {"path": str(weights)}}
+            f"epoch{epoch:02d}", content | data | evaluation | {"weights": {"path": str(weights)}}
         )
         name = next(name for name in scored.stages if name.startswith("eval:"))
         bleu = next(value for key, value in scored.stages[name]["figures"].items() if "bleu" in key.lower())
         decoding = next(stage for name, stage in scored.stages.items() if name.startswith("decode"))
         what = f"{args.algorithm}, iteration {epoch}" if epoch else "weights set by hand"
-        curve.append({"minutes": minutes, "bleu": bleu, "what": what, "devtest_seconds": seconds(decoding)})
+        row = {"minutes": minutes, "bleu": bleu, "what": what, "devtest_seconds": seconds(decoding)}
+        curve.append(row | ({} if epoch else {"by_hand": True}))
         replace(args.out / "curve.jsonl", "".join(json.dumps(row) + "\n" for row in curve).encode())
         print(f"{minutes:.1f} minutes, {what}: devtest {bleu:.2f}", flush=True)
     return 0
 
 
-def made(experiment: Any, align: Mapping[str, Any]) -> Any:
-    """Alignment, language model and index, all of them made here."""
-    train = experiment.part("train")
-    lm = {"estimate": "train", "order": 5, "discount_fallback": True}
-    return experiment.run(
-        "base", {"seed": 1, "data": {"train": train}, "lm": [lm], "grammar": [{"index": "train"}], **align}
-    )
+def made(experiment: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """Alignment, language model and index, all of them made here; dev and devtest, perhaps split."""
+    sets = {name: experiment.part(name) for name in ("train", "dev", "devtest")}
+    content = {
+        "seed": 1,
+        "data": {"train": sets["train"]},
+        "lm": [{"estimate": "train", "order": 5, "discount_fallback": True}],
+        "grammar": [{"index": "train"}],
+    }
+    content |= {"align": {"null": args.null}} if args.null else {}
+    if not args.split_compounds:
+        return experiment.run("base", content), sets
+    from benchmarks.papers.experiment import CONFIGS
+
+    more = {"prep": {"tokenize": False, "split_compounds": "best"}, "data": sets}
+    more["weights"] = {"path": str(CONFIGS / "weights.dense")}  # which nothing is decoded with
+    only = ("prep", "split", "align", "lm", "index")
+    base = experiment.run("base", content | more, only)
+    split = args.out.resolve() / "base.run" / "split"
+    return base, {name: part | {"source": str(split / f"{name}.source")} for name, part in sets.items()}
 
 
 def seconds(stage: Mapping[str, Any]) -> float:
@@ -419,6 +439,7 @@ def plot(args: argparse.Namespace) -> int:
         if not equals or not Path(path).is_file():
             sys.exit(f"found {spec!r}, expected NAME=FILE, a curve made by train or hiero")
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        rows = [row for row in rows if not row.get("by_hand")]  # of no use for another bitext
         lines.append(Line(name, tuple(chosen(rows))))
     replace(args.picture, svg(lines, "minutes of CPU", "BLEU").encode())
     return 0
@@ -456,6 +477,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--epochs", type=int)
             command.add_argument("--templates", help="of sparse features, with commas")
             command.add_argument("--null", type=float, help="of the alignment")
+            text = "into words of the training data, on the source side"
+            command.add_argument("--split-compounds", action="store_true", help=text)
             command.add_argument("--seed", type=int, default=1)
             command.add_argument("-j", "--threads", type=int, default=1)
             command.add_argument("-q", "--quiet", action="store_true")

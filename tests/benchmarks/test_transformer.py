@@ -39,6 +39,14 @@ def test_decoding_restores_words(train: list[str], number: int, words: list[str]
     assert len(units) <= sum(map(len, train))
 
 
+def test_units_that_are_only_parts_of_others_are_divided() -> None:
+    merges = bpe.learn_merges(["abc abc abc"], 10)
+    assert merges == [("a", "b"), ("ab", "c\0")]
+    assert bpe.Encoder(merges).encode("abd abc") == ["ab@@", "d", "abc"]
+    seen = {"abc", "a@@", "d"}
+    assert bpe.Encoder(merges, seen).encode("abd abc") == ["a@@", "b@@", "d", "abc"]
+
+
 def slow_merges(words: list[str], number: int) -> list[bpe.Pair]:
     """All pairs are counted anew before each merge."""
     split = [bpe.split(word) for word in words]
@@ -82,7 +90,9 @@ def test_marks_of_a_logarithmic_axis() -> None:
 
 def test_the_picture(tmp_path: Path) -> None:
     curve = tmp_path / "curve.jsonl"
-    curve.write_text("".join(json.dumps({"minutes": 2.0**k, "bleu": 3.0 * k}) + "\n" for k in range(4)))
+    rows = [{"minutes": 2.0**k, "bleu": 3.0 * k} for k in range(4)]
+    rows.insert(0, {"minutes": 0.001, "bleu": 9.0, "by_hand": True})
+    curve.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "curves.svg"
     assert transformer.main(["plot", str(out), f"hiero={curve}", f"a < b={curve}"]) == 0
     root = ET.fromstring(out.read_text())
@@ -102,7 +112,8 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_the_curve_of_hiero(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flags", [[], ["--split-compounds"]], ids=["", "compounds"])
+def test_the_curve_of_hiero(tmp_path: Path, flags: list[str]) -> None:
     """Weights set by hand cost the base only, and each iteration costs more."""
     data = tmp_path / "data"
     data.mkdir()
@@ -111,7 +122,7 @@ def test_the_curve_of_hiero(tmp_path: Path) -> None:
             path = GRAMMARS / f"demo.{name}.{language}{'.gz' if name == 'train' else ''}"
             text = b"".join(line + b"\n" for line in itertools.islice(read_lines(path), number))
             (data / f"{name}.{side}.gz").write_bytes(gzip.compress(text))
-    arguments = ["hiero", str(tmp_path / "out"), "--data", str(data), "--epochs", "2", "-q"]
+    arguments = ["hiero", str(tmp_path / "out"), "--data", str(data), "--epochs", "2", "-q", *flags]
     assert transformer.main(arguments) == 0
     rows = [json.loads(line) for line in (tmp_path / "out" / "curve.jsonl").read_text().splitlines()]
     assert [row["what"] for row in rows] == [
@@ -119,10 +130,12 @@ def test_the_curve_of_hiero(tmp_path: Path) -> None:
         "kbmira, iteration 1",
         "kbmira, iteration 2",
     ]
+    assert [row.get("by_hand") for row in rows] == [True, None, None]  # is not in the picture
     minutes = [row["minutes"] for row in rows]
     assert 0 < minutes[0] < minutes[1] < minutes[2]
     base = json.loads((tmp_path / "out" / "base.run" / "manifest.json").read_text())["stages"]
     assert {name.partition(":")[0] for name in base} >= {"align", "lm", "index"}
+    assert any(name.startswith("split") for name in base) == bool(flags)
     assert minutes[0] == pytest.approx(sum(map(transformer.seconds, base.values())) / 60)
     assert all(0 < row["bleu"] <= 100 for row in rows)
 
