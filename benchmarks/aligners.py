@@ -41,7 +41,7 @@ SYSTEMS = (
     "hmm",
     *(f"hmm:threshold={p}" for p in (0.4, 0.2, 0.1, 0.05)),
 )
-TUNE: Settings = {"algorithm": "kbmira", "on": "dev", "start": "uniform", "held_out": None}
+TUNE: Settings = {"algorithm": "kbmira", "on": "dev", "held_out": None}
 
 
 def system_names(text: str) -> list[str]:

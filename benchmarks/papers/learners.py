@@ -66,12 +66,7 @@ FEATURES = {
 HELD_OUT = "held"
 # Beside the presets: for SGD what configs/paper-000-sgd.yaml has, and why is in paper-000.md.
 SGD: Settings = {"loss": "logistic", "metric": "nakov", "average": "sentences"}
-BATCH: Settings = {"start": "uniform"}
-LEARNERS: dict[str, Settings] = {
-    **dict.fromkeys(("sgd", "mixsgd", "itermixsgd", "iterselsgd"), SGD),
-    **dict.fromkeys(("pro", "kbmira", "mert", "adagrad"), BATCH),
-    "mira": {},
-}
+LEARNERS = dict.fromkeys(("sgd", "mixsgd", "itermixsgd", "iterselsgd"), SGD)
 FROM_BITEXT: Settings = {"on": "train", "leave_one_out": True, "lm": "jackknife"}
 PAPERS = {
     "000": (
@@ -121,7 +116,8 @@ def parts_of(system: str) -> tuple[Settings, list[str]]:
     found = NAME.fullmatch(system)
     assert found is not None, system
     algorithm, on = found["algorithm"], found["on"]
-    tune: Settings = {"algorithm": algorithm, "held_out": HELD_OUT, "order": "shuffle"} | LEARNERS[algorithm]
+    tune: Settings = {"algorithm": algorithm, "held_out": HELD_OUT, "order": "shuffle"}
+    tune |= LEARNERS.get(algorithm, {})
     tune |= {"on": "dev"} if on == "dev" else {**FROM_BITEXT, "sentences": int(on)}
     for setting in found["more"].split(":")[1:]:
         key, _, value = setting.partition("=")

@@ -12,7 +12,7 @@ as in the paper; its thick bars, from the least to the largest of the replicas.
 Pictures without runs are left out. The runs of all of them:
 
     P=mira.dev.dense
-    python -m benchmarks.papers.learners runs --data ../shared/data/multi30k-de-en --epochs 8 --systems \
+    python -m benchmarks.papers.learners runs --data ../shared/data/multi30k-de-en --epochs 6 --systems \
         $P,$P:oracle=lu:prediction=cost,$P:prediction=model,$P:prediction=cost,\
         $P:oracle=lu:prediction=model,$P:oracle=lu:prediction=fear
     python -m benchmarks.papers.passes runs

@@ -56,8 +56,8 @@ class TuneConfig(Checked):
     order: Literal["file", "shuffle"] | None = setting(None, "of the sentences of a shard in each epoch")
     batch: int | None = setting(None, "sentences of a mini-batch", least=1)
     stale: bool = setting(False, "adagrad: threads do not wait for each other; not reproducible")
-    start: Literal["zero", "uniform"] | PathKey = setting(
-        "zero", "initial weights: zero, uniform, or a file", metavar="START"
+    start: Literal["zero", "uniform"] | PathKey | None = setting(
+        None, "initial weights: zero, uniform, or a file", metavar="START"
     )
     freeze: Literal["dense", "sparse"] | None = setting(
         None,
@@ -237,6 +237,7 @@ class TuneSettings(TuneConfig):
     kbest: int
     order: Literal["file", "shuffle"]
     batch: int
+    start: Literal["zero", "uniform"] | PathKey
     shards: int
     mix: Mix
     by_sentences: bool
@@ -363,6 +364,7 @@ def check_used(algorithm: str, keys: Iterable[str], names: Callable[[str], str] 
 COMMON: dict[str, Any] = {
     "order": "file",
     "batch": 1,
+    "start": "zero",
     "shards": 1,
     "mix": "none",
     "by_sentences": False,
@@ -445,6 +447,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         preset={
             "epochs": 15,
             "kbest": 500,
+            "start": "uniform",
             "metric": "previous",
             "c": 0.01,
             "oracle": "hope",
@@ -468,6 +471,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         preset={
             "epochs": 10,
             "kbest": 200,
+            "start": "uniform",
             "order": "shuffle",
             "batch": 20,
             "metric": "lin",
@@ -501,6 +505,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         preset={
             "epochs": 25,
             "kbest": 100,
+            "start": "uniform",
             "metric": "lin",
             "pairs": "pro",
             "l2": 25.0,
@@ -514,7 +519,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         online=False,
         uses=("c", "passes", "memory", "remembered"),
         advice={"falls": "a smaller c", "diverge": "a smaller c"},
-        preset={"epochs": 25, "kbest": 100, "metric": "kbmira", "c": 0.01, "shards": 0},
+        preset={"epochs": 25, "kbest": 100, "start": "uniform", "metric": "kbmira", "c": 0.01, "shards": 0},
     ),
     # Och 2003; Kumar et al. 2009 over forests.
     "mert": Algorithm(
@@ -523,7 +528,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         forests=True,
         uses=("restarts", "directions", "beam"),
         advice={"short": "more restarts", "long": "more restarts"},
-        preset={"epochs": 15, "kbest": 100, "shards": 0},
+        preset={"epochs": 15, "kbest": 100, "start": "uniform", "shards": 0},
     ),
 }
 
