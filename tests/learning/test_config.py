@@ -29,6 +29,14 @@ def test_settings_of_files_lack_those_that_are_not_used() -> None:
     assert TuneConfig(algorithm="mert", forest=True).resolved().restarts == 0
 
 
+def test_only_algorithms_of_paper_000_start_from_zero() -> None:
+    starts = {name: TuneConfig(algorithm=name).resolved().start for name in ALGORITHMS}
+    of_the_paper = {"sgd", "mixsgd", "itermixsgd", "iterselsgd"}
+    assert {name for name, start in starts.items() if start == "zero"} == of_the_paper
+    assert {start for name, start in starts.items() if name not in of_the_paper} == {"uniform"}
+    assert TuneConfig(algorithm="mira", start="zero").resolved().start == "zero"
+
+
 def test_unknown_algorithms() -> None:
     with pytest.raises(ConfigError, match="algorithm: found 'sdg'"):
         TuneConfig(algorithm="sdg")
