@@ -155,7 +155,7 @@ def test_the_example_has_all_keys() -> None:
     lines = path.read_text().partition("\ntune:\n")[2]
     named = re.findall(r"^  (?:# )?(\w+):", lines, re.MULTILINE)
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(TuneConfig))
-    # All values are the defaults, except for two.
+    # All values are the defaults, except for the rate.
     preset = TuneConfig(rate=1e-3).with_presets()
     left_out = {"c": None, "oracle": None, "prediction": None, "restarts": None, "peer": None}
     assert dataclasses.replace(config.tune, **left_out) == dataclasses.replace(preset, **left_out)
