@@ -35,7 +35,7 @@ PAGES = {
     "benchmarks/results.md": "benchmarks/results.md",
     "benchmarks/papers/README.md": "papers/index.md",
 }
-PICTURES = "benchmarks/papers/*.svg"
+PICTURES = re.compile(r"benchmarks/(papers/)?[^/]+\.svg")
 PAPERS = re.compile(r"benchmarks/papers/paper-(\d\d\d)\.md")
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -101,8 +101,8 @@ def page_of(path: str, anchor: str = "") -> str | None:
         return f"configurations/{posixpath.basename(path)}.md" if (ROOT / path).is_file() else None
     if path.startswith("docs/notebooks/") and path.endswith(".ipynb"):
         return path.removeprefix("docs/").replace(".ipynb", ".md")
-    if path.startswith("benchmarks/papers/") and path.endswith(".svg"):
-        return f"papers/{posixpath.basename(path)}"
+    if PICTURES.fullmatch(path):
+        return path.removeprefix("benchmarks/") if "/papers/" in path else path
     return path.removeprefix("docs/") if path.startswith("docs/") else None
 
 
@@ -227,4 +227,6 @@ def _interface() -> str:
 
 def pictures() -> dict[str, str]:
     """Pictures outside of ``docs``: their files, by their places in the site."""
-    return {f"papers/{path.name}": os.fspath(path) for path in sorted(ROOT.glob(PICTURES))}
+    paths = sorted((ROOT / "benchmarks").rglob("*.svg"))
+    found = {page_of(path.relative_to(ROOT).as_posix()): os.fspath(path) for path in paths}
+    return {page: path for page, path in found.items() if page}

@@ -106,6 +106,7 @@ def test_papers_have_their_tables(site: Path) -> None:
     for number in range(5):
         assert (site / "papers" / f"paper-00{number}.html").read_text(encoding="utf-8").count("<table>") >= 2
     assert (site / "papers" / "mira-seeds.svg").is_file()
+    assert (site / "benchmarks" / "transformer-multi30k.svg").is_file()
 
 
 def test_notebooks_have_their_output(site: Path) -> None:
