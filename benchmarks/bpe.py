@@ -76,14 +76,14 @@ def merged(word: Sequence[str], pair: Pair) -> list[str]:
 class Encoder:
     """Splits words into units by merges; words are remembered.
 
-    ``seen``: units that are kept; others, which training text has only as parts of larger units, are divided
-    again, down to units that it has or to characters.
+    ``seen``: units that are kept, if it is set; others, which training text has only as parts of larger
+    units, are divided again, down to units that it has or to characters. Words encoded before stay.
     """
 
-    def __init__(self, merges: Sequence[Pair], seen: Collection[str] | None = None) -> None:
+    def __init__(self, merges: Sequence[Pair]) -> None:
         self.rank = {tuple(pair): k for k, pair in enumerate(merges)}
         self._parts = {one + other: (one, other) for one, other in merges}
-        self._seen = seen
+        self.seen: Collection[str] | None = None
         self._known: dict[str, list[str]] = {}
 
     def encode(self, line: str) -> list[str]:
@@ -104,7 +104,7 @@ class Encoder:
 
     def _divided(self, unit: str) -> list[str]:
         text = unit[:-1] if unit.endswith(END) else f"{unit}{GOES_ON}"
-        if self._seen is None or text in self._seen or unit not in self._parts:
+        if self.seen is None or text in self.seen or unit not in self._parts:
             return [text]
         return [part for half in self._parts[unit] for part in self._divided(half)]
 

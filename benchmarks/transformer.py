@@ -89,7 +89,7 @@ class Units:
 
         self.encoder = Encoder(merges)
         seen = {unit for side in train for line in side for unit in self.encoder.encode(line)}
-        self.encoder = Encoder(merges, seen)
+        self.encoder.seen = seen  # as are all units of the training text
         self.units = sorted(seen)
         self.id = {unit: k + SPECIAL for k, unit in enumerate(self.units)}
         self.number = len(self.units) + SPECIAL
@@ -367,7 +367,8 @@ def hiero(args: argparse.Namespace) -> int:
     experiment = Experiment(out=args.out, data=str(args.data), threads=args.threads, quiet=args.quiet)
     args.out.mkdir(parents=True, exist_ok=True)
     evaluation = {"eval": {"metrics": ["bleu"], "tokenize": "none"}}
-    base, sets = made(experiment, args)
+    by_hand = CONFIGS / "weights.dense"
+    base, sets = made(experiment, args, by_hand)
     models = experiment.models()
     tune = {"algorithm": args.algorithm, "on": "dev", "held_out": None}
     tune |= {"epochs": args.epochs} if args.epochs else {}
@@ -381,7 +382,7 @@ def hiero(args: argparse.Namespace) -> int:
     curve: list[Row] = []
     data = {"data": {"devtest": sets["devtest"]}}
     for epoch in range(len(epochs) + 1):
-        weights = CONFIGS / "weights.dense"
+        weights = by_hand
         if epoch:
             weights = log.with_name(f"weights.{epoch:02d}.gz").resolve()
             minutes += epochs[epoch - 1]["cpu_s"] / 60 + (start if epoch == 1 else 0.0)
@@ -399,7 +400,7 @@ def hiero(args: argparse.Namespace) -> int:
     return 0
 
 
-def made(experiment: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+def made(experiment: Any, args: argparse.Namespace, weights: Path) -> tuple[Any, dict[str, Any]]:
     """Alignment, language model and index, all of them made here; dev and devtest, perhaps split."""
     sets = {name: experiment.part(name) for name in ("train", "dev", "devtest")}
     content = {
@@ -411,10 +412,8 @@ def made(experiment: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]
     content |= {"align": {"null": args.null}} if args.null else {}
     if not args.split_compounds:
         return experiment.run("base", content), sets
-    from benchmarks.papers.experiment import CONFIGS
-
     more = {"prep": {"tokenize": False, "split_compounds": "best"}, "data": sets}
-    more["weights"] = {"path": str(CONFIGS / "weights.dense")}  # which nothing is decoded with
+    more["weights"] = {"path": str(weights)}  # sets need some; nothing is decoded here
     only = ("prep", "split", "align", "lm", "index")
     base = experiment.run("base", content | more, only)
     split = args.out.resolve() / "base.run" / "split"
@@ -439,7 +438,7 @@ def plot(args: argparse.Namespace) -> int:
         if not equals or not Path(path).is_file():
             sys.exit(f"found {spec!r}, expected NAME=FILE, a curve made by train or hiero")
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        rows = [row for row in rows if not row.get("by_hand")]  # of no use for another bitext
+        rows = [row for row in rows if not row.get("by_hand")]  # nothing was learnt for them
         lines.append(Line(name, tuple(chosen(rows))))
     replace(args.picture, svg(lines, "minutes of CPU", "BLEU").encode())
     return 0

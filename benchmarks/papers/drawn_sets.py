@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.papers.experiment import Experiment, lines
-from hiero.core.text import open_output, write_output
+from hiero.core.text import write_output
 
 
 class Drawn(NamedTuple):
@@ -94,5 +94,4 @@ def drawn_experiment(given: Experiment) -> Experiment:
 
 
 def _write_lines(path: Path, text: Sequence[str]) -> None:
-    with open_output(path) as stream:
-        stream.write("".join(f"{line}\n" for line in text).encode())
+    write_output(path, "".join(f"{line}\n" for line in text))

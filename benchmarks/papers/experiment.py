@@ -12,7 +12,7 @@ from typing import Any
 
 from hiero.config.config import read_settings, write_settings
 from hiero.core.progress import StageProgress
-from hiero.core.text import open_output, read_lines
+from hiero.core.text import read_lines, write_output
 from hiero.evaluation.compare import SystemResult
 from hiero.evaluation.significance import Comparison
 from hiero.jobs.run_directory import Manifest
@@ -111,8 +111,7 @@ class Experiment:
 
     def write_table(self, text: str) -> None:
         """Write the tables to OUT/table.md, and print them."""
-        with open_output(self.out / "table.md") as stream:
-            stream.write(text.encode())
+        write_output(self.out / "table.md", text)
         print(text, end="")
 
     def outputs(self, name: str, replicas: Sequence[str]) -> list[list[str]]:

@@ -50,7 +50,7 @@ from benchmarks.papers.tables import table
 from hiero.core.arrays import Flags, Floats, Ints, joined_offsets
 from hiero.core.directories import read_npz
 from hiero.core.symbols import Symbols
-from hiero.core.text import open_output
+from hiero.core.text import open_output, write_output
 from hiero.evaluation.bleu import corpus_bleu, sentence_bleu
 from hiero.evaluation.significance import interval
 from hiero.features.index import FeatureIndex
@@ -557,8 +557,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         experiment.out / "fits" / f"{args.features}.{args.kbest}.{max(args.sizes)}.{args.metric}", world
     )
     text = report(fits, args)
-    with open_output(experiment.out / "objective.md") as stream:
-        stream.write(text.encode())
+    write_output(experiment.out / "objective.md", text)
     print(text, end="")
     return 0
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from hiero.core import charts
 from hiero.core.charts import COLOURS, DASHES, digits_of, line, outer_ticks, text
 from hiero.core.markup import Markup, element
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.tuning.report import read_log
 
 WIDTH, HEIGHT = 640, 400
@@ -186,8 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{args.out}: found no runs of mira, expected those of benchmarks.papers.learners --paper 001"
         )
     for name, content in made.items():
-        with open_output(args.out / name) as stream:
-            stream.write(content.encode())
+        write_output(args.out / name, content)
         print(args.out / name)
     return 0
 

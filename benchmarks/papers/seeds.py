@@ -42,7 +42,7 @@ from hiero.config.config import Config, config_of
 from hiero.config.model import OpenedFiles, model_config
 from hiero.config.sections import WeightsSection
 from hiero.core.parallel import in_order
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.jobs.run_directory import Manifest
 from hiero.jobs.tune import Tuning
 from hiero.tuning.held_out import held_out_score
@@ -76,8 +76,7 @@ def run(
     tuned = Tuning(config, "seeds").run(folder, workers=args.threads, resume=folder.exists(), opened=opened)
     scores = scored(config, args, tuned.weights, opened)
     scores |= {"epochs": len(tuned.log), "cpu_s": round(time.process_time() - cpu, 1)}
-    with open_output(folder / SCORES) as stream:
-        stream.write((json.dumps(scores) + "\n").encode())
+    write_output(folder / SCORES, json.dumps(scores) + "\n")
     print(f"{folder.name}: {json.dumps(scores)}", file=sys.stderr)
 
 
@@ -130,8 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_all(experiment, args)
     several = boxes(experiment, args)
     for name, text in (("seeds.svg", svg(several, f"BLEU of {args.set}")), ("seeds.md", variance(several))):
-        with open_output(experiment.out / name) as stream:
-            stream.write(text.encode())
+        write_output(experiment.out / name, text)
     print(variance(several), end="")
     return 0
 

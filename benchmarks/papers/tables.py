@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.papers.boxplot import Box, five_numbers, svg
 from benchmarks.papers.tune_runs import CLOSE, HeldOut, Run, Statistics, config_for, read_run
 from hiero.core.errors import ConfigError, HieroError
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.evaluation.bleu import corpus_bleu
 from hiero.evaluation.significance import Comparison, randomization_test
 from hiero.tuning.held_out import held_out_score
@@ -251,8 +251,7 @@ def report(args: argparse.Namespace) -> None:
         print("\n" + stability(runs))
     if args.boxplot is not None:
         several = boxes(runs)
-        with open_output(args.boxplot) as stream:
-            stream.write(svg(several, "BLEU of even lines").encode())
+        write_output(args.boxplot, svg(several, "BLEU of even lines"))
         print("\n" + variance(several))
 
 

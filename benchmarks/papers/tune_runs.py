@@ -24,7 +24,7 @@ from hiero.config.sections import WeightsSection
 from hiero.core.errors import ConfigError, FormatError
 from hiero.core.parallel import in_order
 from hiero.core.symbols import Symbols
-from hiero.core.text import open_output
+from hiero.core.text import write_output
 from hiero.features.feature_set import TEMPLATE_OF, TEMPLATES, expanded
 from hiero.features.index_kernels import NAME
 from hiero.features.weights import Weights, read_weights
@@ -147,8 +147,7 @@ class HeldOut:
                 return lines
         print(f"{run.name}: translating {len(self.numbers)} even lines", file=sys.stderr)
         lines = self._decoded(config)
-        with open_output(path) as stream:
-            stream.write(json.dumps({"key": key, "lines": lines}, ensure_ascii=False).encode())
+        write_output(path, json.dumps({"key": key, "lines": lines}, ensure_ascii=False))
         return lines
 
     def _decoded(self, config: Config) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gzip
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from benchmarks.papers.drawn_sets import make_drawn
 from benchmarks.papers.experiment import Experiment, lines
 from benchmarks.papers.learners import FEATURES, PAPERS, parsed, reports, settings_of, system_name
 from hiero.config.config import read_config, write_settings
+from tests.benchmarks.test_experiment import write
 
 Capture = pytest.CaptureFixture[str]
 DEMO = str(Path(__file__).parents[2] / "grammars" / "demo")
@@ -48,16 +48,13 @@ def test_wrong_names_are_refused(text: str) -> None:
 
 
 def test_tuning_sets_with_several_references_are_drawn(tmp_path: Path, capsys: Capture) -> None:
-    def write(name: str, lines: list[str]) -> None:
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-
     verses = [f"v{n} w" for n in range(9)]
-    write("train.src", verses * 2)
-    write("train.trg", [f"{verse} {k}" for k in (0, 1) for verse in verses])
+    write(tmp_path / "train.src.gz", verses * 2)
+    write(tmp_path / "train.trg.gz", [f"{verse} {k}" for k in (0, 1) for verse in verses])
     for name in ("dev", "devtest"):
-        write(f"{name}.src", ["x"])
+        write(tmp_path / f"{name}.src.gz", ["x"])
         for k in (0, 1):
-            write(f"{name}.ref{k}", [f"y {k}"])
+            write(tmp_path / f"{name}.ref{k}.gz", [f"y {k}"])
     given = [str(tmp_path / "out"), "--data", str(tmp_path), "--systems", "sgd.dev.dense", "--tune", "4"]
     args = parsed(given)
     experiment = Experiment.of(args)

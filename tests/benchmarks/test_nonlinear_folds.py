@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ from benchmarks.papers import nonlinear_folds as folds
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.nonlinear_folds import FOLDS, main, parsed, sampled_scores
 from hiero.config.config import read_config, write_settings
-
-SOURCE = ["a", "b", "c", "a", "b", "c", "d", "d", "e", "f", "e", ""]
-TARGET = ["A", "B", "C", "AA", "BB", "CC", "D", "D", "E", "A", "EE", ""]
+from tests.benchmarks.test_drawn_sets import SOURCE, TARGET
+from tests.benchmarks.test_experiment import write
 
 
 def test_intervals_include_the_variance_of_replicas() -> None:
@@ -36,11 +34,6 @@ def test_intervals_include_the_variance_of_replicas() -> None:
     assert found.std() == pytest.approx(10 * shifts.std(ddof=1) / 3**0.5, rel=0.05)
     [both] = sampled_scores(metric, [[runs, lines]], 400)
     assert both.std() > max(found.std(), alone.std())
-
-
-def write(path: Path, lines: list[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
 @pytest.fixture
