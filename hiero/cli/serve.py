@@ -75,14 +75,13 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"hiero serve needs {' and '.join(missing)}: pip install 'hiero-mt[serve]'")
 
     from hiero.server.models import load_served, specs_of
-    from hiero.server.run import address_of, listen, serve, show_log
+    from hiero.server.run import address_of, listen, serve, shown_log
     from hiero.server.service import Service
 
     specs = specs_of(args.model, args.truecase)
-    show_log(logging.WARNING if args.quiet else logging.INFO)
     log = logging.getLogger("hiero.server")
     # Before the models are loaded, which takes a while.
-    with listen(config) as listening:
+    with shown_log(logging.WARNING if args.quiet else logging.INFO), listen(config) as listening:
         models = [
             load_served(spec, log.warning, strict=args.strict, most_new_words=config.max_new_words)
             for spec in specs

@@ -172,11 +172,20 @@ async def _until_started(server: uvicorn.Server, started: Callable[[], None]) ->
     started()
 
 
-def show_log(level: int) -> None:
-    """Write the log of the server to standard error."""
+@contextlib.contextmanager
+def shown_log(level: int) -> Iterator[None]:
+    """Write the log of the server to standard error, as it is now, until the end of the block."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for name in ("hiero.server", "uvicorn"):
-        logger = logging.getLogger(name)
+    levels = {"hiero.server": level, "uvicorn": max(level, logging.WARNING)}
+    loggers = [logging.getLogger(name) for name in levels]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level if name == "hiero.server" else max(level, logging.WARNING))
+        logger.setLevel(levels[logger.name])
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate, old) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(old)

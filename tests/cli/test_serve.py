@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def test_mistakes(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+    assert not logging.getLogger("hiero.server").handlers  # which would write to the stream of this test
 
 
 def test_names_of_models(folder: Path) -> None:
