@@ -65,6 +65,7 @@ def test_lists_in_use(tuning: Tuning) -> None:
     assert run(tuning, history=9) == everything
 
 
+@pytest.mark.heavy
 def test_resumed(tuning: Tuning) -> None:
     tuning.file("right", ["Wrong 1", "Length 0.5"])
     expected = run(tuning, history=2)
