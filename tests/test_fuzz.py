@@ -19,8 +19,7 @@ from benchmarks.mutants import BAD, FileKind, run_mutants
 from hiero.core.errors import HieroError
 from tests.conftest import INTERPRETED, PROJECT
 
-# Most where indices are checked, which notices more.
-CASES = 3 if INTERPRETED else 200 if os.environ.get("NUMBA_BOUNDSCHECK") == "1" else 60
+CASES = 3 if INTERPRETED else 200
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs child processes that are forked")
 
 
